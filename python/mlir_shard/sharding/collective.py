@@ -1,0 +1,85 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The parameters of collectives: lists of axes, all-to-all parameters, manual axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlir_shard.sharding.axes import AxisRef
+
+
+@dataclass(frozen=True, slots=True)
+class AxisRefList:
+    """A list of axes, major to minor."""
+
+    value: tuple[AxisRef, ...]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[AxisRef]:
+        return iter(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOfAxisRefLists:
+    """One list of axes for each dimension of a tensor."""
+
+    value: tuple[AxisRefList, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no dimension has an axis."""
+        return not any(axes.value for axes in self.value)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[AxisRefList]:
+        return iter(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class AllToAllParam:
+    """Axes that move from the end of dimension `src_dim` to the end of dimension `tgt_dim`."""
+
+    axes: tuple[AxisRef, ...]
+    src_dim: int
+    tgt_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllToAllParamList:
+    """All-to-alls carried out together; no two share a dimension, and source dimensions ascend."""
+
+    value: tuple[AllToAllParam, ...]
+
+    def overlaps(self, other: AllToAllParamList) -> bool:
+        """Whether a dimension comes up twice in the two lists together."""
+        dims = [dim for param in (*self.value, *other.value) for dim in (param.src_dim, param.tgt_dim)]
+        return len(set(dims)) < len(dims)
+
+    def combined(self, other: AllToAllParamList) -> AllToAllParamList:
+        """Both lists as one, by source dimension; they must not overlap."""
+        return AllToAllParamList(tuple(sorted((*self.value, *other.value), key=lambda param: param.src_dim)))
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[AllToAllParam]:
+        return iter(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ManualAxes:
+    """Names of the axes that a manual computation is manual on."""
+
+    value: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.value)

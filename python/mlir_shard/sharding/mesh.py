@@ -1,0 +1,106 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Meshes: the named, shaped sets of devices that shardings refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True, slots=True)
+class MeshAxis:
+    """One named axis of a mesh, `size` devices long."""
+
+    name: str
+    size: int
+
+    def __str__(self) -> str:
+        return f'"{self.name}"={self.size}'
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """Axes from major to minor, and the ids of the devices in row-major order of the axes.
+
+    Without device ids they are 0, 1, 2, ... ; ids that say just this are dropped, so equal meshes are equal values.
+    No axes and no ids is the empty mesh, a placeholder for any other. No axes and one id is a maximal mesh: what is
+    bound to it lies whole on that device.
+    """
+
+    axes: tuple[MeshAxis, ...] = ()
+    device_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        ids = self.device_ids
+        if self.axes and len(ids) == self.total_size and ids == tuple(range(len(ids))):
+            object.__setattr__(self, "device_ids", ())
+
+    @staticmethod
+    def of(axes: Iterable[MeshAxis | tuple[str, int]], device_ids: Iterable[int] = ()) -> Mesh:
+        """A mesh from axes or (name, size) pairs."""
+        return Mesh(
+            tuple(axis if isinstance(axis, MeshAxis) else MeshAxis(*axis) for axis in axes),
+            tuple(device_ids),
+        )
+
+    @staticmethod
+    def maximal(device_id: int) -> Mesh:
+        """The mesh of one device and no axes."""
+        return Mesh((), (device_id,))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether this is the placeholder: no axes and no device ids."""
+        return not self.axes and not self.device_ids
+
+    @property
+    def is_maximal(self) -> bool:
+        """Whether this mesh has no axes and one device."""
+        return not self.axes and len(self.device_ids) == 1
+
+    @property
+    def maximal_device_id(self) -> int | None:
+        """The device of a maximal mesh, None for any other mesh."""
+        return self.device_ids[0] if self.is_maximal else None
+
+    @property
+    def total_size(self) -> int:
+        """The number of devices; 1 where there are no axes."""
+        return prod(axis.size for axis in self.axes)
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """All device ids, in row-major order of the axes."""
+        return self.device_ids or tuple(range(self.total_size))
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """The names of the axes, major to minor."""
+        return tuple(axis.name for axis in self.axes)
+
+    def has_axis(self, name: str) -> bool:
+        """Whether an axis has this name."""
+        return any(axis.name == name for axis in self.axes)
+
+    def axis_size(self, name: str) -> int:
+        """The size of the named axis; ValueError where there is none."""
+        return self.axes[self.axis_index(name)].size
+
+    def axis_index(self, name: str) -> int:
+        """The position of the named axis, 0 the major one; ValueError where there is none."""
+        for index, axis in enumerate(self.axes):
+            if axis.name == name:
+                return index
+        raise ValueError(f'axis "{name}" is not in the mesh {self}')
+
+    def equals(self, other: Mesh, *, ignore_device_ids: bool = False) -> bool:
+        """Whether the meshes are equal, or with `ignore_device_ids` equal but for the order of devices."""
+        if ignore_device_ids:
+            return self.axes == other.axes and self.is_maximal == other.is_maximal
+        return self == other
+
+    def __str__(self) -> str:
+        axes = ", ".join(map(str, self.axes))
+        return f"<[{axes}]" + (f", device_ids={list(self.device_ids)}>" if self.device_ids else ">")

@@ -1,0 +1,269 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shardings of an op's tensors seen along the factors of its rule, and back.
+
+A dimension sharded along axes is cut at the borders of its factors: with ([ij])->([i, j]) {i=2, j=4} and a mesh
+<["x"=4, "y"=2]>, {"x", "y"} on the operand is "x":(1)2 along i and "x":(2)2, "y" along j. Propagation changes axes
+along factors; seen back, factors give dimensions again, where a factor counts only if those to its left are fully
+sharded (anything else would need a strided view of the tensor). The idea is Shardy's sharding projection.
+
+All values are immutable: a change gives a new value, and `is` tells whether there was one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+
+from mlir_shard.sharding.axes import AxisRef
+from mlir_shard.sharding.axis_lists import (
+    Axes,
+    add_axes_or_merge,
+    greatest_common_prefix,
+    is_strict_prefix,
+    total_size,
+)
+from mlir_shard.sharding.mesh import Mesh
+from mlir_shard.sharding.rule import DimMapping, OpShardingRule, TensorMapping
+from mlir_shard.sharding.tensor import DimensionSharding, ReductionOp, TensorSharding
+
+
+@dataclass(frozen=True, slots=True)
+class FactorSharding:
+    """The axes along which one tensor is sharded in one factor.
+
+    `overflow_axes` follow `axes` in the dimension but divide its factor no further, which happens in a factor that is
+    not the minor-most of its dimension; they are kept to give the dimension back, and nothing can come after them.
+    """
+
+    axes: Axes = ()
+    is_closed: bool = False
+    is_minor_most: bool = False
+    overflow_axes: Axes = ()
+
+    @property
+    def all_axes(self) -> Axes:
+        """The axes and the overflow axes."""
+        return self.axes + self.overflow_axes
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFactorShardings:
+    """A tensor's sharding by factor, `factors[i]` being None where the tensor does not have factor i."""
+
+    factors: tuple[FactorSharding | None, ...]
+    replicated_axes: Axes = ()
+    unreduced_axes: Axes = ()
+    reduction_op: ReductionOp = ReductionOp.SUM
+
+    @staticmethod
+    def project(
+        sharding: TensorSharding | None,
+        mapping: TensorMapping,
+        factor_sizes: Sequence[int],
+        mesh: Mesh,
+        *,
+        closed_if_missing: bool = False,
+    ) -> TensorFactorShardings:
+        """The sharding seen along the factors; without one it is empty, and open unless `closed_if_missing`.
+
+        ValueError where the sharding has another rank than the mapping.
+        """
+        if sharding is not None and sharding.rank != mapping.rank:
+            raise ValueError(f"a sharding of rank {sharding.rank} does not fit a mapping of rank {mapping.rank}")
+        factors: list[FactorSharding | None] = [None] * len(factor_sizes)
+        for dim, of in enumerate(mapping.dim_mappings):
+            dim_sharding = DimensionSharding((), closed_if_missing) if sharding is None else sharding.dim_shardings[dim]
+            for factor, factor_sharding in _cut_dimension(dim_sharding, of, factor_sizes, mesh):
+                factors[factor] = factor_sharding
+        if sharding is None:
+            return TensorFactorShardings(tuple(factors))
+        return TensorFactorShardings(
+            tuple(factors), sharding.replicated_axes, sharding.unreduced_axes, sharding.reduction_op
+        )
+
+    def to_sharding(
+        self, mapping: TensorMapping, factor_sizes: Sequence[int], mesh_or_ref: str | Mesh, mesh: Mesh
+    ) -> TensorSharding:
+        """The sharding by dimension; priorities are those of the user and not given back."""
+        dims = tuple(self._join_dimension(of, factor_sizes, mesh) for of in mapping.dim_mappings)
+        return TensorSharding(mesh_or_ref, dims, self.replicated_axes, self.unreduced_axes, self.reduction_op)
+
+    def _join_dimension(self, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh) -> DimensionSharding:
+        axes: Axes = ()
+        is_closed = False
+        for factor in mapping.factor_indices:
+            sharding = self.factors[factor]
+            if sharding is None:
+                raise ValueError(f"the tensor has no factor {factor}, which its mapping {mapping} names")
+            is_closed = is_closed or sharding.is_closed
+            axes = add_axes_or_merge(axes, sharding.all_axes, mesh)
+            if sharding.overflow_axes or total_size(sharding.axes, mesh) < factor_sizes[factor]:
+                break
+        return DimensionSharding(axes, is_closed)
+
+    def sharding_size(self, mesh: Mesh) -> int:
+        """The number of blocks the tensor is in, all factors together."""
+        return total_size((axis for factor in self.factors if factor is not None for axis in factor.all_axes), mesh)
+
+    def expand(self, factor: int, axes: Axes) -> TensorFactorShardings:
+        """With `axes` along the factor, if the tensor has it and is sharded along a strict prefix of them so far."""
+        old = self.factors[factor]
+        if old is None or not is_strict_prefix(old.axes, axes):
+            return self
+        return self._replace(factor, replace(old, axes=axes))
+
+    def update(self, factor: int, axes: Axes, overflow_axes: Axes = ()) -> TensorFactorShardings:
+        """With `axes` and `overflow_axes` along the factor whatever is there, if the tensor has it."""
+        old = self.factors[factor]
+        if old is None or (old.axes == axes and old.overflow_axes == overflow_axes):
+            return self
+        return self._replace(factor, replace(old, axes=axes, overflow_axes=overflow_axes))
+
+    def _replace(self, factor: int, sharding: FactorSharding) -> TensorFactorShardings:
+        return replace(self, factors=(*self.factors[:factor], sharding, *self.factors[factor + 1 :]))
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingProjection:
+    """The shardings of all operands and results of an op by factor."""
+
+    operands: tuple[TensorFactorShardings, ...]
+    results: tuple[TensorFactorShardings, ...]
+
+    @staticmethod
+    def build(
+        operands: Sequence[TensorSharding | None],
+        results: Sequence[TensorSharding | None],
+        rule: OpShardingRule,
+        mesh: Mesh,
+        *,
+        closed_if_missing: bool = False,
+    ) -> ShardingProjection:
+        """The projection of these shardings by the rule, None being a tensor without one."""
+
+        def project(
+            shardings: Sequence[TensorSharding | None], mappings: Sequence[TensorMapping]
+        ) -> tuple[TensorFactorShardings, ...]:
+            return tuple(
+                TensorFactorShardings.project(
+                    sharding, mapping, rule.factor_sizes, mesh, closed_if_missing=closed_if_missing
+                )
+                for sharding, mapping in zip(shardings, mappings, strict=True)
+            )
+
+        return ShardingProjection(project(operands, rule.operand_mappings), project(results, rule.result_mappings))
+
+    @staticmethod
+    def of_factors(axes_per_factor: Sequence[Axes], rule: OpShardingRule) -> ShardingProjection:
+        """The projection in which each factor has the same axes in every tensor, closed and without overflow."""
+
+        def tensor(mapping: TensorMapping) -> TensorFactorShardings:
+            factors: list[FactorSharding | None] = [None] * rule.num_factors
+            for dim in mapping.dim_mappings:
+                for factor in dim.factor_indices:
+                    factors[factor] = FactorSharding(axes_per_factor[factor], True, dim.is_minor_most(factor))
+            return TensorFactorShardings(tuple(factors))
+
+        return ShardingProjection(tuple(map(tensor, rule.operand_mappings)), tuple(map(tensor, rule.result_mappings)))
+
+    @property
+    def tensors(self) -> tuple[TensorFactorShardings, ...]:
+        """The operands, then the results."""
+        return self.operands + self.results
+
+    def replace_tensor(self, index: int, tensor: TensorFactorShardings) -> ShardingProjection:
+        """Another sharding for the tensor at `index` of `tensors`."""
+        return self._with_tensors((*self.tensors[:index], tensor, *self.tensors[index + 1 :]))
+
+    def expand(self, factor: int, axes: Axes) -> ShardingProjection:
+        """Every tensor expanded along the factor (see `TensorFactorShardings.expand`)."""
+        return self._with_tensors([tensor.expand(factor, axes) for tensor in self.tensors])
+
+    def update(self, factor: int, axes: Axes, overflow_axes: Axes = ()) -> ShardingProjection:
+        """Every tensor updated along the factor (see `TensorFactorShardings.update`)."""
+        return self._with_tensors([tensor.update(factor, axes, overflow_axes) for tensor in self.tensors])
+
+    def _with_tensors(self, tensors: Sequence[TensorFactorShardings]) -> ShardingProjection:
+        if all(new is old for new, old in zip(tensors, self.tensors, strict=True)):
+            return self
+        count = len(self.operands)
+        return ShardingProjection(tuple(tensors[:count]), tuple(tensors[count:]))
+
+    def common_prefix_axes(self) -> tuple[Axes, ...]:
+        """For each factor the axes that all tensors that have it begin with."""
+        common: dict[int, Axes] = {}
+        for tensor in self.tensors:
+            for factor, sharding in enumerate(tensor.factors):
+                if sharding is not None:
+                    before = common.get(factor, sharding.axes)
+                    common[factor] = greatest_common_prefix(before, sharding.axes)
+        count = max((len(tensor.factors) for tensor in self.tensors), default=0)
+        return tuple(common.get(factor, ()) for factor in range(count))
+
+    @property
+    def tensors_with_overflow(self) -> tuple[int, ...]:
+        """The positions in `tensors` of those that have overflow axes."""
+        return tuple(
+            index
+            for index, tensor in enumerate(self.tensors)
+            if any(factor is not None and factor.overflow_axes for factor in tensor.factors)
+        )
+
+    def to_shardings(
+        self, rule: OpShardingRule, mesh_or_ref: str | Mesh, mesh: Mesh
+    ) -> tuple[tuple[TensorSharding, ...], tuple[TensorSharding, ...]]:
+        """The shardings by dimension of the operands and of the results."""
+
+        def shardings(
+            tensors: Sequence[TensorFactorShardings], mappings: Sequence[TensorMapping]
+        ) -> tuple[TensorSharding, ...]:
+            return tuple(
+                tensor.to_sharding(mapping, rule.factor_sizes, mesh_or_ref, mesh)
+                for tensor, mapping in zip(tensors, mappings, strict=True)
+            )
+
+        return shardings(self.operands, rule.operand_mappings), shardings(self.results, rule.result_mappings)
+
+
+def _cut_dimension(
+    dim: DimensionSharding, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh
+) -> list[tuple[int, FactorSharding]]:
+    """Gives each factor of a dimension its part of the axes, major to minor."""
+    rest: list[AxisRef] = list(dim.axes)
+    is_closed = dim.is_closed
+    result: list[tuple[int, FactorSharding]] = []
+    for position, factor in enumerate(mapping.factor_indices):
+        if position == len(mapping.factor_indices) - 1:
+            # Blocks of the minor-most factor may be uneven, so it takes whatever is left.
+            result.append((factor, FactorSharding(tuple(rest), is_closed, is_minor_most=True)))
+            break
+        axes, left = _take_axes(rest, factor_sizes[factor], mesh)
+        overflow: Axes = ()
+        if left > 1 and rest:
+            overflow = tuple(rest)
+            rest.clear()
+        result.append((factor, FactorSharding(axes, is_closed, overflow_axes=overflow)))
+        # No axis can go to the factors that follow: it would come before the overflow in the dimension.
+        is_closed = is_closed or bool(overflow)
+    return result
+
+
+def _take_axes(rest: list[AxisRef], size: int, mesh: Mesh) -> tuple[Axes, int]:
+    """Moves from `rest` the axes that divide a factor of this size, cutting the last; returns them and what is left."""
+    taken: list[AxisRef] = []
+    while rest:
+        axis = rest[0]
+        axis_size = axis.size(mesh)
+        common = gcd(size, axis_size)
+        if common == 1 and axis_size > 1:
+            break
+        size //= common
+        if common == axis_size:
+            taken.append(rest.pop(0))
+        else:
+            head = AxisRef.sub(axis.name, axis.pre_size, common)
+            taken.append(head)
+            rest[0] = AxisRef.sub(axis.name, head.pre_size * common, axis_size // common)
+    return tuple(taken), size

@@ -1,0 +1,155 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sharding rules: how the dimensions of an op's tensors correspond, said with factors.
+
+A matmul is ([i, k], [k, j])->([i, j]): dimensions that share a factor can be sharded the same way, and one made of
+several factors, as the `ij` of a reshape, is sharded along them from the major one on. The idea is Shardy's, and
+there GSPMD's and einsum's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+_LAST_LETTER = ord("z") - ord("i")
+
+
+class FactorType(Enum):
+    """What sharding a factor costs: nothing, or a collective, or it must not be."""
+
+    PASS_THROUGH = "pass_through"
+    REDUCTION = "reduction"
+    NEED_REPLICATION = "need_replication"
+    PERMUTATION = "permutation"
+
+
+@dataclass(frozen=True, slots=True)
+class DimMapping:
+    """The factors one dimension is the product of, major to minor; none is a dimension mapped to nothing."""
+
+    factor_indices: tuple[int, ...]
+
+    def is_minor_most(self, factor: int) -> bool:
+        """Whether the factor is the last of this dimension."""
+        return bool(self.factor_indices) and self.factor_indices[-1] == factor
+
+    def __str__(self) -> str:
+        return "".join(map(factor_symbol, self.factor_indices))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapping:
+    """One mapping for each dimension of a tensor."""
+
+    dim_mappings: tuple[DimMapping, ...]
+
+    @staticmethod
+    def of(*dims: Sequence[int]) -> TensorMapping:
+        """A mapping from the factors of each dimension."""
+        return TensorMapping(tuple(DimMapping(tuple(factors)) for factors in dims))
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.dim_mappings)
+
+    def contains_factor(self, factor: int) -> bool:
+        """Whether a dimension has the factor."""
+        return any(factor in dim.factor_indices for dim in self.dim_mappings)
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.dim_mappings))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class OpShardingRule:
+    """How an op's operands and results may be sharded together.
+
+    A factor in `reduction_factors` leaves partial results where it is sharded, one in `need_replication_factors` must
+    not be sharded, and one in `permutation_factors` needs neighbours' data; all others pass through. Propagation does
+    not go along `blocked_propagation_factors`, whatever their type. `is_custom_rule` marks a rule the user wrote.
+    """
+
+    factor_sizes: tuple[int, ...]
+    operand_mappings: tuple[TensorMapping, ...]
+    result_mappings: tuple[TensorMapping, ...]
+    reduction_factors: tuple[int, ...] = ()
+    need_replication_factors: tuple[int, ...] = ()
+    permutation_factors: tuple[int, ...] = ()
+    blocked_propagation_factors: tuple[int, ...] = ()
+    is_custom_rule: bool = False
+
+    @staticmethod
+    def pointwise(shape: Sequence[int], operands: int, results: int = 1) -> OpShardingRule:
+        """The rule of an op whose tensors all have this shape and correspond element by element."""
+        mapping = TensorMapping.of(*((factor,) for factor in range(len(shape))))
+        return OpShardingRule(tuple(shape), (mapping,) * operands, (mapping,) * results)
+
+    @property
+    def num_factors(self) -> int:
+        """The number of factors."""
+        return len(self.factor_sizes)
+
+    @property
+    def tensor_mappings(self) -> tuple[TensorMapping, ...]:
+        """The mappings of the operands, then of the results."""
+        return self.operand_mappings + self.result_mappings
+
+    def factor_type(self, factor: int) -> FactorType:
+        """What sharding this factor costs."""
+        if factor in self.reduction_factors:
+            return FactorType.REDUCTION
+        if factor in self.need_replication_factors:
+            return FactorType.NEED_REPLICATION
+        if factor in self.permutation_factors:
+            return FactorType.PERMUTATION
+        return FactorType.PASS_THROUGH
+
+    def is_blocked(self, factor: int) -> bool:
+        """Whether propagation must not go along this factor."""
+        return factor in self.blocked_propagation_factors
+
+    def is_batching_factor(self, factor: int) -> bool:
+        """Whether the factor passes through and is in every tensor that has dimensions."""
+        return self.factor_type(factor) is FactorType.PASS_THROUGH and all(
+            mapping.contains_factor(factor) for mapping in self.tensor_mappings if mapping.rank
+        )
+
+    @property
+    def batching_factors(self) -> tuple[int, ...]:
+        """All batching factors, ascending."""
+        return tuple(filter(self.is_batching_factor, range(self.num_factors)))
+
+    @property
+    def non_scalar_tensors(self) -> tuple[int, ...]:
+        """The positions in `tensor_mappings` of tensors that have dimensions."""
+        return tuple(index for index, mapping in enumerate(self.tensor_mappings) if mapping.rank)
+
+    @property
+    def has_compound_dimensions(self) -> bool:
+        """Whether a dimension is the product of several factors."""
+        return any(len(dim.factor_indices) > 1 for mapping in self.tensor_mappings for dim in mapping.dim_mappings)
+
+    def __str__(self) -> str:
+        def mappings(of: tuple[TensorMapping, ...]) -> str:
+            return f"({', '.join(map(str, of))})"
+
+        sizes = ", ".join(f"{factor_symbol(index)}={size}" for index, size in enumerate(self.factor_sizes))
+        return f"{mappings(self.operand_mappings)}->{mappings(self.result_mappings)} {{{sizes}}}"
+
+
+def factor_symbol(index: int) -> str:
+    """`i` to `z` for 0 to 17, then `z_1`, `z_2`, ..."""
+    return chr(ord("i") + index) if index <= _LAST_LETTER else f"z_{index - _LAST_LETTER}"
+
+
+def factor_index(symbol: str) -> int:
+    """The inverse of `factor_symbol`; ValueError where `symbol` names no factor."""
+    if len(symbol) == 1 and "i" <= symbol <= "z":
+        return ord(symbol) - ord("i")
+    number = symbol[2:]
+    if symbol.startswith("z_") and number.isascii() and number.isdigit() and not number.startswith("0"):
+        return _LAST_LETTER + int(number)
+    raise ValueError(f"'{symbol}' names no factor: a letter from 'i' to 'z', or 'z_' and a positive number, does")

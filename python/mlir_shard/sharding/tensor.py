@@ -1,0 +1,242 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shardings of tensors: which axes of a mesh divide which dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import chain
+
+from mlir_shard.sharding.axes import AxisRef
+from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.sharding.mesh import Mesh
+
+DEFAULT_PRIORITY = 0
+
+
+class ReductionOp(Enum):
+    """What makes one value of the partial values that unreduced axes hold."""
+
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionSharding:
+    """Axes that shard one dimension, major to minor.
+
+    A closed dimension cannot be sharded further. `priority` says when propagation may use what the user wrote here,
+    0 the first; None is 0 unsaid.
+    """
+
+    axes: tuple[AxisRef, ...]
+    is_closed: bool
+    priority: int | None = None
+
+    @property
+    def priority_or_default(self) -> int:
+        """The priority, 0 where none is given."""
+        return DEFAULT_PRIORITY if self.priority is None else self.priority
+
+    def sharded_size(self, mesh: Mesh) -> int:
+        """The number of blocks this divides the dimension in."""
+        return total_size(self.axes, mesh)
+
+    def closed(self) -> DimensionSharding:
+        """The same axes and priority, closed."""
+        return replace(self, is_closed=True)
+
+    def opened(self) -> DimensionSharding:
+        """The same axes and priority, open."""
+        return replace(self, is_closed=False)
+
+    def __str__(self) -> str:
+        parts = [*map(str, self.axes), *(() if self.is_closed else ("?",))]
+        return "{" + ", ".join(parts) + "}" + ("" if self.priority is None else f"p{self.priority}")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSharding:
+    """The sharding of a tensor on a mesh; a `str` mesh is the symbol name without `@`.
+
+    Along an axis in no list the tensor is replicated; `replicated_axes` have to stay so. Along `unreduced_axes` each
+    device holds a partial value, and `reduction_op` over them gives the value. Both are in mesh order.
+    """
+
+    mesh_or_ref: str | Mesh
+    dim_shardings: tuple[DimensionSharding, ...]
+    replicated_axes: tuple[AxisRef, ...] = ()
+    unreduced_axes: tuple[AxisRef, ...] = ()
+    reduction_op: ReductionOp = ReductionOp.SUM
+
+    @staticmethod
+    def fully_open(rank: int, mesh_or_ref: str | Mesh) -> TensorSharding:
+        """Nothing sharded, every dimension open."""
+        return TensorSharding(mesh_or_ref, (DimensionSharding((), is_closed=False),) * rank)
+
+    @staticmethod
+    def fully_closed(rank: int, mesh_or_ref: str | Mesh) -> TensorSharding:
+        """Nothing sharded, every dimension closed."""
+        return TensorSharding(mesh_or_ref, (DimensionSharding((), is_closed=True),) * rank)
+
+    @staticmethod
+    def closed_with(axes_per_dim: Iterable[Sequence[AxisRef]], mesh_or_ref: str | Mesh) -> TensorSharding:
+        """One closed dimension sharding for each list of axes."""
+        return TensorSharding(mesh_or_ref, tuple(DimensionSharding(tuple(axes), True) for axes in axes_per_dim))
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.dim_shardings)
+
+    @property
+    def mesh_text(self) -> str:
+        """The mesh as the syntax names it: `@name`, or its axes where it is inlined."""
+        return f"@{self.mesh_or_ref}" if isinstance(self.mesh_or_ref, str) else f"mesh{self.mesh_or_ref}"
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether no dimension is sharded."""
+        return not any(dim.axes for dim in self.dim_shardings)
+
+    @property
+    def is_fully_closed(self) -> bool:
+        """Whether every dimension is closed."""
+        return all(dim.is_closed for dim in self.dim_shardings)
+
+    @property
+    def is_fully_open(self) -> bool:
+        """Whether every dimension is open."""
+        return not any(dim.is_closed for dim in self.dim_shardings)
+
+    @property
+    def sharding_axes(self) -> tuple[AxisRef, ...]:
+        """The axes that shard dimensions, dimension by dimension."""
+        return tuple(chain.from_iterable(dim.axes for dim in self.dim_shardings))
+
+    @property
+    def used_axes(self) -> tuple[AxisRef, ...]:
+        """The axes that shard dimensions, then the replicated, then the unreduced ones."""
+        return self.sharding_axes + self.replicated_axes + self.unreduced_axes
+
+    def uses_axis(self, name: str) -> bool:
+        """Whether the named axis or a sub-axis of it is in any list."""
+        return any(axis.name == name for axis in self.used_axes)
+
+    def replace_dim(self, dim: int, sharding: DimensionSharding) -> TensorSharding:
+        """Another sharding for dimension `dim`."""
+        return self.replace_dims({dim: sharding})
+
+    def replace_dims(self, shardings: Mapping[int, DimensionSharding]) -> TensorSharding:
+        """Other shardings for the dimensions that are keys of `shardings`."""
+        dims = tuple(shardings.get(dim, old) for dim, old in enumerate(self.dim_shardings))
+        return replace(self, dim_shardings=dims)
+
+    def close(self, dims: Collection[int] | None = None) -> TensorSharding:
+        """The same with the given dimensions closed, or with all of them."""
+        return self.replace_dims({d: self.dim_shardings[d].closed() for d in self._dims(dims)})
+
+    def open(self, dims: Collection[int] | None = None) -> TensorSharding:
+        """The same with the given dimensions open, or with all of them."""
+        return self.replace_dims({d: self.dim_shardings[d].opened() for d in self._dims(dims)})
+
+    def _dims(self, dims: Collection[int] | None) -> Collection[int]:
+        return range(self.rank) if dims is None else dims
+
+    def without_axes(self, names: Collection[str]) -> TensorSharding:
+        """The sharding that a body manual on the named axes sees: without them and their sub-axes."""
+        return self._select(lambda axis: axis.name not in names)
+
+    def only_axes(self, names: Collection[str]) -> TensorSharding:
+        """The part of the sharding that the named axes and their sub-axes make."""
+        return self._select(lambda axis: axis.name in names)
+
+    def _select(self, keep: Callable[[AxisRef], bool]) -> TensorSharding:
+        dims = (replace(dim, axes=tuple(filter(keep, dim.axes))) for dim in self.dim_shardings)
+        return replace(
+            self,
+            dim_shardings=tuple(dims),
+            replicated_axes=tuple(filter(keep, self.replicated_axes)),
+            unreduced_axes=tuple(filter(keep, self.unreduced_axes)),
+        )
+
+    def is_equivalent(self, other: TensorSharding | None, *, ignore_unreduced_axes: bool = False) -> bool:
+        """Whether both place the same data on each device.
+
+        Open, closed, priorities and replicated axes do not matter; nor does the mesh where neither shards anything.
+        None is a tensor without sharding, which is one with nothing sharded.
+        """
+        mine = _Placement.of(self, ignore_unreduced_axes)
+        theirs = _Placement() if other is None else _Placement.of(other, ignore_unreduced_axes)
+        return mine == theirs
+
+    def local_shape(self, shape: Sequence[int | None], mesh: Mesh) -> tuple[int | None, ...]:
+        """The shape of what one device holds: each size over its number of blocks, rounded up. None is dynamic.
+
+        ValueError where `shape` has another rank than the sharding.
+        """
+        if len(shape) != self.rank:
+            raise ValueError(f"a sharding of rank {self.rank} does not fit a tensor of rank {len(shape)}")
+        return tuple(
+            None if size is None else -(-size // dim.sharded_size(mesh))
+            for size, dim in zip(shape, self.dim_shardings, strict=True)
+        )
+
+    def __str__(self) -> str:
+        text = f"<{self.mesh_text}, [{', '.join(map(str, self.dim_shardings))}]"
+        if self.replicated_axes:
+            text += f", replicated={{{', '.join(map(str, self.replicated_axes))}}}"
+        if self.unreduced_axes:
+            op = "" if self.reduction_op is ReductionOp.SUM else self.reduction_op.value
+            text += f", unreduced={op}{{{', '.join(map(str, self.unreduced_axes))}}}"
+        return text + ">"
+
+
+@dataclass(frozen=True, slots=True)
+class _Placement:
+    mesh_or_ref: str | Mesh | None = None
+    axes_per_dim: tuple[tuple[AxisRef, ...], ...] = ()
+    unreduced_axes: tuple[AxisRef, ...] = ()
+    reduction_op: ReductionOp | None = None
+
+    @staticmethod
+    def of(sharding: TensorSharding, ignore_unreduced_axes: bool) -> _Placement:
+        unreduced = () if ignore_unreduced_axes else sharding.unreduced_axes
+        if sharding.is_fully_replicated and not unreduced:
+            return _Placement()
+        return _Placement(
+            sharding.mesh_or_ref,
+            tuple(dim.axes for dim in sharding.dim_shardings),
+            unreduced,
+            sharding.reduction_op if unreduced else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TensorShardingPerValue:
+    """One sharding for each operand or result of an op."""
+
+    shardings: tuple[TensorSharding, ...]
+
+    @staticmethod
+    def fully_open(ranks: Iterable[int], mesh_or_ref: str | Mesh) -> TensorShardingPerValue:
+        """A fully open sharding for each tensor rank."""
+        return TensorShardingPerValue(tuple(TensorSharding.fully_open(rank, mesh_or_ref) for rank in ranks))
+
+    @staticmethod
+    def fully_closed(ranks: Iterable[int], mesh_or_ref: str | Mesh) -> TensorShardingPerValue:
+        """A fully closed sharding for each tensor rank."""
+        return TensorShardingPerValue(tuple(TensorSharding.fully_closed(rank, mesh_or_ref) for rank in ranks))
+
+    def replace(self, index: int, sharding: TensorSharding) -> TensorShardingPerValue:
+        """Another sharding for value number `index`."""
+        return TensorShardingPerValue((*self.shardings[:index], sharding, *self.shardings[index + 1 :]))
+
+    def __len__(self) -> int:
+        return len(self.shardings)
+
+    def __iter__(self) -> Iterator[TensorSharding]:
+        return iter(self.shardings)

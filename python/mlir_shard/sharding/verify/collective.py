@@ -1,0 +1,257 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Invariants of collectives: the axes they name lead from the operand's sharding to the result's.
+
+Each function takes the two shardings, which `check_collective` has let through, the op's axes, and the mesh of the
+result. None as the operand's sharding is a tensor with nothing sharded, for the ops that allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from mlir_shard.sharding.axes import AxisRef
+from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, any_overlap, sort_and_merge
+from mlir_shard.sharding.collective import AllToAllParam, AllToAllParamList, AxisRefList, ListOfAxisRefLists
+from mlir_shard.sharding.mesh import Mesh
+from mlir_shard.sharding.tensor import ReductionOp, TensorSharding
+from mlir_shard.sharding.verify.axes import check_axis_lists, check_mesh_order
+from mlir_shard.sharding.verify.reduction import check_unreduced_transition
+from mlir_shard.sharding.verify.tensor import Shape, check_tensor_sharding
+
+
+def check_collective(
+    operand: TensorSharding | None,
+    result: TensorSharding,
+    operand_mesh: Mesh | None,
+    result_mesh: Mesh | None,
+    shape: Shape,
+    *,
+    operand_may_lack_sharding: bool = False,
+    meshes_may_differ: bool = False,
+    manual_axes: Collection[str] = (),
+) -> str | None:
+    """What every collective keeps: a valid result sharding, and an operand sharding of its rank and on its mesh.
+
+    all_slice, all_reduce and reduce_scatter allow an operand without sharding, collective_permute another mesh.
+    """
+    if operand is None and not operand_may_lack_sharding:
+        return "the operand has no sharding, but this collective says how to change one"
+    if violation := check_tensor_sharding(result, result_mesh, shape, manual_axes=manual_axes):
+        return f"out_sharding: {violation}"
+    if operand is None:
+        return None
+    if operand_mesh is None:
+        return f"operand: unknown mesh {operand.mesh_text}"
+    if operand_mesh != result_mesh and not meshes_may_differ:
+        return f"out_sharding is on the mesh {result_mesh}, but the operand on {operand_mesh}"
+    if operand.rank != result.rank:
+        return f"out_sharding has {result.rank} dimensions, but the operand's sharding {operand.rank}"
+    return None
+
+
+def check_all_gather(
+    operand: TensorSharding, result: TensorSharding, gathering_axes: ListOfAxisRefLists, mesh: Mesh
+) -> str | None:
+    """Taking the gathering axes from the end of each dimension gives the result sharding."""
+    return _check_axes_per_dim(operand, result, gathering_axes, mesh, _gathered)
+
+
+def check_all_slice(
+    operand: TensorSharding | None, result: TensorSharding, slicing_axes: ListOfAxisRefLists, mesh: Mesh
+) -> str | None:
+    """Adding the slicing axes to the end of each dimension gives the result sharding."""
+    return _check_axes_per_dim(_or_open(operand, result), result, slicing_axes, mesh, _sliced)
+
+
+def check_reduce_scatter(
+    operand: TensorSharding | None,
+    result: TensorSharding,
+    reduce_scatter_axes: ListOfAxisRefLists,
+    reduction_op: ReductionOp,
+    mesh: Mesh,
+) -> str | None:
+    """Adding the axes to the end of each dimension gives the result sharding, and only they may be reduced."""
+    operand = _or_open(operand, result)
+    return check_unreduced_transition((operand,), (result,), mesh, removed=reduction_op) or _check_axes_per_dim(
+        operand, result, reduce_scatter_axes, mesh, _sliced
+    )
+
+
+def check_all_to_all(
+    operand: TensorSharding, result: TensorSharding, params: AllToAllParamList, mesh: Mesh
+) -> str | None:
+    """Moving each list of axes from the end of its source to the end of its target gives the result sharding."""
+    if not params.value:
+        return "an all-to-all moves axes between dimensions, but none are given"
+    if violation := _check_all_to_all_dims(params, result.rank):
+        return violation
+    if violation := check_axis_lists([(f"{p.src_dim}->{p.tgt_dim}", p.axes) for p in params], mesh):
+        return violation
+    expected = [dim.axes for dim in operand.dim_shardings]
+    for param in params:
+        gathered = _gathered(expected[param.src_dim], param.axes, mesh)
+        if isinstance(gathered, str):
+            return f"dim {param.src_dim}: {gathered}"
+        expected[param.src_dim] = gathered
+        expected[param.tgt_dim] = add_axes_or_merge(expected[param.tgt_dim], param.axes, mesh)
+    return _check_result_axes(result, expected)
+
+
+def check_collective_permute(
+    operand: TensorSharding, result: TensorSharding, operand_mesh: Mesh, result_mesh: Mesh
+) -> str | None:
+    """Each dimension has as many blocks as before, on a mesh that differs in nothing or in the order of devices."""
+    if operand_mesh.axes != result_mesh.axes:
+        return f"out_sharding is on the mesh {result_mesh}, which has other axes than the operand's {operand_mesh}"
+    if operand.mesh_or_ref != result.mesh_or_ref and operand_mesh.device_ids == result_mesh.device_ids:
+        return (
+            f"out_sharding is on {result.mesh_text} and the operand on {operand.mesh_text}, "
+            "which differ in name alone and not in the order of devices"
+        )
+    for dim, (before, after) in enumerate(zip(operand.dim_shardings, result.dim_shardings, strict=True)):
+        had, has = before.sharded_size(operand_mesh), after.sharded_size(result_mesh)
+        if had != has:
+            return f"dim {dim}: {after} makes {has} blocks, but the operand's {before} makes {had}"
+    return None
+
+
+def check_all_reduce(
+    operand: TensorSharding | None,
+    result: TensorSharding,
+    reduction_axes: AxisRefList,
+    reduction_op: ReductionOp,
+    mesh: Mesh,
+) -> str | None:
+    """The reduction axes shard nothing before and are not unreduced after; all else stays."""
+    operand = _or_open(operand, result)
+    if not operand.is_equivalent(result, ignore_unreduced_axes=True):
+        return f"out_sharding has to shard as the operand does, but is {result} after {operand}"
+    if violation := _check_sorted_axes("reduction axes", reduction_axes, mesh):
+        return violation
+    for axis in reduction_axes:
+        for where, axes in (*_dims(operand), ("replicated axes", operand.replicated_axes)):
+            if any_overlap((axis,), axes):
+                return f"reduction axis {axis} overlaps {where} of the operand, so there is nothing to reduce along it"
+        if any_overlap((axis,), result.unreduced_axes):
+            return f"reduction axis {axis} overlaps the unreduced axes of out_sharding, but is reduced"
+    return check_unreduced_transition((operand,), (result,), mesh, removed=reduction_op)
+
+
+def check_sharded_to_unreduced(
+    operand: TensorSharding, result: TensorSharding, axes: ListOfAxisRefLists, mesh: Mesh
+) -> str | None:
+    """Taking the axes from the end of each dimension and adding them to the unreduced ones gives the result."""
+    if violation := _check_reduced_by_sum(result):
+        return violation
+    if violation := _check_axes_per_dim(operand, result, axes, mesh, _gathered):
+        return violation
+    return _check_unreduced_axes(operand, result, [axis for of_dim in axes for axis in of_dim], mesh)
+
+
+def check_replicated_to_unreduced(
+    operand: TensorSharding, result: TensorSharding, axes: AxisRefList, mesh: Mesh
+) -> str | None:
+    """The axes, replicated in the operand, are added to the unreduced ones; all else stays."""
+    if violation := _check_reduced_by_sum(result):
+        return violation
+    if operand.dim_shardings != result.dim_shardings:
+        return f"out_sharding has to have the operand's dimension shardings, but is {result} after {operand}"
+    if not axes.value:
+        return "axes that become unreduced have to be given, but none are"
+    if violation := _check_sorted_axes("axes", axes, mesh):
+        return violation
+    for axis in axes:
+        for where, used in (*_dims(operand), ("unreduced axes", operand.unreduced_axes)):
+            if any_overlap((axis,), used):
+                return f"axis {axis} overlaps {where} of the operand, but has to be replicated there"
+    return _check_unreduced_axes(operand, result, axes.value, mesh)
+
+
+_Change = Callable[[Axes, Sequence[AxisRef], Mesh], "Axes | str"]
+
+
+def _gathered(axes: Axes, removed: Sequence[AxisRef], mesh: Mesh) -> Axes | str:
+    """`axes` without `removed` at their end, or why they do not end so."""
+    rest = list(axes)
+    for axis in reversed(removed):
+        if not rest or not axis.is_suffix_of(rest[-1], mesh):
+            had, has = (f"{{{', '.join(map(str, of))}}}" for of in (axes, rest))
+            left = "" if has == had else f", of which {has} is left"
+            return f"{axis} is not at the end of the operand's axes {had}{left}"
+        prefix = rest.pop().prefix_without_overlap(axis)
+        if prefix is not None:
+            rest.append(prefix)
+    return tuple(rest)
+
+
+def _sliced(axes: Axes, added: Sequence[AxisRef], mesh: Mesh) -> Axes | str:
+    return add_axes_or_merge(axes, added, mesh)
+
+
+def _check_axes_per_dim(
+    operand: TensorSharding, result: TensorSharding, axes: ListOfAxisRefLists, mesh: Mesh, change: _Change
+) -> str | None:
+    if len(axes) != result.rank:
+        return f"axes are given for {len(axes)} dimensions, but the tensor has {result.rank}"
+    if violation := check_axis_lists([(f"axes of dim {dim}", of.value) for dim, of in enumerate(axes)], mesh):
+        return violation
+    expected: list[Axes] = []
+    for dim, (before, changed) in enumerate(zip(operand.dim_shardings, axes, strict=True)):
+        after = change(before.axes, changed.value, mesh)
+        if isinstance(after, str):
+            return f"dim {dim}: {after}"
+        expected.append(after)
+    return _check_result_axes(result, expected)
+
+
+def _check_result_axes(result: TensorSharding, expected: Sequence[Axes]) -> str | None:
+    for dim, (of, axes) in enumerate(zip(result.dim_shardings, expected, strict=True)):
+        if of.axes != axes:
+            has, right = (f"{{{', '.join(map(str, some))}}}" for some in (of.axes, axes))
+            return f"dim {dim}: out_sharding has the axes {has}, but the operand's change to {right}"
+    return None
+
+
+def _check_all_to_all_dims(params: AllToAllParamList, rank: int) -> str | None:
+    seen: set[int] = set()
+    previous: AllToAllParam | None = None
+    for param in params:
+        for name, dim in (("source", param.src_dim), ("target", param.tgt_dim)):
+            if not 0 <= dim < rank:
+                return f"{name} dim {dim} is none of the tensor's {rank} dimensions"
+            if dim in seen:
+                return f"dim {dim} is a source or target twice, but can be so once"
+            seen.add(dim)
+        if previous is not None and previous.src_dim > param.src_dim:
+            return f"source dims have to ascend, but {param.src_dim} comes after {previous.src_dim}"
+        previous = param
+    return None
+
+
+def _check_sorted_axes(where: str, axes: AxisRefList, mesh: Mesh) -> str | None:
+    return check_axis_lists([(where, axes.value)], mesh) or check_mesh_order(where, axes.value, mesh)
+
+
+def _check_unreduced_axes(
+    operand: TensorSharding, result: TensorSharding, added: Sequence[AxisRef], mesh: Mesh
+) -> str | None:
+    expected = sort_and_merge((*operand.unreduced_axes, *added), mesh)
+    if result.unreduced_axes != expected:
+        has, right = (f"{{{', '.join(map(str, some))}}}" for some in (result.unreduced_axes, expected))
+        return f"out_sharding has the unreduced axes {has}, but the operand's change to {right}"
+    return None
+
+
+def _check_reduced_by_sum(result: TensorSharding) -> str | None:
+    if result.reduction_op is not ReductionOp.SUM:
+        return f"out_sharding is unreduced by {result.reduction_op.value}, but axes become unreduced only by sum"
+    return None
+
+
+def _or_open(operand: TensorSharding | None, result: TensorSharding) -> TensorSharding:
+    return TensorSharding.fully_open(result.rank, result.mesh_or_ref) if operand is None else operand
+
+
+def _dims(sharding: TensorSharding) -> list[tuple[str, Axes]]:
+    return [(f"dim {dim}", of.axes) for dim, of in enumerate(sharding.dim_shardings)]

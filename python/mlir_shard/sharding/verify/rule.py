@@ -1,0 +1,127 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Invariants of sharding rules, alone and against the op they are on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir_shard.sharding.rule import DimMapping, OpShardingRule, TensorMapping, factor_symbol
+from mlir_shard.sharding.verify.tensor import NoShape, Shape, value_name
+
+
+def check_op_sharding_rule(
+    rule: OpShardingRule, operand_shapes: Sequence[Shape], result_shapes: Sequence[Shape]
+) -> str | None:
+    """The rule is consistent and fits the shapes of the op's operands and results."""
+    for factor, size in enumerate(rule.factor_sizes):
+        if size < 0:
+            return f"factor {factor_symbol(factor)} has the negative size {size}"
+    return (
+        _check_mappings(rule, rule.operand_mappings, operand_shapes, "operand")
+        or _check_mappings(rule, rule.result_mappings, result_shapes, "result")
+        or _check_all_used(rule)
+        or _check_special_factors(rule)
+        or _check_reduction_factors(rule)
+    )
+
+
+def _check_mappings(
+    rule: OpShardingRule, mappings: Sequence[TensorMapping], shapes: Sequence[Shape], kind: str
+) -> str | None:
+    if len(mappings) != len(shapes):
+        return f"the rule maps {len(mappings)} {kind}s, but the op has {len(shapes)}"
+    if not mappings:
+        return f"the rule maps no {kind}, but only an op with operands and results can have a rule"
+    for index, (mapping, shape) in enumerate(zip(mappings, shapes, strict=True)):
+        violation = _check_static(shape) or _check_mapping(rule, mapping, shape)
+        if violation:
+            return f"{value_name(kind, index, len(shapes))}: {violation}"
+    return None
+
+
+def _check_static(shape: Shape) -> str | None:
+    if isinstance(shape, NoShape):
+        return f"a rule maps tensors with a static shape, but this is {shape.value}"
+    if None in shape:
+        return f"a rule maps tensors with a static shape, but dim {list(shape).index(None)} is dynamic"
+    return None
+
+
+def _check_mapping(rule: OpShardingRule, mapping: TensorMapping, shape: Shape) -> str | None:
+    if not isinstance(shape, NoShape) and mapping.rank != len(shape):
+        return f"the mapping {mapping} has {mapping.rank} dimensions, but the tensor has {len(shape)}"
+    first_dim: dict[int, int] = {}
+    for dim, of in enumerate(mapping.dim_mappings):
+        if violation := _check_dim_mapping(rule, of):
+            return f"dim {dim}: {violation}"
+        for factor in of.factor_indices:
+            if factor in first_dim:
+                return f"dim {dim}: factor {factor_symbol(factor)} is already in dim {first_dim[factor]} of this tensor"
+            first_dim[factor] = dim
+    return None
+
+
+def _check_dim_mapping(rule: OpShardingRule, dim: DimMapping) -> str | None:
+    if not dim.factor_indices:
+        return "the dimension is mapped to no factor, but each has at least one"
+    for factor in dim.factor_indices:
+        if not 0 <= factor < rule.num_factors:
+            return f"{_unknown(factor)}: the rule has {rule.num_factors} factors"
+        if rule.factor_sizes[factor] == 1 and len(dim.factor_indices) > 1:
+            return f"factor {factor_symbol(factor)} of size 1 cannot be one of several factors of a dimension"
+    if len(set(dim.factor_indices)) < len(dim.factor_indices):
+        return f"'{dim}' has a factor twice"
+    return None
+
+
+def _check_all_used(rule: OpShardingRule) -> str | None:
+    for factor, size in enumerate(rule.factor_sizes):
+        if not any(mapping.contains_factor(factor) for mapping in rule.tensor_mappings):
+            return f"factor {factor_symbol(factor)}={size} is in no operand and no result"
+    return None
+
+
+def _check_special_factors(rule: OpShardingRule) -> str | None:
+    types = {
+        "reduction": rule.reduction_factors,
+        "need_replication": rule.need_replication_factors,
+        "permutation": rule.permutation_factors,
+    }
+    for name, factors in (*types.items(), ("blocked_propagation", rule.blocked_propagation_factors)):
+        if violation := _check_index_set(rule, factors):
+            return f"{name} factors: {violation}"
+    type_of: dict[int, str] = {}
+    for name, factors in types.items():
+        for factor in factors:
+            if factor in type_of:
+                return (
+                    f"factor {factor_symbol(factor)} is both a {type_of[factor]} and a {name} factor, but has one type"
+                )
+            type_of[factor] = name
+    return None
+
+
+def _check_index_set(rule: OpShardingRule, factors: Sequence[int]) -> str | None:
+    for factor in factors:
+        if not 0 <= factor < rule.num_factors:
+            return f"{_unknown(factor)}: the rule has {rule.num_factors} factors"
+    if len(set(factors)) < len(factors):
+        twice = next(factor for factor in factors if factors.count(factor) > 1)
+        return f"{factor_symbol(twice)} is given more than once"
+    if list(factors) != sorted(factors):
+        return f"they have to ascend: {', '.join(map(factor_symbol, sorted(factors)))}"
+    return None
+
+
+def _check_reduction_factors(rule: OpShardingRule) -> str | None:
+    for factor in rule.reduction_factors:
+        for index, mapping in enumerate(rule.result_mappings):
+            if mapping.contains_factor(factor):
+                name = value_name("result", index, len(rule.result_mappings))
+                return f"reduction factor {factor_symbol(factor)} is in {name}, but a reduced factor is in no result"
+    return None
+
+
+def _unknown(factor: int) -> str:
+    return f"unknown factor {factor_symbol(factor)}" if factor >= 0 else f"unknown factor {factor}"

@@ -1,0 +1,144 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Invariants of a tensor's sharding: against its mesh, its type and the manual computations around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from enum import Enum
+
+from mlir_shard.sharding.mesh import Mesh
+from mlir_shard.sharding.tensor import DimensionSharding, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding.verify.axes import check_axis_lists, check_mesh_order
+
+
+class NoShape(Enum):
+    """What a value without a ranked shape is, said as the end of a sentence."""
+
+    NOT_SHAPED = "a value that is no tensor"
+    UNRANKED = "a tensor without a rank"
+    NO_VALUE = "an op without results"
+
+
+Shape = Sequence[int | None] | NoShape
+"""The sizes of a ranked tensor, None where dynamic, or why there are none."""
+
+MeshLookup = Callable[[TensorSharding], Mesh | None]
+"""The mesh a sharding is bound to, None where its name is unknown."""
+
+
+def check_tensor_sharding(
+    sharding: TensorSharding,
+    mesh: Mesh | None,
+    shape: Shape,
+    *,
+    manual_axes: Collection[str] = (),
+    divisible: bool = False,
+) -> str | None:
+    """All that a sharding on a value has to keep.
+
+    `mesh` is what the sharding is bound to, None where it is unknown. `manual_axes` are the names that enclosing
+    manual computations are manual on. With `divisible`, blocks have to be even; otherwise the last ones may be short.
+    """
+    if mesh is None:
+        return f"unknown mesh {sharding.mesh_text}"
+    if mesh.is_maximal:
+        return _check_nothing_sharded(sharding, f"a sharding on one device ({sharding.mesh_text})")
+    if isinstance(shape, NoShape):
+        if shape is NoShape.UNRANKED:
+            return f"a sharding needs a tensor with a rank, but is on {shape.value}"
+        return _check_nothing_sharded(sharding, f"the sharding of {shape.value}")
+    if sharding.rank != len(shape):
+        return f"the sharding has {sharding.rank} dimensions, but the tensor has {len(shape)}"
+    return (
+        _check_priorities(sharding)
+        or _check_axes(sharding, mesh)
+        or (_check_divisible(sharding, mesh, shape) if divisible else None)
+        or check_free_of_manual_axes(sharding, manual_axes)
+    )
+
+
+def check_tensor_sharding_per_value(
+    shardings: TensorShardingPerValue,
+    mesh_of: MeshLookup,
+    shapes: Sequence[Shape],
+    *,
+    kind: str = "result",
+    manual_axes: Collection[str] = (),
+) -> str | None:
+    """There is one valid sharding for each value; `kind` says what the values are ("operand", "result").
+
+    An op without values may have one sharding with nothing sharded, which says the device it runs on.
+    """
+    expected: Sequence[Shape] = shapes
+    if not shapes and len(shardings) == 1 and _says_device_alone(shardings.shardings[0], mesh_of):
+        expected = (NoShape.NO_VALUE,)
+    if len(shardings) != len(expected):
+        return f"{len(shardings)} shardings are given for {len(shapes)} {kind}s, but each has to have one"
+    for index, (sharding, shape) in enumerate(zip(shardings, expected, strict=True)):
+        violation = check_tensor_sharding(sharding, mesh_of(sharding), shape, manual_axes=manual_axes)
+        if violation:
+            return f"{value_name(kind, index, len(shapes))}: {violation}"
+    return None
+
+
+def check_free_of_manual_axes(sharding: TensorSharding, manual_axes: Collection[str]) -> str | None:
+    """Inside a manual computation its axes are gone: no sharding may use or replicate them."""
+    for axis in sharding.used_axes:
+        if axis.name in manual_axes:
+            return (
+                f'axis "{axis.name}" is already manual in an enclosing manual computation, so only other axes are free'
+            )
+    return None
+
+
+def value_name(kind: str, index: int, count: int) -> str:
+    """What a message calls one of `count` values: its number only where there are more."""
+    return f"{kind} {index}" if count > 1 else kind
+
+
+def _says_device_alone(sharding: TensorSharding, mesh_of: MeshLookup) -> bool:
+    mesh = mesh_of(sharding)
+    return sharding.is_fully_replicated or (mesh is not None and mesh.is_maximal)
+
+
+def _check_nothing_sharded(sharding: TensorSharding, what: str) -> str | None:
+    if sharding.rank or sharding.replicated_axes or sharding.unreduced_axes:
+        return f"{what} has rank 0 and no replicated or unreduced axes, but is {sharding}"
+    return None
+
+
+def _check_priorities(sharding: TensorSharding) -> str | None:
+    for dim, of in enumerate(sharding.dim_shardings):
+        if violation := _check_priority(of):
+            return f"dim {dim}: {violation}"
+    return None
+
+
+def _check_priority(dim: DimensionSharding) -> str | None:
+    if dim.priority is None:
+        return None
+    if dim.priority < 0:
+        return f"priority {dim.priority} is negative"
+    if dim.is_closed and not dim.axes:
+        return f"priority p{dim.priority} says nothing on a closed dimension without axes"
+    return None
+
+
+def _check_axes(sharding: TensorSharding, mesh: Mesh) -> str | None:
+    lists = [(f"dim {dim}", of.axes) for dim, of in enumerate(sharding.dim_shardings)]
+    sets = [("replicated axes", sharding.replicated_axes), ("unreduced axes", sharding.unreduced_axes)]
+    if violation := check_axis_lists(lists + sets, mesh):
+        return violation
+    for where, axes in sets:
+        if violation := check_mesh_order(where, axes, mesh):
+            return violation
+    return None
+
+
+def _check_divisible(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int | None]) -> str | None:
+    for dim, (size, of) in enumerate(zip(shape, sharding.dim_shardings, strict=True)):
+        blocks = of.sharded_size(mesh)
+        if size is not None and size % blocks:
+            return f"dim {dim}: size {size} cannot be divided evenly in {blocks} blocks by {of}"
+    return None
