@@ -1,0 +1,90 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The elements of a declarative assembly format, the custom syntax of an operation, an attribute or a type.
+
+The language is that of MLIR's `assemblyFormat` (mlir.llvm.org/docs/DefiningDialects/Operations and
+.../AttributesAndTypes). A parsed format is a tuple of the elements below, in the order of the text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A keyword or punctuation that stands in the text as it is: `` `foo` ``."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Whitespace:
+    """Printed only: a space, a newline, or with empty text no space where one would have been."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`$name`: an operand, result, region or attribute of an op, or a parameter of an attribute or type."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOf:
+    """`type($x)` or `type(operands)`: the types of what is named."""
+
+    argument: Variable | Directive
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """A directive other than `type` and `custom`, `attr-dict` or `functional-type(operands, results)` say."""
+
+    name: str
+    arguments: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """`custom<Name>(...)`: syntax that code of that name reads and prints.
+
+    A string argument that is a C++ string literal is given as what it spells, other C++ as it is.
+    """
+
+    name: str
+    arguments: tuple[Argument | str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`(then)? ` or `(then) : (otherwise)?`: one of two branches, chosen by whether the anchor is present.
+
+    The anchor is the element number `anchor` of the branch `anchor_branch`.
+    """
+
+    then: tuple[Element, ...]
+    otherwise: tuple[Element, ...]
+    anchor: int
+    anchor_branch: OneOf["then", "otherwise"] = "then"
+
+    @property
+    def anchor_element(self) -> Element:
+        """The element whose presence decides which branch is printed."""
+        return (self.then if self.anchor_branch == "then" else self.otherwise)[self.anchor]
+
+
+Argument = Variable | TypeOf | Directive
+Element = Literal | Whitespace | Variable | TypeOf | Directive | Custom | Group
+AssemblyFormat = tuple[Element, ...]
+
+
+def parse(text: str) -> AssemblyFormat:
+    """The elements of the format `text`; raises `mlir_shard.ods.source.OdsError` where it is none."""
+    # The parser needs lark, which what only uses parsed formats should not have to load.
+    from mlir_shard.ods import format_parser
+
+    return format_parser.parse(text)

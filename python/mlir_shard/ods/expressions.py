@@ -1,0 +1,259 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Evaluates the values of TableGen, from the trees that the grammar makes of them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol
+
+from lark import Token, Tree
+
+from mlir_shard.ods import bang_operators
+from mlir_shard.ods.bang_operators import OperatorError
+from mlir_shard.ods.records import UNSET, Dag, FieldType, Record, Value, describe
+from mlir_shard.ods.scope import Scope
+from mlir_shard.ods.source import LocatedText, Location, OdsError, did_you_mean
+
+if TYPE_CHECKING:
+    Node = Tree[Token]
+else:
+    Node = Tree
+
+_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "'": "'"}
+
+
+class Definitions(Protocol):
+    """What expressions ask of the program around them."""
+
+    def find_record(self, name: str) -> Record | None:
+        """The `def` of that name that precedes."""
+
+    def names(self) -> list[str]:
+        """The names of all preceding classes and defs."""
+
+    def is_class(self, name: str) -> bool:
+        """Whether a class of that name precedes."""
+
+    def instantiate(self, name: Token, arguments: Node | None, scope: Scope) -> Record:
+        """The anonymous record of a class."""
+
+
+def location_of(node: Node | Token, scope: Scope) -> Location:
+    """Where a node of the tree stands."""
+    place = node if isinstance(node, Token) else node.meta
+    return Location(scope.source, getattr(place, "line", None) or 1, getattr(place, "column", None) or 1)
+
+
+def text_of(token: Token, scope: Scope) -> LocatedText:
+    """What a string or code token spells."""
+    quotes = 1 if token.startswith('"') else 2
+    location = location_of(token, scope)
+    inner = Location(location.source, location.line, location.column + quotes)
+    text = token[quotes:-quotes]
+    if quotes == 1:
+        text = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text)
+    return LocatedText(text, inner)
+
+
+def type_of(tree: Node) -> FieldType:
+    """The type that is written."""
+    if tree.data == "list_type":
+        (element,) = tree.children
+        assert isinstance(element, Tree)
+        return FieldType("list", type_of(element))
+    if tree.data == "bits_type":
+        return FieldType("bits")
+    return FieldType(str(tree.children[0]), is_class=tree.data == "class_type")
+
+
+class Expressions:
+    """Evaluates values among `definitions`."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+
+    def evaluate(self, tree: Node, scope: Scope) -> Value:
+        """The value of `tree` with the names of `scope`; raises OdsError."""
+        method = getattr(self, f"_{tree.data}")
+        value: Value = method(tree, scope)
+        return value
+
+    def boolean(self, tree: Node, scope: Scope) -> bool:
+        """A condition."""
+        value = self.evaluate(tree, scope)
+        if not isinstance(value, int):
+            raise OdsError(f"a condition must be 0 or 1, not {describe(value)}", location_of(tree, scope))
+        return bool(value)
+
+    def sequence(self, tree: Node, scope: Scope) -> tuple[Value, ...]:
+        """A list."""
+        value = self.evaluate(tree, scope)
+        if not isinstance(value, tuple):
+            raise OdsError(f"a list was expected, not {describe(value)}", location_of(tree, scope))
+        return value
+
+    def name_text(self, tree: Node, scope: Scope) -> str:
+        """A value that names a def: identifiers that mean nothing stand for themselves."""
+        value = self._pasted(tree, scope)
+        if not isinstance(value, str):
+            raise OdsError(f"the name of a def must be a string, not {describe(value)}", location_of(tree, scope))
+        return str(value)
+
+    def _string(self, tree: Node, scope: Scope) -> Value:
+        pieces = [text_of(token, scope) for token in tree.children if isinstance(token, Token)]
+        return pieces[0] if len(pieces) == 1 else LocatedText("".join(pieces), None)
+
+    def _code(self, tree: Node, scope: Scope) -> Value:
+        token = tree.children[0]
+        assert isinstance(token, Token)
+        return text_of(token, scope)
+
+    def _integer(self, tree: Node, scope: Scope) -> Value:
+        return int(str(tree.children[0]), 0)
+
+    def _true(self, tree: Node, scope: Scope) -> Value:
+        return 1
+
+    def _false(self, tree: Node, scope: Scope) -> Value:
+        return 0
+
+    def _unset(self, tree: Node, scope: Scope) -> Value:
+        return UNSET
+
+    def _name(self, tree: Node, scope: Scope) -> Value:
+        name = str(tree.children[0])
+        found = scope.lookup(name)
+        if found is not None:
+            return found()
+        record = self._definitions.find_record(name)
+        if record is not None:
+            return record
+        location = location_of(tree, scope)
+        if self._definitions.is_class(name):
+            raise OdsError(f"'{name}' is a class; write '{name}<...>' for a record of it", location)
+        candidates = [*scope.names(), *self._definitions.names()]
+        raise OdsError(f"'{name}' is not defined{did_you_mean(name, candidates)}", location)
+
+    def _instance(self, tree: Node, scope: Scope) -> Value:
+        name, arguments = tree.children
+        assert isinstance(name, Token)
+        return self._definitions.instantiate(name, arguments if isinstance(arguments, Tree) else None, scope)
+
+    def _member(self, tree: Node, scope: Scope) -> Value:
+        owner_tree, field = tree.children
+        assert isinstance(owner_tree, Tree) and isinstance(field, Token)
+        owner = self.evaluate(owner_tree, scope)
+        if not isinstance(owner, Record):
+            raise OdsError(f"{describe(owner)} has no fields", location_of(field, scope))
+        return owner.member(str(field), location_of(field, scope))
+
+    def _element(self, tree: Node, scope: Scope) -> Value:
+        owner_tree, index_tree = tree.children
+        assert isinstance(owner_tree, Tree) and isinstance(index_tree, Tree)
+        items, index = self.sequence(owner_tree, scope), self.evaluate(index_tree, scope)
+        if not isinstance(index, int) or not 0 <= index < len(items):
+            message = f"there is no element {index} in a list of {len(items)}"
+            raise OdsError(message, location_of(index_tree, scope))
+        return items[index]
+
+    def _list(self, tree: Node, scope: Scope) -> Value:
+        # The last child is the type after the list, or nothing.
+        items = [child for child in tree.children[:-1] if isinstance(child, Tree)]
+        return tuple(self.evaluate(item, scope) for item in items)
+
+    def _paste(self, tree: Node, scope: Scope) -> Value:
+        left, right = tree.children
+        assert isinstance(left, Tree) and isinstance(right, Tree)
+        try:
+            return bang_operators.concatenate(self.evaluate(left, scope), self._pasted(right, scope))
+        except OperatorError as error:
+            raise OdsError(f"these cannot be joined by '#': {error}", location_of(right, scope)) from error
+
+    def _pasted(self, tree: Node, scope: Scope) -> Value:
+        if tree.data == "paste":
+            left, right = tree.children
+            assert isinstance(left, Tree) and isinstance(right, Tree)
+            return bang_operators.concatenate(self._pasted(left, scope), self._pasted(right, scope))
+        if tree.data == "name" and scope.lookup(str(tree.children[0])) is None:
+            record = self._definitions.find_record(str(tree.children[0]))
+            return record if record is not None else str(tree.children[0])
+        return self.evaluate(tree, scope)
+
+    def _dag(self, tree: Node, scope: Scope) -> Value:
+        entries = [(self._dag_entry(child, scope), child) for child in tree.children if isinstance(child, Tree)]
+        locations = tuple(location_of(child, scope) for _, child in entries[1:])
+        return Dag(entries[0][0][0], tuple(entry for entry, _ in entries[1:]), locations)
+
+    def _dag_entry(self, tree: Node, scope: Scope) -> tuple[Value, str]:
+        if tree.data == "dag_name":
+            return UNSET, str(tree.children[0])[1:]
+        value, name = tree.children
+        assert isinstance(value, Tree)
+        return self.evaluate(value, scope), "" if name is None else str(name)[1:]
+
+    def _cond(self, tree: Node, scope: Scope) -> Value:
+        for clause in tree.children:
+            assert isinstance(clause, Tree)
+            condition, value = clause.children
+            assert isinstance(condition, Tree) and isinstance(value, Tree)
+            if self.boolean(condition, scope):
+                return self.evaluate(value, scope)
+        raise OdsError("no condition of this '!cond' holds", location_of(tree, scope))
+
+    def _bang(self, tree: Node, scope: Scope) -> Value:
+        operator, type_tree, *arguments = tree.children
+        assert isinstance(operator, Token)
+        name = operator[1:]
+        trees = [argument for argument in arguments if isinstance(argument, Tree)]
+        special = getattr(self, f"_bang_{name}", None)
+        try:
+            if special is not None:
+                value: Value = special(trees, type_of(type_tree) if isinstance(type_tree, Tree) else None, scope)
+                return value
+            if name in bang_operators.OPERATORS:
+                return bang_operators.apply(name, [self.evaluate(argument, scope) for argument in trees])
+        except (OperatorError, ValueError) as error:
+            raise OdsError(f"'{operator}' does not take these arguments: {error}", location_of(tree, scope)) from error
+        known = [f"!{each}" for each in bang_operators.OPERATORS]
+        raise OdsError(f"'{operator}' is not known{did_you_mean(operator, known)}", location_of(tree, scope))
+
+    def _bang_if(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
+        condition, then, otherwise = trees
+        return self.evaluate(then if self.boolean(condition, scope) else otherwise, scope)
+
+    def _bang_foreach(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
+        variable, items, body = trees
+        name = str(variable.children[0])
+        return tuple(self.evaluate(body, scope.nested({name: item})) for item in self.sequence(items, scope))
+
+    def _bang_filter(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
+        variable, items, body = trees
+        name = str(variable.children[0])
+        return tuple(item for item in self.sequence(items, scope) if self.boolean(body, scope.nested({name: item})))
+
+    def _bang_foldl(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
+        start, items, accumulator, variable, body = trees
+        value = self.evaluate(start, scope)
+        names = str(accumulator.children[0]), str(variable.children[0])
+        for item in self.sequence(items, scope):
+            value = self.evaluate(body, scope.nested({names[0]: value, names[1]: item}))
+        return value
+
+    def _bang_cast(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
+        (tree,) = trees
+        value = self.evaluate(tree, scope)
+        if type_ is None or not type_.is_class:
+            return bang_operators.to_text(value) if type_ is not None and type_.name == "string" else value
+        record = self._definitions.find_record(value) if isinstance(value, str) else value
+        if not isinstance(record, Record) or not record.is_a(type_.name):
+            raise OdsError(f"{describe(value)} is no record of class '{type_.name}'", location_of(tree, scope))
+        return record
+
+    def _bang_isa(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
+        value = self.evaluate(trees[0], scope)
+        return int(isinstance(value, Record) and type_ is not None and value.is_a(type_.name))
+
+    def _bang_exists(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
+        record = self._definitions.find_record(bang_operators.to_text(self.evaluate(trees[0], scope)))
+        return int(record is not None and type_ is not None and record.is_a(type_.name))

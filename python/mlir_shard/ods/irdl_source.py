@@ -1,0 +1,97 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes a dialect as IRDL, the form in which MLIR can register it at run time.
+
+Attributes and operations go into two modules, since an attribute and an operation of the same name would clash in
+one. IRDL has no optional attributes: those are left out, and so is what a type has to be; both are for a verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mlir_shard.ods.model import AttributeConstraint, DialectDef, OpDef, Operand, ResultDef, Variadicity
+from mlir_shard.ods.type_runs import LIMIT, are_runs
+
+# The C++ classes of builtin attributes, and the names MLIR has registered them under.
+_BUILTIN = {
+    "::mlir::AffineMapAttr": "affine_map",
+    "::mlir::ArrayAttr": "array",
+    "::mlir::BoolAttr": "integer",
+    "::mlir::DenseBoolArrayAttr": "dense_array",
+    "::mlir::DenseF32ArrayAttr": "dense_array",
+    "::mlir::DenseF64ArrayAttr": "dense_array",
+    "::mlir::DenseI16ArrayAttr": "dense_array",
+    "::mlir::DenseI32ArrayAttr": "dense_array",
+    "::mlir::DenseI64ArrayAttr": "dense_array",
+    "::mlir::DenseI8ArrayAttr": "dense_array",
+    "::mlir::DictionaryAttr": "dictionary",
+    "::mlir::FlatSymbolRefAttr": "symbol_ref",
+    "::mlir::FloatAttr": "float",
+    "::mlir::IntegerAttr": "integer",
+    "::mlir::StringAttr": "string",
+    "::mlir::SymbolRefAttr": "symbol_ref",
+    "::mlir::TypeAttr": "type",
+}
+
+
+def irdl(dialect: DialectDef) -> tuple[str, str]:
+    """Two modules that together define the dialect: first its attributes and types, then its operations.
+
+    An attribute or type has one parameter whatever ODS gives it, a string: the text of its parameters.
+    """
+    storage = [f"irdl.attribute @{attribute.mnemonic}" for attribute in dialect.attributes]
+    storage += [f"irdl.type @{type_.mnemonic}" for type_ in dialect.types]
+    body = ['%0 = irdl.base "#builtin.string"', "irdl.parameters(text: %0)"]
+    return (
+        _module(dialect, [(head, body) for head in storage]),
+        _module(dialect, [(f"irdl.operation @{op.mnemonic}", _operation(dialect, op)) for op in dialect.ops]),
+    )
+
+
+def _module(dialect: DialectDef, definitions: Iterable[tuple[str, list[str]]]) -> str:
+    lines = [f"irdl.dialect @{dialect.name} {{"]
+    for head, body in definitions:
+        lines += [f"  {head} {{", *(f"    {line}" for line in body), "  }"]
+    return "\n".join([*lines, "}", ""])
+
+
+def _operation(dialect: DialectDef, op: OpDef) -> list[str]:
+    lines = []
+    if op.operands:
+        lines += _values("operand", op.operands)
+    required = [attribute for attribute in op.attributes if attribute.required]
+    for index, attribute in enumerate(required):
+        lines.append(f"%attribute{index} = {_attribute(dialect, attribute.constraint)}")
+    if required:
+        entries = (f'"{attribute.name}" = %attribute{index}' for index, attribute in enumerate(required))
+        lines.append(f"irdl.attributes {{{', '.join(entries)}}}")
+    if op.results:
+        lines += _values("result", op.results)
+    # IRDL cannot say how many regions there are where a group of them may be of any length.
+    if op.regions and all(region.variadicity is Variadicity.SINGLE for region in op.regions):
+        for index, region in enumerate(op.regions):
+            size = "" if region.blocks is None else f" with size {region.blocks}"
+            lines.append(f"%region{index} = irdl.region{size}")
+        regions = ", ".join(f"{region.name or f'region{i}'}: %region{i}" for i, region in enumerate(op.regions))
+        lines.append(f"irdl.regions({regions})")
+    return lines
+
+
+def _values(kind: str, values: Sequence[Operand | ResultDef]) -> list[str]:
+    """Operands or results of any types: each has a constraint of its own, since a constraint stands for one type."""
+    forms = {Variadicity.SINGLE: "", Variadicity.OPTIONAL: "optional ", Variadicity.VARIADIC: "variadic "}
+    if are_runs(values):
+        slots = [(f"{kind}_run{i}", forms[Variadicity.VARIADIC]) for i in range(LIMIT)]
+    else:
+        slots = [(value.name or f"value{i}", forms[value.variadicity]) for i, value in enumerate(values)]
+    lines = [f"%{kind}{i} = irdl.any" for i in range(len(slots))]
+    named = ", ".join(f"{name}: {form}%{kind}{i}" for i, (name, form) in enumerate(slots))
+    return [*lines, f"irdl.{kind}s({named})"]
+
+
+def _attribute(dialect: DialectDef, constraint: AttributeConstraint) -> str:
+    if constraint.attribute is not None:
+        return f'irdl.base "#{dialect.name}.{constraint.attribute}"'
+    builtin = "integer" if constraint.enum is not None else _BUILTIN.get(constraint.storage)
+    return "irdl.any" if builtin is None else f'irdl.base "#builtin.{builtin}"'

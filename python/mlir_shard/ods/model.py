@@ -1,0 +1,288 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a dialect is: the model that ODS definitions are read into, and that everything else works from.
+
+Texts (summaries, descriptions) are without the indentation they have in the `.td` file. Names of C++ classes
+are kept because ODS uses them to refer to things; nothing here needs C++.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from mlir_shard.ods.assembly_format import AssemblyFormat
+
+
+class Variadicity(Enum):
+    """How many values an operand or result, or how many regions a region of an op stands for."""
+
+    SINGLE = "single"
+    OPTIONAL = "optional"
+    VARIADIC = "variadic"
+
+
+@dataclass(frozen=True, slots=True)
+class TraitRef:
+    """A trait or interface of an op, under the name ODS writes.
+
+    `DeclareOpInterfaceMethods<X, ["f"]>` is the trait `X` with the argument `("f",)`; `HasParent<"ModuleOp">` is
+    `HasParent` with the argument `"ModuleOp"`. A record given as an argument is its name.
+
+    `same_types` names operands, results and attributes that the trait says are of one type, as `AllTypesMatch` does.
+    """
+
+    name: str
+    arguments: tuple[TraitArgument, ...] = ()
+    same_types: tuple[str, ...] = ()
+
+
+TraitArgument = str | int | tuple["TraitArgument", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeConstraint:
+    """What a type has to be; `summary` completes "must be ...".
+
+    `buildable` is the MLIR text of the only type possible, where there is only one.
+    """
+
+    name: str
+    summary: str
+    buildable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeConstraint:
+    """What an attribute has to be.
+
+    `name` is that of the ODS record (`Sdy_TensorSharding`, `I64Attr`), `storage` the C++ attribute class. The
+    attribute is either one of the dialect (`attribute`, its mnemonic), an integer that stands for a case of an
+    enum of the dialect (`enum`, its name), or a builtin one. `value_type` is the MLIR text of the type that the
+    attribute is known to have, and that therefore is not printed: `i64`; `none` for attributes without a type.
+    """
+
+    name: str
+    summary: str
+    storage: str
+    value_type: str | None = None
+    attribute: str | None = None
+    enum: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of an op, or a group of them."""
+
+    name: str
+    constraint: TypeConstraint
+    summary: str = ""
+    variadicity: Variadicity = Variadicity.SINGLE
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeArgument:
+    """An attribute of an op.
+
+    `default` is the C++ expression of the value that a missing attribute stands for, `default_value` the same as a
+    Python value; for an enum that is the symbol of the case.
+    """
+
+    name: str
+    constraint: AttributeConstraint
+    summary: str = ""
+    optional: bool = False
+    default: str | None = None
+    default_value: DefaultValue = None
+
+    @property
+    def required(self) -> bool:
+        """Whether every op has to carry the attribute."""
+        return not self.optional and self.default is None
+
+
+DefaultValue = bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultDef:
+    """A result of an op, or a group of them; `name` may be empty."""
+
+    name: str
+    constraint: TypeConstraint
+    summary: str = ""
+    variadicity: Variadicity = Variadicity.SINGLE
+
+
+@dataclass(frozen=True, slots=True)
+class RegionDef:
+    """A region of an op; `blocks` is how many blocks it has, where that is fixed."""
+
+    name: str
+    summary: str = ""
+    blocks: int | None = None
+    variadicity: Variadicity = Variadicity.SINGLE
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef:
+    """An operation; `name` is that of its C++ class and of its Python view, `MeshOp`."""
+
+    mnemonic: str
+    name: str
+    def_name: str
+    summary: str = ""
+    description: str = ""
+    arguments: tuple[Operand | AttributeArgument, ...] = ()
+    results: tuple[ResultDef, ...] = ()
+    regions: tuple[RegionDef, ...] = ()
+    traits: tuple[TraitRef, ...] = ()
+    assembly_format: AssemblyFormat | None = None
+    has_custom_assembly_format: bool = False
+    has_verifier: bool = False
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The arguments that are operands, in order."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Operand))
+
+    @property
+    def attributes(self) -> tuple[AttributeArgument, ...]:
+        """The arguments that are attributes, in order."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, AttributeArgument))
+
+    def trait(self, name: str) -> TraitRef | None:
+        """The trait called `name` in ODS, if the op has it."""
+        return next((trait for trait in self.traits if trait.name == name), None)
+
+    def has_trait(self, name: str) -> bool:
+        """Whether the op has the trait called `name` in ODS."""
+        return self.trait(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterDef:
+    """A parameter of an attribute or type.
+
+    `cpp_type` is the C++ type of the parameter, of one element if it is an `array`. Where that is an attribute or
+    an enum of the dialect, `attribute` is its mnemonic or `enum` its name; `alternatives` are the mnemonics and
+    ODS names of what an attribute of several kinds may be. `default` is a C++ expression. `self_type` says that the
+    parameter is the type of the attribute, which is printed after it.
+    """
+
+    name: str
+    cpp_type: str
+    summary: str = ""
+    array: bool = False
+    optional: bool = False
+    default: str | None = None
+    attribute: str | None = None
+    enum: str | None = None
+    alternatives: tuple[str, ...] = ()
+    self_type: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttrDef:
+    """An attribute of the dialect; `name` is that of its C++ and Python class, `MeshAttr`."""
+
+    mnemonic: str
+    name: str
+    def_name: str
+    summary: str = ""
+    description: str = ""
+    parameters: tuple[ParameterDef, ...] = ()
+    traits: tuple[TraitRef, ...] = ()
+    assembly_format: AssemblyFormat | None = None
+    has_custom_assembly_format: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDef:
+    """A type of the dialect; `name` is that of its C++ class."""
+
+    mnemonic: str
+    name: str
+    def_name: str
+    summary: str = ""
+    description: str = ""
+    parameters: tuple[ParameterDef, ...] = ()
+    traits: tuple[TraitRef, ...] = ()
+    assembly_format: AssemblyFormat | None = None
+    has_custom_assembly_format: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EnumCase:
+    """A case of an enum: its name in code, the integer it is stored as, and the keyword it is printed as."""
+
+    symbol: str
+    value: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnumDef:
+    """An enum; `width` is how many bits the integer has that it is stored as."""
+
+    name: str
+    def_name: str
+    summary: str = ""
+    description: str = ""
+    cases: tuple[EnumCase, ...] = ()
+    width: int = 32
+
+    def case(self, key: str | int) -> EnumCase | None:
+        """The case with that symbol, keyword or integer value."""
+        for case in self.cases:
+            if key in (case.symbol, case.text) or (isinstance(key, int) and key == case.value):
+                return case
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class MethodDef:
+    """A method of an interface, with C++ types; `has_default` says that ops need not implement it."""
+
+    name: str
+    return_type: str
+    arguments: tuple[tuple[str, str], ...] = ()
+    description: str = ""
+    has_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceDef:
+    """An interface of operations."""
+
+    name: str
+    def_name: str
+    description: str = ""
+    methods: tuple[MethodDef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DialectDef:
+    """A dialect, with what it defines in the order of the definitions."""
+
+    name: str
+    cpp_namespace: str = ""
+    summary: str = ""
+    description: str = ""
+    ops: tuple[OpDef, ...] = ()
+    attributes: tuple[AttrDef, ...] = ()
+    types: tuple[TypeDef, ...] = ()
+    enums: tuple[EnumDef, ...] = ()
+    interfaces: tuple[InterfaceDef, ...] = ()
+
+    def op(self, mnemonic: str) -> OpDef | None:
+        """The op of that mnemonic."""
+        return next((op for op in self.ops if op.mnemonic == mnemonic), None)
+
+    def attribute(self, mnemonic: str) -> AttrDef | None:
+        """The attribute of that mnemonic."""
+        return next((attribute for attribute in self.attributes if attribute.mnemonic == mnemonic), None)
+
+    def enum(self, name: str) -> EnumDef | None:
+        """The enum of that name."""
+        return next((enum for enum in self.enums if enum.name == name), None)

@@ -1,0 +1,182 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a TableGen program evaluates to: records of named fields, and the values that fields hold.
+
+Values are int (also for `bit`), str (also for `code`), tuple (for `list`), Dag, Record and UNSET. Fields are
+evaluated when they are first asked for, since a `let` further down may still change what they refer to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Union
+
+from mlir_shard.ods.source import Location, OdsError, did_you_mean
+
+
+class Unset:
+    """The value `?`."""
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+UNSET = Unset()
+
+
+@dataclass(frozen=True, slots=True)
+class Dag:
+    """`(operator value:$name, ...)`; a name is empty where none is written."""
+
+    operator: Value
+    arguments: tuple[tuple[Value, str], ...]
+    locations: tuple[Location, ...]
+
+
+Value = Union[int, str, tuple["Value", ...], Dag, "Record", Unset]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """The type of a field or template parameter; `name` is a keyword or, if `is_class`, the name of a class."""
+
+    name: str
+    element: FieldType | None = None
+    is_class: bool = False
+
+    def __str__(self) -> str:
+        return self.name if self.element is None else f"{self.name}<{self.element}>"
+
+
+class Field:
+    """A field of a record: evaluated once, when first read, and converted to the type it is declared with."""
+
+    __slots__ = ("_evaluate", "_state", "_value", "location", "type")
+
+    def __init__(self, type_: FieldType, evaluate: Callable[[], Value], location: Location) -> None:
+        self.type = type_
+        self.location = location
+        self._evaluate = evaluate
+        self._state = "new"
+        self._value: Value = UNSET
+
+    def value(self, name: str) -> Value:
+        """The value; `name` is what an error calls the field."""
+        if self._state == "busy":
+            raise OdsError(f"the value of '{name}' depends on itself", self.location)
+        if self._state == "new":
+            self._state = "busy"
+            try:
+                self._value = convert(self._evaluate(), self.type, f"'{name}'", self.location)
+            finally:
+                self._state = "new"
+            self._state = "done"
+        return self._value
+
+
+class Record:
+    """A `def`, or the anonymous record that `Class<arguments>` stands for."""
+
+    def __init__(self, name: str, location: Location, instance_of: str = "") -> None:
+        self.name = name
+        self.location = location
+        self.classes: list[str] = []
+        self.fields: dict[str, Field] = {}
+        # For an anonymous record: the class written, and the arguments written after it.
+        self.instance_of = instance_of
+        self.instance_arguments: tuple[Value, ...] = ()
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the record has no name of its own."""
+        return bool(self.instance_of)
+
+    def __repr__(self) -> str:
+        return self.instance_of or self.name
+
+    def is_a(self, class_name: str) -> bool:
+        """Whether the record derives from that class."""
+        return class_name in self.classes
+
+    def __contains__(self, field: str) -> bool:
+        return field in self.fields
+
+    def __getitem__(self, field: str) -> Value:
+        try:
+            return self.fields[field].value(field)
+        except OdsError as error:
+            error.note(f"in '{self!r}'", self.location)
+            raise
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def member(self, field: str, location: Location) -> Value:
+        """The field, or an error at `location` where there is none."""
+        if field not in self.fields:
+            raise OdsError(f"'{self!r}' has no field '{field}'{did_you_mean(field, self.fields)}", location)
+        return self[field]
+
+    def text(self, field: str) -> str | None:
+        """A field that holds a string, None where it is unset or missing."""
+        value = self[field] if field in self.fields else UNSET
+        return value if isinstance(value, str) else None
+
+    def record(self, field: str) -> Record | None:
+        """A field that holds a record, None where it is unset or missing."""
+        value = self[field] if field in self.fields else UNSET
+        return value if isinstance(value, Record) else None
+
+    def number(self, field: str) -> int | None:
+        """A field that holds an integer, None where it is unset or missing."""
+        value = self[field] if field in self.fields else UNSET
+        return value if isinstance(value, int) else None
+
+    def flag(self, field: str) -> bool:
+        """A field that holds a bit, False where it is unset or missing."""
+        return field in self.fields and self[field] == 1
+
+    def items(self, field: str) -> tuple[Value, ...]:
+        """A field that holds a list, empty where it is unset or missing."""
+        value = self[field] if field in self.fields else UNSET
+        return value if isinstance(value, tuple) else ()
+
+
+def describe(value: Value) -> str:
+    """What an error calls a value."""
+    if isinstance(value, Record):
+        return f"'{value!r}'"
+    if isinstance(value, str):
+        return f'the string "{value if len(value) <= 40 else value[:37] + "..."}"'
+    if isinstance(value, tuple):
+        return "a list"
+    if isinstance(value, Dag):
+        return "a dag"
+    return f"'{value}'"
+
+
+def convert(value: Value, type_: FieldType, what: str, location: Location) -> Value:
+    """`value` as one of `type_`, or an error at `location` that says what does not fit."""
+    if value is UNSET:
+        return value
+    name = type_.name
+    if type_.is_class:
+        fits = isinstance(value, Record) and value.is_a(name)
+        expected = f"a record of class '{name}'"
+    elif name == "list":
+        if isinstance(value, tuple) and type_.element is not None:
+            element = type_.element
+            return tuple(convert(item, element, f"element {i} of {what}", location) for i, item in enumerate(value))
+        fits, expected = False, f"a list of '{type_.element}'"
+    elif name in ("string", "code"):
+        fits, expected = isinstance(value, str), "a string"
+    elif name == "bit":
+        fits, expected = value in (0, 1), "0 or 1"
+    elif name == "dag":
+        fits, expected = isinstance(value, Dag), "a dag"
+    else:
+        fits, expected = isinstance(value, int), "an integer"
+    if not fits:
+        raise OdsError(f"{what} must be {expected}, not {describe(value)}", location)
+    return value
