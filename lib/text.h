@@ -1,0 +1,22 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Lexical questions about MLIR text that have to be answered for every character of a module.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace mlir_shard {
+
+// The offsets at which a dialect's names begin, in order: of `ns.name` (an operation or attribute name), `#ns.name`,
+// `#ns<name ...>` (and the same with `!`) and of the quoted operation name `"ns.name"`, for each `ns` in `namespaces`.
+// Names inside other strings and inside comments are left out.
+std::vector<std::size_t> findNames(std::string_view text, const std::vector<std::string_view> &namespaces);
+
+// The offset of the bracket that closes the one at `open`, one of ( [ { <; npos where there is none. Brackets in
+// strings and comments do not count; < and > count only for an opening <, and there `->`, `<=` and `>=` do not.
+std::size_t findClosing(std::string_view text, std::size_t open);
+
+} // namespace mlir_shard

@@ -1,0 +1,137 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "walk.h"
+
+#include <set>
+
+namespace mlir_shard {
+namespace {
+
+// Calls `visit` on `op` and all operations in its regions, outer before inner, with the state of the enclosing one:
+// `visit` takes the state around an operation and returns the one inside.
+template <typename State, typename Visit>
+void walk(const Capi &capi, MlirOperation op, const State &outer, const Visit &visit) {
+  State inner = visit(op, outer);
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region; region = capi.mlirRegionGetNextInOperation(region))
+    for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block))
+      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+           child = capi.mlirOperationGetNextInBlock(child))
+        walk(capi, child, inner, visit);
+}
+
+// Turns locations in the parsed buffer into locations in the user's file.
+class LocationMover {
+public:
+  LocationMover(const Capi &capi, MlirContext context, std::string_view buffer, std::string_view file,
+                const SourceMap &map)
+      : capi(capi), context(context), buffer(capi.mlirIdentifierGet(context, toStringRef(buffer))), file(file),
+        map(map) {}
+
+  // The location to use instead of `location`, or none where it is right as it is.
+  MlirLocation moved(MlirLocation location) const {
+    if (!capi.mlirLocationIsAFileLineColRange(location) ||
+        !(capi.mlirLocationFileLineColRangeGetFilename(location) == buffer))
+      return {};
+    Position position = map.toUser({static_cast<unsigned>(capi.mlirLocationFileLineColRangeGetStartLine(location)),
+                                    static_cast<unsigned>(capi.mlirLocationFileLineColRangeGetStartColumn(location))});
+    return capi.mlirLocationFileLineColGet(context, toStringRef(file), position.first, position.second);
+  }
+
+private:
+  const Capi &capi;
+  MlirContext context;
+  MlirIdentifier buffer;
+  std::string_view file;
+  const SourceMap &map;
+};
+
+std::vector<const void *> typePointers(const Capi &capi, MlirOperation op) {
+  std::vector<const void *> types;
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+    types.push_back(capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i)).pointer);
+  types.push_back(nullptr);
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
+    types.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)).pointer);
+  return types;
+}
+
+} // namespace
+
+void moveLocations(const Capi &capi, MlirOperation root, std::string_view buffer, std::string_view file,
+                   const SourceMap &map) {
+  LocationMover mover(capi, capi.mlirOperationGetContext(root), buffer, file, map);
+  struct Nothing {};
+  walk(capi, root, Nothing{}, [&](MlirOperation op, const Nothing &) {
+    if (MlirLocation moved = mover.moved(capi.mlirOperationGetLocation(op)))
+      capi.mlirOperationSetLocation(op, moved);
+    for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+         region = capi.mlirRegionGetNextInOperation(region))
+      for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block))
+        for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i) {
+          MlirValue argument = capi.mlirBlockGetArgument(block, i);
+          if (MlirLocation moved = mover.moved(capi.mlirValueGetLocation(argument)))
+            capi.mlirBlockArgumentSetLocation(argument, moved);
+        }
+    return Nothing{};
+  });
+}
+
+std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation root,
+                                                const std::vector<AttributeQuery> &queries,
+                                                const std::vector<std::string> &scopes) {
+  MlirContext context = capi.mlirOperationGetContext(root);
+  MlirIdentifier functionName = capi.mlirIdentifierGet(context, toStringRef("func.func"));
+  std::vector<MlirIdentifier> scopeNames;
+  for (const std::string &scope : scopes)
+    scopeNames.push_back(capi.mlirIdentifierGet(context, toStringRef(scope)));
+  std::set<std::vector<const void *>> seen;
+  std::vector<AttributeUse> uses;
+  auto add = [&](AttributeUse use, std::vector<const void *> key) {
+    if (!queries[use.query].alike || seen.insert(std::move(key)).second)
+      uses.push_back(use);
+  };
+
+  auto addSignature = [&](MlirOperation op, MlirOperation scope, std::string_view key, AttributeUse::Place place) {
+    MlirAttribute dictionaries = capi.mlirOperationGetAttributeByName(op, toStringRef(key));
+    if (!dictionaries)
+      return;
+    const void *type = capi.mlirOperationGetAttributeByName(op, toStringRef("function_type")).pointer;
+    for (std::intptr_t i = 0, count = capi.mlirArrayAttrGetNumElements(dictionaries); i < count; ++i) {
+      MlirAttribute dictionary = capi.mlirArrayAttrGetElement(dictionaries, i);
+      for (std::size_t query = 0; query < queries.size(); ++query) {
+        if (MlirAttribute attribute =
+                capi.mlirDictionaryAttrGetElementByName(dictionary, toStringRef(queries[query].name)))
+          add({op, query, place, i},
+              {attribute.pointer, scope.pointer, type, reinterpret_cast<const void *>(i),
+               reinterpret_cast<const void *>(place), reinterpret_cast<const void *>(query)});
+      }
+    }
+  };
+
+  walk(capi, root, MlirOperation{}, [&](MlirOperation op, const MlirOperation &scope) {
+    MlirIdentifier opName = capi.mlirOperationGetName(op);
+    if (capi.mlirOperationGetNumDiscardableAttributes(op) > 0) {
+      for (std::size_t query = 0; query < queries.size(); ++query) {
+        MlirAttribute attribute =
+            capi.mlirOperationGetDiscardableAttributeByName(op, toStringRef(queries[query].name));
+        if (!attribute)
+          continue;
+        std::vector<const void *> key = typePointers(capi, op);
+        key.insert(key.end(), {attribute.pointer, scope.pointer, reinterpret_cast<const void *>(query)});
+        add({op, query, AttributeUse::Place::Operation, 0}, std::move(key));
+      }
+    }
+    if (opName == functionName) {
+      addSignature(op, scope, "arg_attrs", AttributeUse::Place::Argument);
+      addSignature(op, scope, "res_attrs", AttributeUse::Place::Result);
+    }
+    for (MlirIdentifier name : scopeNames)
+      if (opName == name)
+        return op;
+    return scope;
+  });
+  return uses;
+}
+
+} // namespace mlir_shard

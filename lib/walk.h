@@ -1,0 +1,42 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Walks over a whole module, too long for a loop in Python.
+#pragma once
+
+#include "capi.h"
+#include "source_map.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mlir_shard {
+
+// Gives every operation and block argument under `root` that the parser located in the buffer `buffer` a location in
+// the user's file `file`.
+void moveLocations(const Capi &capi, MlirOperation root, std::string_view buffer, std::string_view file,
+                   const SourceMap &map);
+
+// An attribute to look for; uses that agree in all else count as one where they are `alike`.
+struct AttributeQuery {
+  std::string name;
+  bool alike;
+};
+
+// A place that carries one of the attributes asked for: an operation, or argument or result `index` of a function.
+struct AttributeUse {
+  enum class Place { Operation, Argument, Result };
+  MlirOperation op;
+  std::size_t query; // Index into the attributes asked for.
+  Place place;
+  std::intptr_t index;
+};
+
+// The uses of discardable attributes under `root`, in the order of the text. Of uses that are alike, agreeing in
+// attribute, types, index and innermost enclosing operation of a name in `scopes`, only the first is given.
+std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation root,
+                                                const std::vector<AttributeQuery> &queries,
+                                                const std::vector<std::string> &scopes);
+
+} // namespace mlir_shard

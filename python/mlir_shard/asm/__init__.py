@@ -1,0 +1,66 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Dialects' own syntax in and out of a host that has none for dialects defined at run time.
+
+Text is translated on its way in (`to_host`) and out (`to_sdy`), from the assembly formats in ODS; the host parses,
+prints and verifies what lies between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlir_shard.asm.attributes import AttributeSyntax
+from mlir_shard.asm.cursor import AsmSyntaxError, Cursor
+from mlir_shard.asm.syntax import SYNTAXES, register
+from mlir_shard.asm.to_sdy import to_sdy_syntax
+
+if TYPE_CHECKING:
+    from mlir_shard.asm.module import ParseError, parse_module, print_operation
+
+__all__ = [
+    "AsmSyntaxError",
+    "AttributeSyntax",
+    "ParseError",
+    "mnemonic_of",
+    "parse_module",
+    "parse_value",
+    "print_operation",
+    "print_value",
+    "register",
+    "to_sdy_syntax",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Only these need the host.
+    if name in ("ParseError", "parse_module", "print_operation"):
+        from mlir_shard.asm import module
+
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def parse_value(mnemonic: str, text: str, dialect: str = "sdy") -> Any:
+    """The value of an attribute from its text without name: `parse_value("sharding", '<@mesh, [{"x"}]>')`.
+
+    Raises AsmSyntaxError.
+    """
+    cursor = Cursor(text)
+    value = SYNTAXES[dialect].attributes.parse(mnemonic, cursor)
+    if not cursor.at_end():
+        raise cursor.error(f"expected the end of the attribute, found {cursor.found()}")
+    return value
+
+
+def mnemonic_of(value: Any, dialect: str = "sdy") -> str:
+    """The mnemonic of the attribute that `value` is one of; TypeError where there is none."""
+    for mnemonic, type_ in SYNTAXES[dialect].attributes.value_types.items():
+        if type_ is type(value):
+            return mnemonic
+    raise TypeError(f"a value of type {type(value).__name__} is no attribute of the {dialect} dialect")
+
+
+def print_value(value: Any, dialect: str = "sdy") -> str:
+    """The text of a value without its attribute's name; the inverse of `parse_value`."""
+    return SYNTAXES[dialect].attributes.print(mnemonic_of(value, dialect), value)

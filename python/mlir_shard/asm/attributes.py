@@ -1,0 +1,234 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attribute values of a dialect, read from and printed in the assembly formats that its ODS definitions give.
+
+A value is an object with one field a parameter. What a format leaves to code, in a `custom<...>` directive, is given
+by `CustomSyntax` objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, escape
+from mlir_shard.asm.spacing import SpacedText
+from mlir_shard.ods.assembly_format import Custom, Element, Group, Literal, Variable, Whitespace
+from mlir_shard.ods.model import AttrDef, DialectDef, ParameterDef
+
+Aliases = Callable[[str], Any]
+"""Gives the value of an attribute alias by its name without `#`; raises KeyError for one that is not defined."""
+
+
+class CustomSyntax(Protocol):
+    """The syntax of the parameters in a `custom<...>` directive."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        """The parameters read at `reader.cursor`."""
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        """The text of the parameters of `value`."""
+
+
+@dataclass(frozen=True)
+class AttributeSyntax:
+    """The attribute syntax of one dialect.
+
+    `value_types` gives the class of values by mnemonic and of enums by name, `custom` the syntax in code by the name
+    of the directive. `checks` is what else must hold of a value as read, by mnemonic: a function that
+    returns what is wrong with it, or None.
+    """
+
+    definition: DialectDef
+    value_types: Mapping[str, type]
+    custom: Mapping[str, CustomSyntax]
+    checks: Mapping[str, Callable[[Any], str | None]] = field(default_factory=dict)
+
+    def parse(self, mnemonic: str, cursor: Cursor, aliases: Aliases | None = None) -> Any:
+        """The value of the attribute `mnemonic` that stands at `cursor`, without `#dialect.mnemonic` before it.
+
+        Raises AsmSyntaxError.
+        """
+        return AttributeReader(self, cursor, aliases).attribute(mnemonic)
+
+    def print(self, mnemonic: str, value: Any) -> str:
+        """The text of a value of the attribute `mnemonic`, as `parse` reads it."""
+        return AttributePrinter(self).attribute(mnemonic, value)
+
+    def attribute(self, mnemonic: str) -> AttrDef:
+        """The definition of the attribute `mnemonic`; KeyError where there is none."""
+        found = self.definition.attribute(mnemonic)
+        if found is None:
+            raise KeyError(mnemonic)
+        return found
+
+
+class AttributeReader:
+    """Reads attribute values at a cursor."""
+
+    def __init__(self, syntax: AttributeSyntax, cursor: Cursor, aliases: Aliases | None) -> None:
+        self.syntax = syntax
+        self.cursor = cursor
+        self._aliases = aliases
+
+    def attribute(self, mnemonic: str) -> Any:
+        """The value of the attribute `mnemonic`, or of an alias for it."""
+        cursor = self.cursor
+        if cursor.at("#"):
+            return self._named_attribute(mnemonic)
+        cursor.skip_space()
+        start = cursor.position
+        definition = self.syntax.attribute(mnemonic)
+        parameters: dict[str, Any] = {}
+        for element in definition.assembly_format or ():
+            self._element(definition, element, parameters)
+        for parameter in definition.parameters:
+            if parameter.name not in parameters:
+                parameters[parameter.name] = () if parameter.array else None
+        value = self.syntax.value_types[mnemonic](**parameters)
+        check = self.syntax.checks.get(mnemonic)
+        problem = check(value) if check else None
+        if problem:
+            raise AsmSyntaxError(start, problem)
+        return value
+
+    def _named_attribute(self, mnemonic: str) -> Any:
+        cursor = self.cursor
+        start = cursor.position
+        cursor.expect("#")
+        name = cursor.dotted_identifier() or ""
+        namespace = self.syntax.definition.name
+        if name == f"{namespace}.{mnemonic}":
+            return self.attribute(mnemonic)
+        try:
+            value = self._aliases(name) if self._aliases else None
+        except KeyError:
+            value = None
+        if value is None:
+            raise AsmSyntaxError(start, f"expected an attribute '#{namespace}.{mnemonic}', found '#{name}'")
+        return value
+
+    def _element(self, definition: AttrDef, element: Element, parameters: dict[str, Any]) -> None:
+        if isinstance(element, Literal):
+            self.cursor.expect(element.text)
+        elif isinstance(element, Variable):
+            parameter = next(p for p in definition.parameters if p.name == element.name)
+            parameters[element.name] = self._array(parameter) if parameter.array else self.parameter(parameter)
+        elif isinstance(element, Custom):
+            parameters.update(self.syntax.custom[element.name].parse(self, argument_names(element)))
+        elif isinstance(element, Group):
+            for inner in self._branch(element):
+                self._element(definition, inner, parameters)
+
+    def _branch(self, group: Group) -> tuple[Element, ...]:
+        first = next(element for element in group.then if not isinstance(element, Whitespace))
+        if not isinstance(first, Literal):
+            raise TypeError("an optional group of an attribute format has to begin with a literal")
+        return group.then if self.cursor.at(first.text) else group.otherwise
+
+    def _array(self, parameter: ParameterDef) -> tuple[Any, ...]:
+        elements = [self.parameter(parameter)]
+        while self.cursor.accept(","):
+            elements.append(self.parameter(parameter))
+        return tuple(elements)
+
+    def parameter(self, parameter: ParameterDef) -> Any:
+        """The value of one parameter, of one element of it where it is an array."""
+        cursor = self.cursor
+        if parameter.attribute is not None:
+            return self.attribute(parameter.attribute)
+        if parameter.enum is not None:
+            return self.enum(parameter.enum)
+        if "StringRef" in parameter.cpp_type or "string" in parameter.cpp_type or "StringAttr" in parameter.cpp_type:
+            text = cursor.string()
+            if text is None:
+                raise cursor.error(f"expected a string for '{parameter.name}', found {cursor.found()}")
+            return text
+        if parameter.cpp_type == "bool":
+            word = cursor.identifier()
+            if word not in ("true", "false"):
+                raise cursor.error(f"expected true or false for '{parameter.name}'")
+            return word == "true"
+        return self.integer(parameter.name)
+
+    def integer(self, name: str) -> int:
+        """The integer that must stand next; it has to fit in 64 bits."""
+        self.cursor.skip_space()
+        start = self.cursor.position
+        number = self.cursor.integer()
+        if number is None:
+            raise self.cursor.error(f"expected an integer for '{name}', found {self.cursor.found()}")
+        if not -(2**63) <= number < 2**63:
+            raise AsmSyntaxError(start, f"{number} does not fit in the 64 bits of '{name}'")
+        return number
+
+    def enum(self, name: str) -> Enum:
+        """The case of the enum `name` whose keyword must stand next."""
+        definition = self.syntax.definition.enum(name)
+        if definition is None:
+            raise KeyError(name)
+        word = self.cursor.identifier()
+        case = definition.case(word) if word else None
+        if case is None:
+            known = ", ".join(case.text for case in definition.cases)
+            raise self.cursor.error(f"expected one of {known}, found {word or self.cursor.found()}")
+        return self.syntax.value_types[name](case.text if isinstance(case.text, str) else case.value)
+
+
+class AttributePrinter:
+    """Prints attribute values."""
+
+    def __init__(self, syntax: AttributeSyntax) -> None:
+        self.syntax = syntax
+
+    def attribute(self, mnemonic: str, value: Any) -> str:
+        """The text of `value`, without `#dialect.mnemonic`."""
+        definition = self.syntax.attribute(mnemonic)
+        text = SpacedText()
+        for element in definition.assembly_format or ():
+            self._element(definition, element, value, text)
+        return str(text).lstrip(" ")
+
+    def _element(self, definition: AttrDef, element: Element, value: Any, text: SpacedText) -> None:
+        if isinstance(element, Literal):
+            text.literal(element.text)
+        elif isinstance(element, Whitespace):
+            text.whitespace(element.text)
+        elif isinstance(element, Variable):
+            parameter = next(p for p in definition.parameters if p.name == element.name)
+            text.element(self._parameter(parameter, getattr(value, element.name)))
+        elif isinstance(element, Custom):
+            text.element(self.syntax.custom[element.name].print(self, value, argument_names(element)))
+        elif isinstance(element, Group):
+            anchor = element.anchor_element
+            if not isinstance(anchor, Variable):
+                raise TypeError("the anchor of an attribute format has to be a parameter")
+            present = getattr(value, anchor.name) not in (None, ())
+            chosen = present == (element.anchor_branch == "then")
+            for inner in element.then if chosen else element.otherwise:
+                self._element(definition, inner, value, text)
+
+    def _parameter(self, parameter: ParameterDef, value: Any) -> str:
+        if parameter.array:
+            return ", ".join(self._single(parameter, one) for one in value)
+        return self._single(parameter, value)
+
+    def _single(self, parameter: ParameterDef, value: Any) -> str:
+        if parameter.attribute is not None:
+            return self.attribute(parameter.attribute, value)
+        if isinstance(value, Enum):
+            return str(value.value)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str):
+            return f'"{escape(value)}"'
+        return str(value)
+
+
+def argument_names(element: Custom) -> tuple[str, ...]:
+    """The arguments of a `custom` directive: parameters by name, strings as they are."""
+    return tuple(
+        argument.name if isinstance(argument, Variable) else str(argument).strip('"') for argument in element.arguments
+    )

@@ -1,0 +1,154 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""An operation in the form between custom and generic syntax: its parts as text, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mlir_shard.asm.cursor import Cursor
+
+Span = tuple[int, int]
+"""A part of the text being translated, from one offset up to another."""
+
+
+@dataclass(slots=True)
+class RegionText:
+    """A region: its block arguments and its body, in the text being translated.
+
+    `arguments` is what stands in the parentheses of the entry block, None where the block has no label; `body` is
+    all that follows up to the closing brace.
+    """
+
+    arguments: Span | None
+    body: Span
+
+
+@dataclass(slots=True)
+class OperationText:
+    """The parts of an operation.
+
+    Operands are SSA names and types are type texts, in order; `attributes` are texts by name; `successors` is the
+    bracketed list or empty.
+    """
+
+    operands: list[str] = field(default_factory=list)
+    successors: str = ""
+    regions: list[RegionText] = field(default_factory=list)
+    attributes: dict[str, str] = field(default_factory=dict)
+    operand_types: list[str] = field(default_factory=list)
+    result_types: list[str] = field(default_factory=list)
+
+
+def read_generic(cursor: Cursor) -> OperationText:
+    """Reads what follows the quoted name of an operation in MLIR's generic form.
+
+    generic-operation ::= string-literal `(` value-use-list? `)` successor-list? dictionary-properties?
+    region-list? dictionary-attribute? `:` function-type
+    """
+    op = OperationText()
+    cursor.expect("(")
+    op.operands = value_list(cursor)
+    cursor.expect(")")
+    if cursor.at("["):
+        op.successors = cursor.skip_bracketed()
+    if cursor.accept("<"):
+        read_dictionary(cursor, op.attributes)
+        cursor.expect(">")
+    if cursor.accept("("):
+        while True:
+            op.regions.append(_read_region(cursor))
+            if not cursor.accept(","):
+                break
+        cursor.expect(")")
+    if cursor.at("{"):
+        read_dictionary(cursor, op.attributes)
+    cursor.expect(":")
+    read_function_type(cursor, op)
+    return op
+
+
+def value_list(cursor: Cursor) -> list[str]:
+    """SSA values separated by commas, maybe none."""
+    names = []
+    name = cursor.value_name()
+    while name is not None:
+        names.append(name)
+        if not cursor.accept(","):
+            break
+        name = cursor.value_name()
+        if name is None:
+            raise cursor.error(f"expected a value, found {cursor.found()}")
+    return names
+
+
+def read_function_type(cursor: Cursor, op: OperationText) -> None:
+    """Reads `(operand types) -> result types`."""
+    cursor.expect("(")
+    if not cursor.at(")"):
+        op.operand_types = cursor.type_list()
+    cursor.expect(")")
+    cursor.expect("->")
+    if not cursor.at("("):
+        op.result_types = [cursor.skip_type()]
+        return
+    cursor.expect("(")
+    if not cursor.at(")"):
+        op.result_types = cursor.type_list()
+    cursor.expect(")")
+
+
+def read_dictionary(cursor: Cursor, attributes: dict[str, str]) -> None:
+    """Reads `{name = attribute, ...}` into `attributes`; an attribute without value is `unit`."""
+    cursor.expect("{")
+    while not cursor.accept("}"):
+        name = cursor.dotted_identifier()
+        if name is None:
+            quoted = cursor.string()
+            if quoted is None:
+                raise cursor.error(f"expected the name of an attribute, found {cursor.found()}")
+            name = quoted
+        if name in attributes:
+            raise cursor.error(f"attribute '{name}' occurs more than once")
+        attributes[name] = cursor.skip_attribute() if cursor.accept("=") else "unit"
+        if not cursor.accept(","):
+            cursor.expect("}")
+            break
+
+
+def _read_region(cursor: Cursor) -> RegionText:
+    close = cursor.closing()
+    cursor.expect("{")
+    arguments: Span | None = None
+    body_start = cursor.position
+    if cursor.accept("^"):
+        cursor.dotted_identifier()
+        label_end = cursor.position
+        if cursor.at("("):
+            inner = cursor.closing()
+            arguments = (cursor.position + 1, inner)
+            cursor.position = inner + 1
+        else:
+            arguments = (label_end, label_end)
+        cursor.expect(":")
+        body_start = cursor.position
+    cursor.position = close + 1
+    return RegionText(arguments, (body_start, close))
+
+
+def dictionary_text(attributes: dict[str, str]) -> str:
+    """`{name = attribute, ...}` as MLIR prints it, sorted by name; empty for no attributes."""
+    if not attributes:
+        return ""
+    parts = []
+    for name in sorted(attributes):
+        key = name if all(c.isalnum() or c in "_$." for c in name) and not name[0].isdigit() else f'"{name}"'
+        parts.append(key if attributes[name] == "unit" else f"{key} = {attributes[name]}")
+    return "{" + ", ".join(parts) + "}"
+
+
+def function_type_text(operand_types: list[str], result_types: list[str]) -> str:
+    """`(operand types) -> result types` as MLIR prints it."""
+    single = len(result_types) == 1 and not result_types[0].startswith("(")
+    results = result_types[0] if single else f"({', '.join(result_types)})"
+    return f"({', '.join(operand_types)}) -> {results}"

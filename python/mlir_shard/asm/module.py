@@ -1,0 +1,184 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Modules in and out of a host context, in dialects' own syntax."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard import _native, host
+from mlir_shard.asm.cursor import AsmSyntaxError
+from mlir_shard.asm.to_host import HostText, Positions, to_host
+from mlir_shard.asm.to_sdy import to_sdy_syntax
+from mlir_shard.host import ir
+
+BYTECODE_MAGIC = b"ML\xefR"
+
+
+@dataclass(frozen=True, slots=True)
+class ParseDiagnostic:
+    """A diagnostic in the user's text, with the attributes of the host's `ir.DiagnosticInfo`."""
+
+    severity: Any
+    message: str
+    location: Any
+    notes: tuple[ParseDiagnostic, ...] = ()
+
+
+class ParseError(Exception):
+    """Text that is no valid module; `diagnostics` says why and where."""
+
+    def __init__(self, diagnostics: tuple[ParseDiagnostic, ...]) -> None:
+        super().__init__("\n".join(f"{one.location.attr}: {one.message}" for one in diagnostics))
+        self.diagnostics = diagnostics
+
+
+_native_host: _native.Host | None = None
+
+
+def native_host() -> _native.Host:
+    """The native core on the host's C API, made when first needed."""
+    global _native_host
+    if _native_host is None:
+        _native_host = _native.Host(str(host.capi_library()), host.capsule_name("Operation"))
+    return _native_host
+
+
+def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
+    """The module that `text` holds, in dialects' own syntax; locations are those of `text` in `filename`.
+
+    MLIR's verifier has accepted it; discardable attributes are for `dialects.verification` to verify. Raises
+    ParseError.
+    """
+    data = text.encode() if isinstance(text, str) else text
+    if data.startswith(BYTECODE_MAGIC):
+        return _parse_bytecode(data, context)
+    characters = _characters(data, context, filename)
+    try:
+        host_text = to_host(characters)
+    except AsmSyntaxError as error:
+        raise _syntax_error(error, characters, context, filename) from None
+    with _buffer(host_text.text.encode("latin-1")) as path:
+        source = _Source(path, host_text, context, filename)
+        module = source.parse()
+        native_host().move_locations(module.operation._CAPIPtr, path, filename, host_text.source_map)
+    return module
+
+
+def _syntax_error(error: AsmSyntaxError, characters: str, context: Any, filename: str) -> ParseError:
+    line, column = Positions(characters).of(error.offset)
+    message = error.message.encode("latin-1", "replace").decode(errors="replace")
+    return _parse_error(message, ir.Location.file(filename, line, column, context=context))
+
+
+def _parse_error(message: str, location: Any) -> ParseError:
+    return ParseError((ParseDiagnostic(ir.DiagnosticSeverity.ERROR, message, location),))
+
+
+def _characters(data: bytes, context: Any, filename: str) -> str:
+    """The bytes as characters, checked to be UTF-8."""
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            column = error.start - data.rfind(b"\n", 0, error.start)
+            location = ir.Location.file(filename, line, column, context=context)
+            message = f"the text is not valid UTF-8: byte 0x{data[error.start]:02x}"
+            raise _parse_error(message, location) from None
+    return data.decode("latin-1")
+
+
+@contextmanager
+def _buffer(data: bytes) -> Iterator[str]:
+    """A file that holds `data`, of a name that occurs in no user's locations."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("mlir-shard")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            yield f"/proc/self/fd/{descriptor}"
+        return
+    with tempfile.NamedTemporaryFile(prefix="mlir-shard-", suffix=".mlir") as file:
+        file.write(data)
+        file.flush()
+        yield file.name
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The host's text in the file `path`, and the user's file it stands for."""
+
+    path: str
+    host_text: HostText
+    context: Any
+    filename: str
+
+    def parse(self) -> Any:
+        """The module, with locations still in `path`; raises ParseError with locations in the user's text."""
+        errors: list[ParseDiagnostic] = []
+
+        def collect(reported: Any) -> bool:
+            if reported.severity != ir.DiagnosticSeverity.ERROR:
+                return False
+            errors.append(self.in_user_text(reported))
+            return True
+
+        emits = self.context.emit_error_diagnostics
+        self.context.emit_error_diagnostics = True
+        handler = self.context.attach_diagnostic_handler(collect)
+        try:
+            return ir.Module.parseFile(self.path, self.context)
+        except ir.MLIRError as error:
+            errors += [self.in_user_text(one) for one in error.error_diagnostics]
+            raise ParseError(tuple(errors)) from None
+        finally:
+            handler.detach()
+            self.context.emit_error_diagnostics = emits
+
+    def in_user_text(self, reported: Any) -> ParseDiagnostic:
+        """A diagnostic of the host, moved to the user's text and in its syntax."""
+        location = ir.Location.from_attr(reported.location.attr, self.context)
+        if isinstance(location, ir.FileLineColLoc) and location.filename == self.path:
+            line, column = self.host_text.source_map.to_user(location.start_line, location.start_col)
+            location = ir.Location.file(self.filename, line, column, context=self.context)
+        notes = tuple(self.in_user_text(note) for note in reported.notes)
+        return ParseDiagnostic(reported.severity, to_sdy_syntax(reported.message), location, notes)
+
+
+def _parse_bytecode(data: bytes, context: Any) -> Any:
+    try:
+        return ir.Module.parse(data, context)
+    except ir.MLIRError as error:
+        raise ParseError(
+            tuple(ParseDiagnostic(one.severity, one.message, one.location) for one in error.error_diagnostics)
+        ) from None
+
+
+def print_operation(
+    op: Any,
+    *,
+    generic: bool = False,
+    debug_info: bool = False,
+    pretty_debug_info: bool = False,
+    local_scope: bool = False,
+    large_elements_limit: int | None = None,
+    assume_verified: bool = False,
+    skip_regions: bool = False,
+) -> str:
+    """The text of an operation or module in dialects' own syntax; the options are those of the host's printer."""
+    text = op.operation.get_asm(
+        print_generic_op_form=generic,
+        enable_debug_info=debug_info,
+        pretty_debug_info=pretty_debug_info,
+        use_local_scope=local_scope,
+        large_elements_limit=large_elements_limit,
+        assume_verified=assume_verified,
+        skip_regions=skip_regions,
+    )
+    return to_sdy_syntax(text, generic=generic)

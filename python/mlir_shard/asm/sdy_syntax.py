@@ -1,0 +1,269 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The syntax of sdy attributes that its ODS definitions leave to code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mlir_shard import sharding
+from mlir_shard.asm.attributes import AttributePrinter, AttributeReader, AttributeSyntax, CustomSyntax
+from mlir_shard.asm.cursor import AsmSyntaxError, escape
+from mlir_shard.ods.model import DialectDef
+from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, factor_index, factor_symbol, verify
+
+_PRIORITY = re.compile(r"p(0|[1-9]\d*)")
+_FACTORS = re.compile(r"z_\d+|[a-z]")
+
+
+class _AxesAndOpenness:
+    """`"x", "y", ?`: axes major to minor, and `?` where the dimension is open."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        cursor = reader.cursor
+        axes, is_closed = [], True
+        while not cursor.at("}"):
+            if axes:
+                cursor.expect(",")
+            if cursor.accept("?"):
+                is_closed = False
+                break
+            axes.append(reader.attribute("axis_ref"))
+        return {"axes": tuple(axes), "is_closed": is_closed}
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        return ", ".join([*map(str, value.axes), *(() if value.is_closed else ("?",))])
+
+
+class _Priority:
+    """`p1`, or nothing for no priority."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        cursor = reader.cursor
+        cursor.skip_space()
+        start = cursor.position
+        word = cursor.identifier()
+        if word is None:
+            return {"priority": None}
+        match = _PRIORITY.fullmatch(word)
+        if not match:
+            raise AsmSyntaxError(start, f"expected a priority 'p<number>' without leading zeros, found '{word}'")
+        if int(match[1]) >= 2**63:
+            raise AsmSyntaxError(start, f"the priority {match[1]} does not fit in 64 bits")
+        return {"priority": int(match[1])}
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        return "" if value.priority is None else f"p{value.priority}"
+
+
+class _MeshOrRef:
+    """`@mesh`, or a mesh in place: `mesh<["x"=2]>`."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        cursor = reader.cursor
+        if cursor.accept("mesh"):
+            return {"mesh_or_ref": reader.attribute("mesh")}
+        if cursor.at("#"):
+            return {"mesh_or_ref": reader.attribute("mesh")}
+        name = cursor.symbol()
+        if name is None:
+            raise cursor.error(f"expected a mesh, '@name' or 'mesh<...>', found {cursor.found()}")
+        return {"mesh_or_ref": name}
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        mesh = value.mesh_or_ref
+        if isinstance(mesh, Mesh):
+            return "mesh" + printer.attribute("mesh", mesh)
+        return symbol(mesh)
+
+
+def symbol(name: str) -> str:
+    """A symbol reference as MLIR prints it, quoted where the name is no identifier."""
+    return f"@{name}" if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else f'@"{escape(name)}"'
+
+
+def _axes(axes: tuple[AxisRef, ...]) -> str:
+    return "{" + ", ".join(map(str, axes)) + "}"
+
+
+class _ReplicatedAndUnreducedAxes:
+    """`, replicated={"x"}, unreduced=max{"y"}`, both optional, in any order."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        cursor = reader.cursor
+        found: dict[str, Any] = {}
+        while cursor.accept(","):
+            if "replicated_axes" not in found and cursor.accept("replicated"):
+                cursor.expect("=")
+                found["replicated_axes"] = self._axis_list(reader)
+            elif "unreduced_axes" not in found and cursor.accept("unreduced"):
+                cursor.expect("=")
+                found["reduction_op"] = reader.enum("ReductionOp") if not cursor.at("{") else ReductionOp.SUM
+                found["unreduced_axes"] = self._axis_list(reader)
+            else:
+                raise cursor.error(f"expected 'replicated=' or 'unreduced=' once each, found {cursor.found()}")
+        return {"replicated_axes": (), "unreduced_axes": (), "reduction_op": ReductionOp.SUM, **found}
+
+    def _axis_list(self, reader: AttributeReader) -> tuple[AxisRef, ...]:
+        cursor = reader.cursor
+        cursor.expect("{")
+        axes = [reader.attribute("axis_ref")]
+        while cursor.accept(","):
+            axes.append(reader.attribute("axis_ref"))
+        cursor.expect("}")
+        return tuple(axes)
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        text = ""
+        if value.replicated_axes:
+            text += f", replicated={_axes(value.replicated_axes)}"
+        if value.unreduced_axes:
+            reduction = "" if value.reduction_op is ReductionOp.SUM else value.reduction_op.value
+            text += f", unreduced={reduction}{_axes(value.unreduced_axes)}"
+        return text
+
+
+def _factors(reader: AttributeReader) -> tuple[int, ...]:
+    """The factors of one word, `ijz_1` say."""
+    cursor = reader.cursor
+    cursor.skip_space()
+    start = cursor.position
+    word = cursor.identifier()
+    if word is None:
+        raise cursor.error(f"expected factors 'i' to 'z', 'z_1', ..., found {cursor.found()}")
+    symbols = _FACTORS.findall(word)
+    try:
+        if "".join(symbols) != word:
+            raise ValueError(f"'{word}' is not made of the factors 'i' to 'z', 'z_1', 'z_2', ...")
+        return tuple(factor_index(one) for one in symbols)
+    except ValueError as error:
+        raise AsmSyntaxError(start, str(error)) from None
+
+
+class _FactorIndices:
+    """The factors of a dimension, `ij`."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        cursor = reader.cursor
+        if cursor.at("]") or cursor.at(","):
+            return {"factor_indices": ()}
+        return {"factor_indices": _factors(reader)}
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        return str(value)
+
+
+class _FactorSizes:
+    """` {i=2, j=4}`: the size of every factor, in order."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        cursor = reader.cursor
+        sizes: list[int] = []
+        if cursor.accept("{") and not cursor.accept("}"):
+            while True:
+                cursor.skip_space()
+                start = cursor.position
+                factors = _factors(reader)
+                if factors != (len(sizes),):
+                    raise AsmSyntaxError(
+                        start, f"expected the factors in order, here '{factor_symbol(len(sizes))}' and its size"
+                    )
+                cursor.expect("=")
+                sizes.append(reader.integer("factor_sizes"))
+                if not cursor.accept(","):
+                    break
+            cursor.expect("}")
+        return {"factor_sizes": tuple(sizes)}
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        if not value.factor_sizes:
+            return ""
+        return " {" + ", ".join(f"{factor_symbol(i)}={size}" for i, size in enumerate(value.factor_sizes)) + "}"
+
+
+class _FactorsWithType:
+    """` reduction={k}`: the factors of one special type."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        parameter, keyword = arguments
+        cursor = reader.cursor
+        factors: list[int] = []
+        if cursor.accept(keyword):
+            cursor.expect("=")
+            cursor.expect("{")
+            while True:
+                cursor.skip_space()
+                start = cursor.position
+                found = _factors(reader)
+                if len(found) != 1:
+                    raise AsmSyntaxError(start, "expected one factor at a time, separated by commas")
+                factors.append(found[0])
+                if not cursor.accept(","):
+                    break
+            cursor.expect("}")
+        return {parameter: tuple(factors)}
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        parameter, keyword = arguments
+        factors = getattr(value, parameter)
+        return f" {keyword}={{{', '.join(map(factor_symbol, factors))}}}" if factors else ""
+
+
+class _IsCustomRule:
+    """`, custom` at the end of a rule that the user wrote."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        if not reader.cursor.accept(","):
+            return {"is_custom_rule": False}
+        reader.cursor.expect("custom")
+        return {"is_custom_rule": True}
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        return ", custom" if value.is_custom_rule else ""
+
+
+class _Minus:
+    """The `-` in `result-0` and `step-3`."""
+
+    def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
+        reader.cursor.expect("-")
+        return {}
+
+    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+        return "-"
+
+
+CUSTOM_SYNTAX: Mapping[str, CustomSyntax] = {
+    "AxesAndOpenness": _AxesAndOpenness(),
+    "Priority": _Priority(),
+    "FactorIndices": _FactorIndices(),
+    "MeshOrRef": _MeshOrRef(),
+    "ReplicatedAndUnreducedAxes": _ReplicatedAndUnreducedAxes(),
+    "FactorSizes": _FactorSizes(),
+    "FactorsWithType": _FactorsWithType(),
+    "IsCustomRule": _IsCustomRule(),
+    "Minus": _Minus(),
+}
+
+
+CHECKS: Mapping[str, Callable[[Any], str | None]] = {
+    "mesh_axis": verify.check_mesh_axis,
+    "mesh": verify.check_mesh,
+    "propagation_edges": verify.check_propagation_edges,
+}
+
+
+def sdy_attributes(definition: DialectDef) -> AttributeSyntax:
+    """The attribute syntax of the sdy dialect that `definition` defines, for the values in `mlir_shard.sharding`."""
+    value_types = {attribute.mnemonic: _value_type(attribute.name) for attribute in definition.attributes}
+    value_types |= {enum.name: getattr(sharding, enum.name) for enum in definition.enums}
+    return AttributeSyntax(definition, value_types, CUSTOM_SYNTAX, CHECKS)
+
+
+def _value_type(attribute_class: str) -> type:
+    found = getattr(sharding, attribute_class.removesuffix("Attr"))
+    if not isinstance(found, type):
+        raise TypeError(f"{attribute_class} has no class of values in mlir_shard.sharding")
+    return found

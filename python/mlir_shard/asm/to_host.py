@@ -1,0 +1,311 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From text that has dialects' own syntax to text that the host parses.
+
+Each distinct attribute becomes an alias, defined in front of the text and used, with blanks after it, in the place of
+what it stands for: so lines and columns stay, and the host reads an attribute once however often it occurs.
+Operations become generic; what follows them goes back to its column where there is room, else the source map says
+where it was.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import Any, Union
+
+from mlir_shard import _native
+from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, escape
+from mlir_shard.asm.generic import (
+    OperationText,
+    Span,
+    dictionary_text,
+    function_type_text,
+    read_generic,
+)
+from mlir_shard.asm.operation_reader import OperationReader
+from mlir_shard.asm.syntax import SYNTAXES, DialectSyntax
+from mlir_shard.ods import type_runs
+from mlir_shard.ods.model import OpDef
+
+_COMMENT_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+
+
+@dataclass(frozen=True, slots=True)
+class _Generated:
+    """Text of the translation's own, that stands for what begins at `offset` in the user's text."""
+
+    text: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """Text that takes the place of as many characters of the user's text on one line."""
+
+    text: str
+    offset: int
+
+
+_Piece = Union[Span, _Generated, _Replaced]
+
+
+@dataclass(frozen=True)
+class HostText:
+    """Text for the host, and where its positions lie in the user's text."""
+
+    text: str
+    source_map: _native.SourceMap
+
+
+class Positions:
+    """Offsets as lines and columns, both from 1."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def of(self, offset: int) -> tuple[int, int]:
+        """The line and column of an offset."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+
+def one_line(text: str) -> str:
+    """The text without comments and line ends."""
+    if "\n" not in text:
+        return text
+    return _COMMENT_OR_STRING.sub(lambda m: m[0] if m[0].startswith('"') else "", text).replace("\n", " ")
+
+
+def to_host(text: str) -> HostText:
+    """Translates `text`, of characters that stand for bytes. Raises AsmSyntaxError."""
+    return _Translation(text).result()
+
+
+class _Translation:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._names = _native.find_names(text, list(SYNTAXES))
+        self._pieces: list[_Piece] = []
+        self._prelude: list[str] = []
+        self._alias_of_text: dict[str, str] = {}
+        self._alias_of_attribute: dict[str, str] = {}
+        self._alias_prefix = "#_"
+        while re.search(re.escape(self._alias_prefix) + r"\d", text):
+            self._alias_prefix += "_"
+
+    def result(self) -> HostText:
+        if not self._names:
+            return HostText(self._text, _native.SourceMap())
+        self._span(0, len(self._text))
+        return _Emission(self._text, "".join(self._prelude)).of(self._pieces)
+
+    def _span(self, start: int, end: int) -> None:
+        """Adds the pieces for a part of the text."""
+        names = self._names
+        index = bisect_left(names, start)
+        while index < len(names) and names[index] < end:
+            name = names[index]
+            handled = self._attribute(name, start) if self._text[name] == "#" else self._operation(name, start)
+            start = max(start, handled)
+            index = bisect_left(names, start, index + 1)
+        self._pieces.append((start, end))
+
+    def _attribute(self, name: int, start: int) -> int:
+        self._pieces.append((start, name))
+        alias, end = self._alias_at(name)
+        original = self._text[name:end]
+        if len(alias) <= len(original) and "\n" not in original:
+            self._pieces.append(_Replaced(alias.ljust(len(original)), name))
+        else:
+            self._pieces.append(_Generated(alias, name))
+        return end
+
+    def _alias_at(self, offset: int) -> tuple[str, int]:
+        """The alias for the attribute at `offset`, and where the attribute ends."""
+        text = self._text
+        opening = text.find("<", offset)
+        close = _native.find_closing(text, opening) if opening >= 0 else -1
+        if close >= 0:
+            known = self._alias_of_text.get(text[offset : close + 1])
+            if known is not None:
+                return known, close + 1
+        cursor = Cursor(text, offset)
+        syntax = self._syntax_at(offset + 1)
+        mnemonic, value = syntax.read_named_attribute(cursor, self._value_of_alias)
+        alias = self._alias(syntax, mnemonic, value)
+        self._alias_of_text[text[offset : cursor.position]] = alias
+        return alias, cursor.position
+
+    def _syntax_at(self, offset: int) -> DialectSyntax:
+        match = re.compile(r"\w+").match(self._text, offset)
+        return SYNTAXES[match[0] if match else ""]
+
+    def _alias(self, syntax: DialectSyntax, mnemonic: str, value: Any) -> str:
+        canonical = syntax.attributes.print(mnemonic, value)
+        return self._alias_for(f'#{syntax.definition.name}.{mnemonic}<"{escape(canonical)}">')
+
+    def _alias_for(self, attribute: str) -> str:
+        """The alias for an attribute in the host's syntax."""
+        alias = self._alias_of_attribute.get(attribute)
+        if alias is None:
+            alias = f"{self._alias_prefix}{len(self._alias_of_attribute)}"
+            self._alias_of_attribute[attribute] = alias
+            self._prelude.append(f"{alias} = {attribute} ")
+        return alias
+
+    def _value_of_alias(self, name: str) -> Any:
+        """The value of an alias that the user's text defines; KeyError where it defines none for a known dialect."""
+        pattern = rf"^[ \t]*#{re.escape(name)}\s*=\s*(#(?:{'|'.join(SYNTAXES)})[.<])"
+        match = re.search(pattern, self._text, re.MULTILINE)
+        if not match:
+            raise KeyError(name)
+        cursor = Cursor(self._text, match.start(1))
+        return self._syntax_at(match.start(1) + 1).read_named_attribute(cursor, self._value_of_alias)[1]
+
+    def _operation(self, name: int, start: int) -> int:
+        """Translates the operation whose name is at `name`; gives where it ends, or `start` where there is none."""
+        quoted = self._text[name] == '"'
+        match = re.compile(r'"?([\w$.]+)"?').match(self._text, name)
+        op_name = match[1] if match else ""
+        syntax = SYNTAXES.get(op_name.split(".")[0])
+        if match is None or syntax is None or op_name not in syntax.operations:
+            return start
+        cursor = Cursor(self._text, match.end())
+        definition = syntax.operations[op_name]
+        if quoted:
+            if not cursor.at("("):
+                return start
+            op = read_generic(cursor)
+            op.attributes = {key: self.read_any(text) for key, text in op.attributes.items()}
+        else:
+            if cursor.at("=") or cursor.at(","):
+                return start  # the name of an attribute in a dictionary
+            op = OperationReader(syntax.definition, definition, cursor, _HostAttributes(self, syntax)).read()
+        self._add_type_runs(definition, op, name)
+        self._pieces.append((start, name))
+        self._add_generic(op_name, op, name, cursor.position)
+        return cursor.position
+
+    def _add_type_runs(self, definition: OpDef, op: OperationText, name: int) -> None:
+        types = {type_runs.OPERAND_LENGTHS: op.operand_types, type_runs.RESULT_LENGTHS: op.result_types}
+        for attribute in type_runs.attribute_names(definition):
+            try:
+                lengths = type_runs.lengths(types[attribute])
+            except type_runs.TooManyRuns as error:
+                raise AsmSyntaxError(name, str(error)) from None
+            op.attributes[attribute] = self._alias_for(f"array<i32: {', '.join(map(str, lengths))}>")
+
+    def _add_generic(self, op_name: str, op: OperationText, start: int, end: int) -> None:
+        pieces = self._pieces
+        pieces.append(_Generated(f'"{op_name}"({", ".join(op.operands)}){op.successors}', start))
+        for number, region in enumerate(op.regions):
+            label = region.arguments is not None
+            opening = (" ({" if number == 0 else ", {") + ("^bb0(" if label else "")
+            pieces.append(_Generated(opening, region.body[0]))
+            if region.arguments is not None:
+                self._span(*region.arguments)
+                pieces.append(_Generated("):", region.arguments[1]))
+            self._span(*region.body)
+            pieces.append(_Generated("}" + (")" if number == len(op.regions) - 1 else ""), region.body[1]))
+        attributes = dictionary_text(op.attributes)
+        types = one_line(function_type_text(op.operand_types, op.result_types))
+        pieces.append(_Generated(f"{' ' if attributes else ''}{attributes} : {types}", end))
+
+    def read_any(self, text: str) -> str:
+        """An attribute of any dialect on one line, those of known dialects inside it as aliases."""
+        text = one_line(text)
+        parts, position = [], 0
+        for name in _native.find_names(text, list(SYNTAXES)):
+            if text[name] != "#" or name < position:
+                continue
+            cursor = Cursor(text, name)
+            namespace = re.compile(r"\w+").match(text, name + 1)
+            syntax = SYNTAXES[namespace[0] if namespace else ""]
+            mnemonic, value = syntax.read_named_attribute(cursor, self._value_of_alias)
+            parts += [text[position:name], self._alias(syntax, mnemonic, value)]
+            position = cursor.position
+        return "".join([*parts, text[position:]])
+
+
+class _HostAttributes:
+    """Attributes as the host is to read them."""
+
+    def __init__(self, translation: _Translation, syntax: DialectSyntax) -> None:
+        self._translation = translation
+        self._syntax = syntax
+
+    def read(self, mnemonic: str, cursor: Cursor) -> str:
+        if cursor.at("#") and not cursor.at(f"#{self._syntax.definition.name}."):
+            return cursor.skip_untyped_attribute()
+        value = self._syntax.attributes.parse(mnemonic, cursor, self._translation._value_of_alias)
+        return self._translation._alias(self._syntax, mnemonic, value)
+
+    def read_any(self, text: str) -> str:
+        return self._translation.read_any(text)
+
+
+class _Emission:
+    """Puts pieces together, with every piece of the user's text on its line and, where there is room, its column."""
+
+    def __init__(self, text: str, prelude: str) -> None:
+        self._text = text
+        self._positions = Positions(text)
+        self._map = _native.SourceMap()
+        self._out = [prelude]
+        self._line = 1
+        self._column = len(prelude) + 1  # of the host's text, valid while `_displaced`
+        self._displaced = bool(prelude)
+        if prelude:
+            self._map.add(1, 1, 1, False)
+
+    def of(self, pieces: list[_Piece]) -> HostText:
+        for piece in pieces:
+            if isinstance(piece, _Generated):
+                self._generated(piece)
+            elif isinstance(piece, _Replaced):
+                self._user(piece.offset, piece.text)
+            elif piece[0] < piece[1]:
+                self._user(piece[0], self._text[piece[0] : piece[1]])
+        return HostText("".join(self._out), self._map)
+
+    def _generated(self, piece: _Generated) -> None:
+        line, column = self._positions.of(piece.offset)
+        if not self._displaced:
+            self._line, self._column = line, column
+        self._map.add(self._line, self._column, column, False)
+        self._out.append(piece.text)
+        self._column += len(piece.text)
+        self._displaced = True
+
+    def _user(self, start: int, text: str) -> None:
+        if self._displaced:
+            line, column = self._positions.of(start)
+            if line > self._line:
+                self._out.append("\n" * (line - self._line))
+                self._column = 1
+            if self._column <= column:
+                self._out.append(" " * (column - self._column))
+                self._column = column
+            if self._column > column or line == self._line:
+                self._map.add(line, self._column, column, True)
+            self._line = line
+            newline = text.find("\n")
+            if newline >= 0 or self._column == column:
+                self._displaced = False
+            else:
+                self._column += len(text)
+        self._out.append(text)
+
+
+def read_attribute(text: str) -> tuple[str, Any]:
+    """The mnemonic and value of one attribute, `#ns.mnemonic...`, that `text` consists of. Raises AsmSyntaxError."""
+    cursor = Cursor(text)
+    namespace = re.match(r"\s*#(\w+)", text)
+    if not namespace or namespace[1] not in SYNTAXES:
+        raise AsmSyntaxError(0, f"expected an attribute of one of the dialects {', '.join(SYNTAXES)}")
+    found = SYNTAXES[namespace[1]].read_named_attribute(cursor, None)
+    if not cursor.at_end():
+        raise cursor.error(f"expected the end of the attribute, found {cursor.found()}")
+    return found

@@ -1,0 +1,142 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From text that the host printed to text in dialects' own syntax.
+
+The host prints the operations of a dialect defined at run time in generic form, and its attributes as strings. Text
+that was not printed by the host whole, a diagnostic with an operation in it say, is translated as far as it goes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from functools import lru_cache
+
+from mlir_shard import _native
+from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, unescape
+from mlir_shard.asm.generic import OperationText, RegionText, dictionary_text, function_type_text, read_generic
+from mlir_shard.asm.operation_printer import OperationPrinter
+from mlir_shard.asm.syntax import SYNTAXES, DialectSyntax
+from mlir_shard.ods import type_runs
+from mlir_shard.ods.model import OpDef, Variadicity
+
+_ATTRIBUTE = re.compile(r'#(\w+)\.(\w+)<"((?:[^"\\]|\\.)*)">')
+_OPERATION = re.compile(r'"((\w+)\.[\w$.]+)"(?=\()')
+
+
+def to_sdy_syntax(text: str, *, generic: bool = False) -> str:
+    """Translates printed IR; with `generic`, operations stay in generic form, with properties as MLIR prints them."""
+    # One character a byte: that is what the scanner takes, and what the escapes in the host's strings stand for.
+    characters = text if text.isascii() else text.encode().decode("latin-1")
+    names = _native.find_names(characters, list(SYNTAXES))
+    if not names:
+        return text
+    translated = _Translation(characters, names, generic).span(0, len(characters))
+    return translated if translated.isascii() else translated.encode("latin-1").decode(errors="replace")
+
+
+class _Translation:
+    def __init__(self, text: str, names: list[int], generic: bool) -> None:
+        self._text = text
+        self._names = names
+        self._generic = generic
+
+    def span(self, start: int, end: int) -> str:
+        """The translation of a part of the text."""
+        text, names = self._text, self._names
+        parts = []
+        index = bisect_left(names, start)
+        while index < len(names) and names[index] < end:
+            name = names[index]
+            replacement, after = self._attribute(name) if text[name] == "#" else self._operation(name)
+            if after > name:
+                parts += [text[start:name], replacement]
+                start = after
+            index = bisect_left(names, max(start, name + 1), index)
+        parts.append(text[start:end])
+        return "".join(parts)
+
+    def _attribute(self, name: int) -> tuple[str, int]:
+        match = _ATTRIBUTE.match(self._text, name)
+        return (_attribute(match[1], match[2], match[3]), match.end()) if match else ("", name)
+
+    def _operation(self, name: int) -> tuple[str, int]:
+        match = _OPERATION.match(self._text, name)
+        syntax = SYNTAXES.get(match[2]) if match else None
+        definition = syntax.operations.get(match[1]) if match and syntax else None
+        if match is None or syntax is None or definition is None:
+            return "", name
+        cursor = Cursor(self._text, match.end())
+        try:
+            op = read_generic(cursor)
+        except AsmSyntaxError:
+            return "", name  # cut off, as in a diagnostic that leaves regions out
+        for hidden in type_runs.attribute_names(definition):
+            op.attributes.pop(hidden, None)
+        if self._generic or not _is_printable(definition, op):
+            return self._generic_operation(match[0], definition, op), cursor.position
+        printer = OperationPrinter(syntax.definition, definition, op, _SdyAttributes(syntax), self._region)
+        return printer.print(), cursor.position
+
+    def _region(self, region: RegionText) -> str:
+        arguments = self.span(*region.arguments) if region.arguments else ""
+        return f"({arguments}) {{{self.span(*region.body)}}}"
+
+    def _generic_operation(self, quoted_name: str, definition: OpDef, op: OperationText) -> str:
+        inherent = {argument.name for argument in definition.attributes}
+        properties = {name: to_attributes(text) for name, text in op.attributes.items() if name in inherent}
+        discardable = {name: to_attributes(text) for name, text in op.attributes.items() if name not in inherent}
+        text = f"{quoted_name}({', '.join(op.operands)}){op.successors}"
+        if properties:
+            text += f" <{dictionary_text(properties)}>"
+        if op.regions:
+            text += f" ({', '.join(map(self._generic_region, op.regions))})"
+        if discardable:
+            text += f" {dictionary_text(discardable)}"
+        return f"{text} : {function_type_text(op.operand_types, op.result_types)}"
+
+    def _generic_region(self, region: RegionText) -> str:
+        if region.arguments is None:
+            return f"{{{self.span(*region.body)}}}"
+        indentation = self._text.rfind("\n", 0, region.arguments[0])
+        label = self._text[indentation : region.arguments[0]].split("^")[0]
+        return f"{{{label}^bb0({self.span(*region.arguments)}):{self.span(*region.body)}}}"
+
+
+def _is_printable(definition: OpDef, op: OperationText) -> bool:
+    """Whether the operation has what its custom syntax shows; one that does not verify may lack it."""
+    if any(argument.required and argument.name not in op.attributes for argument in definition.attributes):
+        return False
+    variadic = any(operand.variadicity is not Variadicity.SINGLE for operand in definition.operands)
+    if not variadic and len(op.operands) != len(definition.operands):
+        return False
+    if any(region.arguments is not None and region.arguments[0] == region.arguments[1] for region in op.regions):
+        return False
+    return len(op.regions) == len(definition.regions)
+
+
+@lru_cache(maxsize=None)
+def _attribute(namespace: str, mnemonic: str, escaped: str) -> str:
+    return SYNTAXES[namespace].named_attribute(mnemonic, unescape(escaped))
+
+
+def to_attributes(text: str) -> str:
+    """The text of an attribute with what is in it of known dialects in their own syntax."""
+    return _ATTRIBUTE.sub(
+        lambda m: _attribute(m[1], m[2], m[3]) if m[1] in SYNTAXES else m[0],
+        text,
+    )
+
+
+class _SdyAttributes:
+    """Attributes as the user is to read them."""
+
+    def __init__(self, syntax: DialectSyntax) -> None:
+        self._syntax = syntax
+
+    def print(self, mnemonic: str, text: str) -> str:
+        match = _ATTRIBUTE.fullmatch(text.strip())
+        return unescape(match[3]) if match and match[2] == mnemonic else text
+
+    def print_any(self, text: str) -> str:
+        return to_attributes(text)

@@ -1,0 +1,164 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The MLIR bindings underneath: the only file that knows which package they come in.
+
+The bindings are looked for under the names in `CANDIDATES`, in that order; the environment variable
+`MLIR_SHARD_HOST` names another package, and then no other is tried. The idea of a resolved prefix is
+that of LLVM's eudsl-python-extras.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+CANDIDATES = ("mlir", "torch_mlir")
+ENVIRONMENT_VARIABLE = "MLIR_SHARD_HOST"
+
+
+class HostError(ImportError):
+    """No usable MLIR bindings, or bindings that lack something this project needs."""
+
+
+def _is_bindings(package: str) -> bool:
+    """Whether `package` is a build of MLIR's Python bindings, not a namesake or a placeholder."""
+    try:
+        return importlib.util.find_spec(f"{package}._mlir_libs") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _resolve() -> str:
+    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
+    if chosen:
+        if not _is_bindings(chosen):
+            raise HostError(f"{ENVIRONMENT_VARIABLE}={chosen}: no package of that name holds MLIR's Python bindings")
+        return chosen
+    for candidate in CANDIDATES:
+        if _is_bindings(candidate):
+            return candidate
+    raise HostError(
+        f"MLIR's Python bindings were not found under any of the names {', '.join(CANDIDATES)}: "
+        f"install them with `pip install torch-mlir`, or name their package in {ENVIRONMENT_VARIABLE}"
+    )
+
+
+PREFIX = _resolve()
+
+
+def module(name: str) -> ModuleType:
+    """The module `name` of the bindings, `"ir"` or `"dialects.linalg"` say."""
+    try:
+        return importlib.import_module(f"{PREFIX}.{name}")
+    except ImportError as error:
+        raise HostError(f"the MLIR bindings in `{PREFIX}` cannot load `{name}`: {error}") from error
+
+
+if TYPE_CHECKING:
+    ir: Any
+    passmanager: Any
+    rewrite: Any
+else:
+    ir = module("ir")
+    passmanager = module("passmanager")
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name == "rewrite":
+        return module("rewrite")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def dialect(name: str) -> ModuleType:
+    """The host's wrappers of the dialect `name`."""
+    return module(f"dialects.{name}")
+
+
+def execution_engine() -> ModuleType:
+    """The host's JIT, `ExecutionEngine`."""
+    return module("execution_engine")
+
+
+def runtime() -> ModuleType:
+    """The host's conversions between NumPy arrays and memref descriptors."""
+    return module("runtime")
+
+
+def _extension(name: str) -> ModuleType:
+    return module(f"_mlir_libs.{name}")
+
+
+def library_directory() -> Path:
+    """The folder of the host's shared libraries."""
+    return Path(_extension("_mlir").__file__ or "").parent
+
+
+def capi_library() -> Path:
+    """The shared library that exports MLIR's C API."""
+    for path in sorted(library_directory().glob("lib*CAPI*.so*")) + sorted(library_directory().glob("lib*CAPI*.dylib")):
+        return path
+    raise HostError(f"the MLIR bindings in `{PREFIX}` hold no library with the C API in {library_directory()}")
+
+
+def opt_tool() -> Path | None:
+    """The mlir-opt-like driver the bindings ship, where they ship one."""
+    for path in sorted(library_directory().glob("*mlir-opt")):
+        if os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def capsule_name(kind: str) -> str:
+    """The name of the capsule in which the bindings hand out a C API object, `kind` being `"Operation"` say."""
+    return f"{_extension('_mlir').__name__.split('.')[0]}.ir.{kind}._CAPIPtr"
+
+
+_passes_registered = False
+
+
+def register_passes() -> None:
+    """Registers upstream's and StableHLO's passes; upstream's come with the bindings. Idempotent."""
+    global _passes_registered
+    if not _passes_registered:
+        _extension("_stablehlo").register_stablehlo_passes()
+        _passes_registered = True
+
+
+# CHLO and VHLO have no registration of their own in the bindings: a context gets them from the passes that need them.
+_DIALECT_CARRIERS = "builtin.module(func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-vhlo)"
+
+
+# The bindings look for a Python module of wrappers whenever they make a view of an operation, and for these dialects
+# there is none to find: each look would go through the whole import path again.
+_DIALECTS_WITHOUT_WRAPPERS = ("stablehlo", "chlo", "vhlo", "sdy")
+
+
+def _forestall_wrapper_lookups() -> None:
+    for name in _DIALECTS_WITHOUT_WRAPPERS:
+        full_name = f"{PREFIX}.dialects.{name}"
+        if full_name not in sys.modules and importlib.util.find_spec(full_name) is None:
+            sys.modules[full_name] = ModuleType(full_name)
+
+
+def create_context(*, allow_unregistered: bool = False) -> Any:
+    """A context with every upstream dialect, StableHLO, CHLO and VHLO; this project's dialects are loaded on top.
+
+    Multithreading is off: programs are small beside the cost of starting threads, and runs stay deterministic.
+    """
+    register_passes()
+    _forestall_wrapper_lookups()
+    context = ir.Context()
+    context.enable_multithreading(False)
+    context.allow_unregistered_dialects = allow_unregistered
+    _extension("_stablehlo").register_dialect(context, load=True)
+    with context, ir.Location.unknown():
+        passmanager.PassManager.parse(_DIALECT_CARRIERS).run(ir.Module.create().operation)
+    from mlir_shard.dialects import sdy
+
+    sdy.load(context)
+    return context
