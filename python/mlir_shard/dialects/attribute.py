@@ -1,0 +1,66 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attributes of the sdy dialect as the host holds them, and the values they stand for.
+
+In memory an attribute is a dynamic attribute with one parameter, the canonical text of its value: the host
+cannot parse a dialect's own attribute syntax for a dialect defined at run time. The typed value is read from
+that text once per distinct text.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from mlir_shard import asm
+from mlir_shard.host import ir
+
+
+class SdyAttribute(ir.DynamicAttr):
+    """Base of the generated attribute classes; `mnemonic` is what follows `#sdy.` in the text."""
+
+    mnemonic: ClassVar[str]
+    attr_name: ClassVar[str]
+
+    @property
+    def text(self) -> str:
+        """The canonical sdy syntax of this attribute, after the mnemonic."""
+        return ir.StringAttr(self.params[0]).value
+
+    @property
+    def value(self) -> Any:
+        """The dataclass this attribute stands for."""
+        return _value(self.mnemonic, self.text)
+
+    @classmethod
+    def get(cls, value: Any, context: Any = None) -> Any:
+        """The attribute of a dataclass value, in `context` or the current one."""
+        return to_attribute(value, context)
+
+
+@lru_cache(maxsize=None)
+def _value(mnemonic: str, text: str) -> Any:
+    return asm.parse_value(mnemonic, text)
+
+
+@lru_cache(maxsize=None)
+def _text(value: Any) -> tuple[str, str]:
+    return asm.mnemonic_of(value), asm.print_value(value)
+
+
+def to_attribute(value: Any, context: Any = None) -> Any:
+    """The attribute for `value`: an attribute stays itself, a dataclass of `mlir_shard.sharding` is converted.
+
+    Raises TypeError where the value has no attribute.
+    """
+    if isinstance(value, ir.Attribute):
+        return value
+    mnemonic, text = _text(value)
+    return ir.DynamicAttr.get(f"sdy.{mnemonic}", [ir.StringAttr.get(text, context)], context=context)
+
+
+def to_value(attribute: Any) -> Any:
+    """The dataclass of an sdy attribute; ValueError where it is of another dialect."""
+    if not isinstance(attribute, SdyAttribute):
+        raise ValueError(f"{attribute} is not an attribute of the sdy dialect")
+    return attribute.value

@@ -1,0 +1,95 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values that shard alike across a region, and the one of them that holds the sharding.
+
+An op with data-flow edges ties each of its results or block arguments (the targets of an edge) to operands of its
+own and of its terminators (the sources). One target owns the edge and carries its sharding; where the owner's only
+use is an `sdy.data_flow_edge`, the result of that op carries it. The idea is Shardy's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.asm import AsmSyntaxError
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.host import ir
+from mlir_shard.sharding import ManualAxes, TensorSharding, TensorShardingPerValue
+
+# Ops with data-flow edges whose block arguments own an edge each.
+ARGUMENT_OWNERS = ("sdy.manual_computation", "sdy.named_computation")
+# Ops with data-flow edges where result i owns the edge of block argument i of every region.
+RESULT_OWNERS = ("stablehlo.while",)
+# Ops with data-flow edges to their results only.
+RESULT_ONLY = ("stablehlo.case", "stablehlo.optimization_barrier")
+DATA_FLOW_OPS = (*ARGUMENT_OWNERS, *RESULT_OWNERS, *RESULT_ONLY)
+
+
+def owning_op(value: Any) -> Any:
+    """The operation that defines a value, or around whose region the block argument is."""
+    owner = value.owner
+    return (owner.owner if isinstance(owner, ir.Block) else owner).operation
+
+
+def edge_owner(value: Any) -> Any | None:
+    """The value that owns the data-flow edge `value` is a target of; None where it is the target of none."""
+    op = owning_op(value)
+    if op.name not in DATA_FLOW_OPS:
+        return None
+    if not isinstance(value.owner, ir.Block) or op.name in ARGUMENT_OWNERS:
+        return value
+    index = ir.BlockArgument(value).arg_number
+    return op.results[index] if op.name in RESULT_OWNERS and index < len(op.results) else None
+
+
+def shardable_value(value: Any) -> Any | None:
+    """The value that holds the sharding of `value`; None for a block argument that cannot have one."""
+    owner = edge_owner(value)
+    if owner is not None:
+        uses = list(owner.uses)
+        if len(uses) == 1 and uses[0].owner.operation.name == "sdy.data_flow_edge":
+            return uses[0].owner.operation.results[0]
+    if not isinstance(value.owner, ir.Block) or "function_type" in owning_op(value).attributes:
+        return value
+    return owner
+
+
+def sharding_of(value: Any) -> TensorSharding | None:
+    """The sharding of a value as its users see it: attached to it or to what owns its data-flow edge.
+
+    Inside a manual computation that is the sharding without the manual axes. An attribute that cannot be read counts
+    as none.
+    """
+    holder = shardable_value(value)
+    if holder is None:
+        return None
+    try:
+        if isinstance(holder.owner, ir.Block) and owning_op(holder).name in ARGUMENT_OWNERS:
+            return _argument_sharding(owning_op(holder), ir.BlockArgument(holder).arg_number)
+        return sdy.get_sharding(holder)
+    except AsmSyntaxError:
+        return None
+
+
+def sharding_before_barriers(value: Any) -> TensorSharding | None:
+    """The sharding of a value, or of the value it passes a chain of propagation barriers from."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name == "sdy.propagation_barrier":
+        value = value.owner.operation.operands[0]
+    return sharding_of(value)
+
+
+def _argument_sharding(op: Any, index: int) -> TensorSharding | None:
+    shardings = _value_of(op, "in_shardings", TensorShardingPerValue)
+    if shardings is None or index >= len(shardings.shardings):
+        return None
+    sharding: TensorSharding = shardings.shardings[index]
+    manual = _value_of(op, "manual_axes", ManualAxes)
+    return sharding if manual is None else sharding.without_axes(manual.value)
+
+
+def _value_of(op: Any, name: str, kind: type) -> Any | None:
+    if name not in op.attributes or not isinstance(op.attributes[name], SdyAttribute):
+        return None
+    value = op.attributes[name].value
+    return value if isinstance(value, kind) else None

@@ -1,0 +1,80 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Registering a dialect that ODS defines in a host context.
+
+The operations and attributes go in as IRDL, which makes a real dialect of them; what IRDL cannot say (traits,
+side effects, verifiers) is attached to the operation names afterwards, as the host's own `dialects/ext.py` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+
+Verifier = Callable[[Any], bool]
+
+
+class _NoMemoryEffect(ir.MemoryEffectsOpInterface):
+    @staticmethod
+    def get_effects(op: Any, effects: Any) -> None:
+        """Reports none."""
+
+
+class _AlwaysSpeculatable(ir.ConditionallySpeculatable):
+    @staticmethod
+    def get_speculatability(op: Any) -> Any:
+        return ir.Speculatability.Speculatable
+
+
+_ATTACHABLE: Mapping[str, tuple[Any, ...]] = {
+    "Pure": (_NoMemoryEffect, _AlwaysSpeculatable),
+    "Terminator": (ir.IsTerminatorTrait,),
+    "IsolatedFromAbove": (ir.IsIsolatedFromAboveTrait,),
+}
+
+_wrapped: set[str] = set()
+
+
+def load(context: Any, generated: ModuleType, verifiers: Mapping[str, Verifier]) -> None:
+    """Loads the dialect of a module written by `mlir_shard.ods.generate` in `context`; once a context.
+
+    `verifiers` maps operation names (`sdy.mesh`) to functions that emit a diagnostic and return False where an
+    operation breaks an invariant.
+    """
+    definition = generated.DIALECT
+    if context.is_dialect_loaded(definition.name):
+        return
+    irdl = host.dialect("irdl")
+    with context, ir.Location.unknown():
+        for text in generated.IRDL:
+            irdl.load_dialects(ir.Module.parse(text))
+        for op in definition.ops:
+            name = f"{definition.name}.{op.mnemonic}"
+            for trait in op.traits:
+                for attachable in _ATTACHABLE.get(trait.name, ()):
+                    attachable.attach(name)
+            if name in verifiers:
+                ir.DynamicOpTrait.attach(name, _trait_of(name, verifiers[name]))
+        _register_wrappers(definition.name, generated)
+
+
+def _trait_of(name: str, verifier: Verifier) -> type:
+    return type(f"Verify_{name.replace('.', '_')}", (), {"verify_invariants": staticmethod(verifier)})
+
+
+def _register_wrappers(namespace: str, generated: ModuleType) -> None:
+    bindings = host.module("_mlir_libs._mlir")
+    # Type ids of dynamic attributes belong to a context, so the casters are registered for each.
+    for attribute in generated.ATTRIBUTES:
+        type_id = ir.DynamicAttr.lookup_typeid(attribute.attr_name)
+        bindings.register_type_caster(type_id, replace=True)(attribute)
+    if namespace in _wrapped:
+        return
+    _wrapped.add(namespace)
+    dialect = type(namespace.capitalize() + "Dialect", (ir.Dialect,), {"DIALECT_NAMESPACE": namespace})
+    for op in generated.OPS:
+        bindings.register_operation(dialect)(op)

@@ -1,0 +1,158 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The sdy dialect in a host context: its generated wrappers, and where a value's sharding lives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard import asm
+from mlir_shard.asm.sdy_syntax import sdy_attributes
+from mlir_shard.dialects import _sdy_gen, registration
+from mlir_shard.dialects._sdy_gen import *
+from mlir_shard.dialects.attribute import SdyAttribute, to_attribute, to_value
+from mlir_shard.host import ir
+from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+
+SHARDING = "sdy.sharding"
+SHARDING_RULE = "sdy.sharding_rule"
+
+attribute = to_attribute
+value = to_value
+
+asm.register(sdy_attributes(_sdy_gen.DIALECT))
+
+
+def load(context: Any) -> None:
+    """Loads the sdy dialect in `context`: operations, attributes, traits and verifiers. Idempotent."""
+    from mlir_shard.dialects import sdy_verifiers
+
+    registration.load(context, _sdy_gen, sdy_verifiers.VERIFIERS)
+
+
+def mesh_of(sharding: TensorSharding, op: Any) -> Mesh | None:
+    """The mesh of `sharding`, looked up in the module around `op` where it is a name; None where it is unknown."""
+    if isinstance(sharding.mesh_or_ref, Mesh):
+        return sharding.mesh_or_ref
+    return meshes(enclosing_module(op)).get(sharding.mesh_or_ref)
+
+
+def enclosing_module(op: Any) -> Any:
+    """The innermost `builtin.module` around `op`, or `op` itself where it is one."""
+    op = op.operation
+    while op.name != "builtin.module" and op.parent is not None:
+        op = op.parent.operation
+    return op
+
+
+def meshes(module: Any) -> dict[str, Mesh]:
+    """The meshes that a module defines, by name, in the order of their definitions."""
+    found = {}
+    for op in module.operation.regions[0].blocks[0].operations:
+        if op.operation.name == "sdy.mesh":
+            found[op.operation.attributes["sym_name"].value] = to_value(op.operation.attributes["mesh"])
+    return found
+
+
+def _index_of(owner: Any, value: Any) -> int:
+    return next(i for i, result in enumerate(owner.results) if result == value)
+
+
+def get_sharding(value: Any) -> TensorSharding | None:
+    """The sharding attached to a value: to a function's argument, or to the result of an operation; else None."""
+    if isinstance(value, ir.BlockArgument):
+        return _get_argument_sharding(value)
+    op = value.owner
+    if "out_sharding" in op.attributes:
+        return _sharding_or_none(op.attributes["out_sharding"])
+    if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
+        return _sharding_or_none(op.attributes["sharding"])
+    if op.name == "sdy.data_flow_edge":
+        return _sharding_or_none(op.attributes["sharding"]) if "sharding" in op.attributes else None
+    key = "out_shardings" if op.name in ("sdy.manual_computation", "sdy.named_computation") else SHARDING
+    if key not in op.attributes:
+        return None
+    per_value = op.attributes[key]
+    if not isinstance(per_value, SdyAttribute) or not isinstance(per_value.value, TensorShardingPerValue):
+        return None
+    shardings = per_value.value.shardings
+    index = _index_of(op, value)
+    return shardings[index] if index < len(shardings) else None
+
+
+def _sharding_or_none(attr: Any) -> TensorSharding | None:
+    if not isinstance(attr, SdyAttribute):
+        return None
+    found = attr.value
+    return found if isinstance(found, TensorSharding) else None
+
+
+def _get_argument_sharding(argument: Any) -> TensorSharding | None:
+    owner = argument.owner.owner.operation
+    if owner.name == "func.func" and argument.owner == owner.regions[0].blocks[0]:
+        if "arg_attrs" not in owner.attributes:
+            return None
+        attrs = owner.attributes["arg_attrs"][argument.arg_number]
+        return _sharding_or_none(attrs[SHARDING]) if SHARDING in attrs else None
+    return None
+
+
+def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
+    """Attaches `sharding` to a function's argument or to the result of an operation; None takes it away.
+
+    The other results of the operation keep theirs; those that had none become fully open.
+    """
+    if isinstance(value, ir.BlockArgument):
+        _set_function_sharding(value.owner.owner.operation, "arg_attrs", value.arg_number, sharding)
+        return
+    op = value.owner.operation
+    key = "out_shardings" if op.name in ("sdy.manual_computation", "sdy.named_computation") else SHARDING
+    if sharding is None:
+        if key in op.attributes:
+            del op.attributes[key]
+        return
+    index = _index_of(op, value)
+    if len(op.results) == 1:
+        shardings: tuple[TensorSharding, ...] = (sharding,)
+    else:
+        known = [get_sharding(result) for result in op.results]
+        known[index] = sharding
+        shardings = tuple(
+            one if one is not None else TensorSharding.fully_open(_rank(result.type), sharding.mesh_or_ref)
+            for one, result in zip(known, op.results, strict=True)
+        )
+    op.attributes[key] = to_attribute(TensorShardingPerValue(shardings), op.context)
+
+
+def _rank(type_: Any) -> int:
+    return type_.rank if isinstance(type_, ir.ShapedType) and type_.has_rank else 0
+
+
+def get_result_sharding(function: Any, index: int) -> TensorSharding | None:
+    """The sharding of result `index` of a `func.func`, or None."""
+    function = function.operation
+    if "res_attrs" not in function.attributes:
+        return None
+    attrs = function.attributes["res_attrs"][index]
+    return _sharding_or_none(attrs[SHARDING]) if SHARDING in attrs else None
+
+
+def set_result_sharding(function: Any, index: int, sharding: TensorSharding | None) -> None:
+    """Attaches `sharding` to result `index` of a `func.func`; None takes it away."""
+    _set_function_sharding(function.operation, "res_attrs", index, sharding)
+
+
+def _set_function_sharding(function: Any, key: str, index: int, sharding: TensorSharding | None) -> None:
+    type_ = function.attributes["function_type"].value
+    count = len(type_.inputs if key == "arg_attrs" else type_.results)
+    context = function.context
+    if key in function.attributes:
+        dicts = list(function.attributes[key])
+    else:
+        dicts = [ir.DictAttr.get({}, context)] * count
+    entries = {named.name: named.attr for named in dicts[index]}
+    entries.pop(SHARDING, None)
+    if sharding is not None:
+        entries[SHARDING] = to_attribute(sharding, context)
+    dicts[index] = ir.DictAttr.get(entries, context)
+    function.attributes[key] = ir.ArrayAttr.get(dicts, context)

@@ -1,0 +1,80 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Upstream's shard dialect: short ways to build and read its operations. The dialect itself is the host's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.sharding import ReductionOp
+
+_shard = host.dialect("shard")
+
+DYNAMIC = -(2**63)
+
+
+def grid(name: str, shape: Sequence[int]) -> Any:
+    """A `shard.grid` of `shape` at the current insertion point."""
+    return _shard.GridOp(name, list(shape)).operation
+
+
+def grid_shape(op: Any) -> tuple[int, ...]:
+    """The shape of a `shard.grid`; a dynamic size is `DYNAMIC`."""
+    return tuple(op.operation.attributes["shape"])
+
+
+def split_axes(op: Any) -> tuple[tuple[int, ...], ...]:
+    """The grid axes of each dimension in a `shard.sharding`; dimensions after the last are not split."""
+    text = str(op.operation.attributes["split_axes"])
+    # The bindings have no accessors for this attribute; it prints as #shard<axisarray[[0, 1], []]>.
+    listed = text.removeprefix("#shard<axisarray").removesuffix(">")
+    return tuple(tuple(axes) for axes in json.loads(listed))
+
+
+def all_reduce(name: str, value: Any, axes: Sequence[int], reduction: ReductionOp) -> Any:
+    """The reduction of `value` over the devices along `axes`; same type."""
+    kind = ir.Attribute.parse(f"#shard<partial {reduction.value}>")
+    return _shard.AllReduceOp(value.type, name, value, grid_axes=_axes(axes), reduction=kind).result
+
+
+def all_gather(name: str, value: Any, axes: Sequence[int], dim: int, groups: int) -> Any:
+    """`value` of all `groups` devices along `axes`, concatenated along `dim`."""
+    type_ = _with_size(value.type, dim, value.type.shape[dim] * groups)
+    return _shard.AllGatherOp(type_, name, value, dim, grid_axes=_axes(axes)).result
+
+
+def all_slice(name: str, value: Any, axes: Sequence[int], dim: int, groups: int) -> Any:
+    """This device's block along `dim` of the `groups` blocks that the devices along `axes` share out.
+
+    ValueError where the size is not a multiple of the number of blocks.
+    """
+    size = value.type.shape[dim]
+    if size % groups:
+        raise ValueError(f"dimension {dim} of {value.type} does not divide into {groups} blocks")
+    type_ = _with_size(value.type, dim, size // groups)
+    return _shard.AllSliceOp(type_, name, value, dim, grid_axes=_axes(axes)).result
+
+
+def process_index(name: str, axes: Sequence[int]) -> list[Any]:
+    """This device's position along each of `axes`, as `index` values."""
+    types = [ir.IndexType.get()] * len(axes)
+    return list(_shard.ProcessMultiIndexOp(types, name, axes=_axes(axes)).operation.results)
+
+
+def resized(type_: Any, shape: Sequence[int]) -> Any:
+    """The ranked tensor type with another shape, and the same element type and encoding."""
+    return ir.RankedTensorType.get(list(shape), type_.element_type, type_.encoding)
+
+
+def _with_size(type_: Any, dim: int, size: int) -> Any:
+    shape = list(type_.shape)
+    shape[dim] = size
+    return resized(type_, shape)
+
+
+def _axes(axes: Sequence[int]) -> Any:
+    return ir.DenseI16ArrayAttr.get(list(axes))

@@ -1,0 +1,181 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Verifying sdy attributes on operations of any dialect, beyond what the host verifies.
+
+The host asks the dialect of a discardable attribute whether it is right where it is, but a dialect defined at run
+time cannot answer. So this looks for the attributes in a whole module; those that agree in all that decides whether
+they are right (the attribute, the types, what they are nested in) are looked at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.dialects.verifiers.attributes import value_as
+from mlir_shard.dialects.verifiers.sharding import check_sharding, check_shardings
+from mlir_shard.dialects.verifiers.symbols import ancestors, mesh_lookup
+from mlir_shard.dialects.verifiers.types import plain_shape
+from mlir_shard.dialects.verifiers.violation import Violation, report, require
+from mlir_shard.host import ir
+from mlir_shard.sharding import (
+    EdgeNodeType,
+    EdgeValueRef,
+    OpShardingRule,
+    PropagationEdges,
+    TensorSharding,
+    TensorShardingPerValue,
+)
+from mlir_shard.sharding.verify import check_edges_on_op, check_op_sharding_rule, check_propagation_edges, common_mesh
+
+SHARDING = "sdy.sharding"
+SHARDING_RULE = "sdy.sharding_rule"
+PROPAGATION_EDGES = "sdy.propagation_edges"
+RESULT_PROPAGATION_EDGES = "sdy.result_propagation_edges"
+BLOCK_ARG_PROPAGATION_EDGES = "sdy.block_arg_propagation_edges"
+
+# Operations that the validity of an attribute inside depends on.
+SCOPES = ("builtin.module", "sdy.manual_computation")
+
+
+class Place(Enum):
+    """Where an attribute is; for an argument or result, in the dictionaries of a function's signature."""
+
+    OPERATION = 0
+    ARGUMENT = 1
+    RESULT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeUse:
+    """The attribute `name` on `op`, or on argument or result `index` of the function `op`."""
+
+    op: Any
+    name: str
+    place: Place = Place.OPERATION
+    index: int = 0
+
+
+_SIGNATURE_PLACES = {Place.ARGUMENT: "arg_attrs", Place.RESULT: "res_attrs"}
+
+
+def uses(op: Any) -> Iterable[AttributeUse]:
+    """The uses of the attributes that `verify` checks in and below `op`, in the order of the text.
+
+    Of uses that agree in everything the checks look at, the first alone is given.
+    """
+    found: list[AttributeUse] = []
+    seen: set[tuple[Any, ...]] = set()
+
+    def visit(one: Any) -> Any:
+        one = one.operation
+        scope = next((around for around in ancestors(one) if around.name in SCOPES), None)
+        for name in CHECKS:
+            if name in one.attributes:
+                # What edges refer to is decided by other operations around this one.
+                unique = one if name == PROPAGATION_EDGES else None
+                types = (tuple(value.type for value in one.operands), tuple(value.type for value in one.results))
+                add((name, one.attributes[name], types, scope, unique), AttributeUse(one, name))
+        if one.name == "func.func":
+            for place, key in _SIGNATURE_PLACES.items():
+                for index, attributes in enumerate(one.attributes.get(key, ())):
+                    if SHARDING in attributes:
+                        type_ = _signature_type(one, place, index)
+                        key_ = (place, attributes[SHARDING], type_, scope)
+                        add(key_, AttributeUse(one, SHARDING, place, index))
+        return ir.WalkResult.ADVANCE
+
+    def add(key: tuple[Any, ...], use: AttributeUse) -> None:
+        if key not in seen:
+            seen.add(key)
+            found.append(use)
+
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def verify(op: Any) -> bool:
+    """Whether the sdy attributes in and below `op` are right there; emits an error for the first that is not."""
+    for use in uses(op):
+        try:
+            if use.place is Place.OPERATION:
+                CHECKS[use.name](use.op, use.op.attributes[use.name])
+            else:
+                _check_signature(use)
+        except Violation as violation:
+            report(use.op, violation)
+            return False
+    return True
+
+
+def _signature_type(function: Any, place: Place, index: int) -> Any:
+    type_ = function.attributes["function_type"].value
+    return (type_.inputs if place is Place.ARGUMENT else type_.results)[index]
+
+
+def _check_signature(use: AttributeUse) -> None:
+    attribute = use.op.attributes[_SIGNATURE_PLACES[use.place]][use.index][use.name]
+    type_ = _signature_type(use.op, use.place, use.index)
+    try:
+        check_sharding(value_as(attribute, TensorSharding, use.name), type_, use.op)
+    except Violation as violation:
+        raise Violation(f"{use.place.name.lower()} {use.index}: {violation}") from None
+
+
+def _check_sharding(op: Any, attribute: Any) -> None:
+    shardings = value_as(attribute, TensorShardingPerValue, SHARDING)
+    check_shardings(shardings, [result.type for result in op.results], op, "result")
+
+
+def _check_sharding_rule(op: Any, attribute: Any) -> None:
+    rule = value_as(attribute, OpShardingRule, SHARDING_RULE)
+    operands = [plain_shape(value.type) for value in op.operands]
+    results = [plain_shape(value.type) for value in op.results]
+    require(check_op_sharding_rule(rule, operands, results))
+
+
+def _check_propagation_edges(op: Any, attribute: Any) -> None:
+    edges = value_as(attribute, PropagationEdges, PROPAGATION_EDGES)
+    require(check_propagation_edges(edges))
+    shardings = [sharding for ref in _value_refs(edges) if (sharding := _sharding_at(op, ref)) is not None]
+    if not shardings:
+        raise Violation("propagation edges have to be between values with shardings, but none has one")
+    # The values of an edge on a function's argument or call's result are those of calls elsewhere.
+    anywhere = op.name == "sdy.func_data_flow_edge"
+    operands, results = (sys.maxsize, sys.maxsize) if anywhere else (len(op.operands), len(op.results))
+    require(check_edges_on_op(edges, common_mesh(map(mesh_lookup(op), shardings)), operands, results))
+
+
+def _value_refs(edges: PropagationEdges) -> Iterable[EdgeValueRef]:
+    for step in edges.value:
+        for entry in step.axis_entries:
+            yield entry.source
+            yield from entry.targets
+
+
+def _sharding_at(op: Any, ref: EdgeValueRef) -> TensorSharding | None:
+    values = op.operands if ref.type is EdgeNodeType.OPERAND else op.results
+    return sharding_of(values[ref.index]) if 0 <= ref.index < len(values) else None
+
+
+def _check_array_of_edges(name: str) -> Callable[[Any, Any], None]:
+    def check(op: Any, attribute: Any) -> None:
+        if not isinstance(attribute, ir.ArrayAttr):
+            raise Violation(f"attribute '{name}' must be an array of #sdy.propagation_edges, got {attribute}")
+        for element in attribute:
+            require(check_propagation_edges(value_as(element, PropagationEdges, name)))
+
+    return check
+
+
+CHECKS: Mapping[str, Callable[[Any, Any], None]] = {
+    SHARDING: _check_sharding,
+    SHARDING_RULE: _check_sharding_rule,
+    PROPAGATION_EDGES: _check_propagation_edges,
+    RESULT_PROPAGATION_EDGES: _check_array_of_edges(RESULT_PROPAGATION_EDGES),
+    BLOCK_ARG_PROPAGATION_EDGES: _check_array_of_edges(BLOCK_ARG_PROPAGATION_EDGES),
+}
