@@ -48,6 +48,8 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirBlock, mlirBlockGetNextInRegion, (MlirBlock))                                                           \
   FUNCTION(std::intptr_t, mlirBlockGetNumArguments, (MlirBlock))                                                       \
   FUNCTION(MlirAttribute, mlirDictionaryAttrGetElementByName, (MlirAttribute, MlirStringRef))                          \
+  FUNCTION(MlirType, mlirFunctionTypeGetInput, (MlirType, std::intptr_t))                                              \
+  FUNCTION(MlirType, mlirFunctionTypeGetResult, (MlirType, std::intptr_t))                                             \
   FUNCTION(MlirIdentifier, mlirIdentifierGet, (MlirContext, MlirStringRef))                                            \
   FUNCTION(MlirStringRef, mlirIdentifierStr, (MlirIdentifier))                                                         \
   FUNCTION(MlirLocation, mlirLocationFileLineColGet, (MlirContext, MlirStringRef, unsigned, unsigned))                 \
@@ -70,6 +72,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(void, mlirOperationSetLocation, (MlirOperation, MlirLocation))                                              \
   FUNCTION(MlirBlock, mlirRegionGetFirstBlock, (MlirRegion))                                                           \
   FUNCTION(MlirRegion, mlirRegionGetNextInOperation, (MlirRegion))                                                     \
+  FUNCTION(MlirType, mlirTypeAttrGetValue, (MlirAttribute))                                                            \
   FUNCTION(MlirLocation, mlirValueGetLocation, (MlirValue))                                                            \
   FUNCTION(MlirType, mlirValueGetType, (MlirValue))
 

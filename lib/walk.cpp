@@ -96,15 +96,17 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
     MlirAttribute dictionaries = capi.mlirOperationGetAttributeByName(op, toStringRef(key));
     if (!dictionaries)
       return;
-    const void *type = capi.mlirOperationGetAttributeByName(op, toStringRef("function_type")).pointer;
+    MlirType function = capi.mlirTypeAttrGetValue(capi.mlirOperationGetAttributeByName(op, toStringRef("function_type")));
     for (std::intptr_t i = 0, count = capi.mlirArrayAttrGetNumElements(dictionaries); i < count; ++i) {
       MlirAttribute dictionary = capi.mlirArrayAttrGetElement(dictionaries, i);
+      MlirType type = place == AttributeUse::Place::Argument ? capi.mlirFunctionTypeGetInput(function, i)
+                                                             : capi.mlirFunctionTypeGetResult(function, i);
       for (std::size_t query = 0; query < queries.size(); ++query) {
         if (MlirAttribute attribute =
                 capi.mlirDictionaryAttrGetElementByName(dictionary, toStringRef(queries[query].name)))
           add({op, query, place, i},
-              {attribute.pointer, scope.pointer, type, reinterpret_cast<const void *>(i),
-               reinterpret_cast<const void *>(place), reinterpret_cast<const void *>(query)});
+              {attribute.pointer, scope.pointer, type.pointer, reinterpret_cast<const void *>(place),
+               reinterpret_cast<const void *>(query)});
       }
     }
   };

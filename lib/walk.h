@@ -34,7 +34,7 @@ struct AttributeUse {
 };
 
 // The uses of discardable attributes under `root`, in the order of the text. Of uses that are alike, agreeing in
-// attribute, types, index and innermost enclosing operation of a name in `scopes`, only the first is given.
+// attribute, types and innermost enclosing operation of a name in `scopes`, only the first is given.
 std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation root,
                                                 const std::vector<AttributeQuery> &queries,
                                                 const std::vector<std::string> &scopes);

@@ -130,7 +130,7 @@ def register_passes() -> None:
 
 
 # CHLO and VHLO have no registration of their own in the bindings: a context gets them from the passes that need them.
-_DIALECT_CARRIERS = "builtin.module(func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-vhlo)"
+_DIALECT_CARRIERS = "builtin.module(func.func(stablehlo-complex-math-expander),stablehlo-legalize-to-vhlo)"
 
 
 # The bindings look for a Python module of wrappers whenever they make a view of an operation, and for these dialects

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlir_shard.asm.attributes import AttributeSyntax
-from mlir_shard.asm.cursor import AsmSyntaxError, Cursor
+from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, as_bytes
 from mlir_shard.asm.syntax import SYNTAXES, register
 from mlir_shard.asm.to_sdy import to_sdy_syntax
 
@@ -46,7 +46,7 @@ def parse_value(mnemonic: str, text: str, dialect: str = "sdy") -> Any:
 
     Raises AsmSyntaxError.
     """
-    cursor = Cursor(text)
+    cursor = Cursor(as_bytes(text))
     value = SYNTAXES[dialect].attributes.parse(mnemonic, cursor)
     if not cursor.at_end():
         raise cursor.error(f"expected the end of the attribute, found {cursor.found()}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, escape
+from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, quoted
 from mlir_shard.asm.spacing import SpacedText
 from mlir_shard.ods.assembly_format import Custom, Element, Group, Literal, Variable, Whitespace
 from mlir_shard.ods.model import AttrDef, DialectDef, ParameterDef
@@ -223,7 +223,7 @@ class AttributePrinter:
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, str):
-            return f'"{escape(value)}"'
+            return quoted(value)
         return str(value)
 
 

@@ -35,7 +35,7 @@ _NAMED_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"'}
 
 
 def unescape(literal: str) -> str:
-    """The characters that a string literal, with or without its quotes taken off, stands for."""
+    """The bytes, a character each, that a string literal without its quotes stands for."""
     if "\\" not in literal:
         return literal
     return _ESCAPE.sub(lambda m: _NAMED_ESCAPES.get(m[1]) or chr(int(m[1], 16)), literal)
@@ -46,6 +46,21 @@ def escape(characters: str) -> str:
     return "".join(
         "\\\\" if c == "\\" else c if " " <= c <= "~" and c != '"' else f"\\{ord(c):02X}" for c in characters
     )
+
+
+def as_bytes(text: str) -> str:
+    """The text with one character for each byte of its UTF-8, which is how MLIR counts columns and escapes strings."""
+    return text if text.isascii() else text.encode(errors="surrogateescape").decode("latin-1")
+
+
+def as_text(characters: str) -> str:
+    """The inverse of `as_bytes`; bytes that are no UTF-8 become surrogates."""
+    return characters if characters.isascii() else characters.encode("latin-1").decode(errors="surrogateescape")
+
+
+def quoted(text: str) -> str:
+    """A string literal that stands for `text`."""
+    return f'"{escape(as_bytes(text))}"'
 
 
 class Cursor:
@@ -125,14 +140,14 @@ class Cursor:
     def string(self) -> str | None:
         """The string literal that stands next, unescaped, if any."""
         literal = self._match(_STRING)
-        return None if literal is None else unescape(literal[1:-1])
+        return None if literal is None else as_text(unescape(literal[1:-1]))
 
     def symbol(self) -> str | None:
         """The symbol reference that stands next, without its `@`, if any."""
         literal = self._match(_SYMBOL)
         if literal is None:
             return None
-        return unescape(literal[2:-1]) if literal.startswith('@"') else literal[1:]
+        return as_text(unescape(literal[2:-1])) if literal.startswith('@"') else literal[1:]
 
     def value_name(self) -> str | None:
         """The SSA value that stands next, `%0#1` say, if any."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import _native, host
-from mlir_shard.asm.cursor import AsmSyntaxError
+from mlir_shard.asm.cursor import AsmSyntaxError, as_text
 from mlir_shard.asm.to_host import HostText, Positions, to_host
 from mlir_shard.asm.to_sdy import to_sdy_syntax
 from mlir_shard.host import ir
@@ -72,8 +72,7 @@ def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
 
 def _syntax_error(error: AsmSyntaxError, characters: str, context: Any, filename: str) -> ParseError:
     line, column = Positions(characters).of(error.offset)
-    message = error.message.encode("latin-1", "replace").decode(errors="replace")
-    return _parse_error(message, ir.Location.file(filename, line, column, context=context))
+    return _parse_error(as_text(error.message), ir.Location.file(filename, line, column, context=context))
 
 
 def _parse_error(message: str, location: Any) -> ParseError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from mlir_shard.asm.cursor import unescape
+from mlir_shard.asm.cursor import as_text, unescape
 from mlir_shard.asm.generic import OperationText, RegionText, dictionary_text, function_type_text
 from mlir_shard.asm.operation_reader import REGION, SYMBOL_NAME
 from mlir_shard.asm.sdy_syntax import symbol
@@ -93,9 +93,8 @@ class OperationPrinter:
             out.element(function_type_text(self._text.operand_types, self._text.result_types))
 
     def _is_present(self, anchor: Element) -> bool:
-        name = anchor.arguments[0].name if isinstance(anchor, Custom) and isinstance(anchor.arguments[0], Variable) else ""
-        if isinstance(anchor, Variable):
-            name = anchor.name
+        shown = anchor.arguments[0] if isinstance(anchor, Custom) else anchor
+        name = shown.name if isinstance(shown, Variable) else ""
         for argument in self._op.attributes:
             if argument.name == name:
                 text = self._text.attributes.get(name)
@@ -139,7 +138,7 @@ class OperationPrinter:
             case = enum.case(int(text.split(":")[0])) if enum else None
             return case.text if case else text
         if constraint.name == SYMBOL_NAME:
-            return symbol(unescape(text.strip()[1:-1]))
+            return symbol(as_text(unescape(text.strip()[1:-1])))
         if constraint.value_type is not None and constraint.value_type != "none":
             return text.split(":")[0].strip()
         return self._attributes.print_any(text)

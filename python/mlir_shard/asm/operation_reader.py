@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, escape
+from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, quoted
 from mlir_shard.asm.generic import (
     OperationText,
     RegionText,
@@ -16,7 +16,7 @@ from mlir_shard.asm.generic import (
     value_list,
 )
 from mlir_shard.ods.assembly_format import Custom, Directive, Element, Group, Literal, TypeOf, Variable, Whitespace
-from mlir_shard.ods.model import AttributeArgument, DialectDef, OpDef, Operand, RegionDef, Variadicity
+from mlir_shard.ods.model import AttributeArgument, DialectDef, OpDef, Operand, RegionDef, ResultDef, Variadicity
 
 SYMBOL_NAME = "SymbolNameAttr"
 STRIPPED_SHARDINGS = "StrippedTensorShardingPerValueAttr"
@@ -139,7 +139,7 @@ class OperationReader:
             name = cursor.symbol()
             if name is None:
                 raise cursor.error(f"expected a symbol name '@{argument.name}', found {cursor.found()}")
-            return f'"{escape(name)}"'
+            return quoted(name)
         if constraint.value_type is not None and constraint.value_type != "none":
             number = cursor.integer()
             if number is None:
@@ -149,7 +149,7 @@ class OperationReader:
             text = cursor.string()
             if text is None:
                 raise cursor.error(f"expected a string for '{argument.name}', found {cursor.found()}")
-            return f'"{escape(text)}"'
+            return quoted(text)
         return self._attributes.read_any(cursor.skip_attribute())
 
     def _types(self, element: TypeOf) -> None:
@@ -157,10 +157,8 @@ class OperationReader:
             self._read.op.operand_types = self._cursor.type_list()
             return
         name = element.argument.name
-        variadic = any(
-            value.name == name and value.variadicity is Variadicity.VARIADIC
-            for value in (*self._op.operands, *self._op.results)
-        )
+        values: tuple[Operand | ResultDef, ...] = (*self._op.operands, *self._op.results)
+        variadic = any(value.name == name and value.variadicity is Variadicity.VARIADIC for value in values)
         self._read.types[name] = self._cursor.type_list() if variadic else [self._cursor.skip_type()]
 
     def _custom(self, element: Custom) -> None:

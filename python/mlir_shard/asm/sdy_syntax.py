@@ -10,7 +10,7 @@ from typing import Any
 
 from mlir_shard import sharding
 from mlir_shard.asm.attributes import AttributePrinter, AttributeReader, AttributeSyntax, CustomSyntax
-from mlir_shard.asm.cursor import AsmSyntaxError, escape
+from mlir_shard.asm.cursor import AsmSyntaxError, quoted
 from mlir_shard.ods.model import DialectDef
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, factor_index, factor_symbol, verify
 
@@ -23,7 +23,8 @@ class _AxesAndOpenness:
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         cursor = reader.cursor
-        axes, is_closed = [], True
+        axes: list[AxisRef] = []
+        is_closed = True
         while not cursor.at("}"):
             if axes:
                 cursor.expect(",")
@@ -34,7 +35,8 @@ class _AxesAndOpenness:
         return {"axes": tuple(axes), "is_closed": is_closed}
 
     def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
-        return ", ".join([*map(str, value.axes), *(() if value.is_closed else ("?",))])
+        axes = [printer.attribute("axis_ref", axis) for axis in value.axes]
+        return ", ".join(axes if value.is_closed else [*axes, "?"])
 
 
 class _Priority:
@@ -81,11 +83,11 @@ class _MeshOrRef:
 
 def symbol(name: str) -> str:
     """A symbol reference as MLIR prints it, quoted where the name is no identifier."""
-    return f"@{name}" if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else f'@"{escape(name)}"'
+    return f"@{name}" if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else f"@{quoted(name)}"
 
 
-def _axes(axes: tuple[AxisRef, ...]) -> str:
-    return "{" + ", ".join(map(str, axes)) + "}"
+def _axes(printer: AttributePrinter, axes: tuple[AxisRef, ...]) -> str:
+    return "{" + ", ".join(printer.attribute("axis_ref", axis) for axis in axes) + "}"
 
 
 class _ReplicatedAndUnreducedAxes:
@@ -118,10 +120,10 @@ class _ReplicatedAndUnreducedAxes:
     def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
         text = ""
         if value.replicated_axes:
-            text += f", replicated={_axes(value.replicated_axes)}"
+            text += f", replicated={_axes(printer, value.replicated_axes)}"
         if value.unreduced_axes:
             reduction = "" if value.reduction_op is ReductionOp.SUM else value.reduction_op.value
-            text += f", unreduced={reduction}{_axes(value.unreduced_axes)}"
+            text += f", unreduced={reduction}{_axes(printer, value.unreduced_axes)}"
         return text
 
 

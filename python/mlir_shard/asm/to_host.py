@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from mlir_shard import _native
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, escape
@@ -22,6 +22,7 @@ from mlir_shard.asm.generic import (
     Span,
     dictionary_text,
     function_type_text,
+    is_quoted_operation,
     read_generic,
 )
 from mlir_shard.asm.operation_reader import OperationReader
@@ -48,7 +49,7 @@ class _Replaced:
     offset: int
 
 
-_Piece = Union[Span, _Generated, _Replaced]
+_Piece: TypeAlias = "Span | _Generated | _Replaced"
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class _Translation:
         cursor = Cursor(self._text, match.end())
         definition = syntax.operations[op_name]
         if quoted:
-            if not cursor.at("("):
+            if not cursor.at("(") or not is_quoted_operation(self._text, name):
                 return start
             op = read_generic(cursor)
             op.attributes = {key: self.read_any(text) for key, text in op.attributes.items()}

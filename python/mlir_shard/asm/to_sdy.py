@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from functools import lru_cache
+from functools import cache
 
 from mlir_shard import _native
-from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, unescape
-from mlir_shard.asm.generic import OperationText, RegionText, dictionary_text, function_type_text, read_generic
+from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, as_bytes, as_text, unescape
+from mlir_shard.asm.generic import (
+    OperationText,
+    RegionText,
+    dictionary_text,
+    function_type_text,
+    is_quoted_operation,
+    read_generic,
+)
 from mlir_shard.asm.operation_printer import OperationPrinter
 from mlir_shard.asm.syntax import SYNTAXES, DialectSyntax
 from mlir_shard.ods import type_runs
@@ -27,12 +34,12 @@ _OPERATION = re.compile(r'"((\w+)\.[\w$.]+)"(?=\()')
 def to_sdy_syntax(text: str, *, generic: bool = False) -> str:
     """Translates printed IR; with `generic`, operations stay in generic form, with properties as MLIR prints them."""
     # One character a byte: that is what the scanner takes, and what the escapes in the host's strings stand for.
-    characters = text if text.isascii() else text.encode().decode("latin-1")
+    characters = as_bytes(text)
     names = _native.find_names(characters, list(SYNTAXES))
     if not names:
         return text
     translated = _Translation(characters, names, generic).span(0, len(characters))
-    return translated if translated.isascii() else translated.encode("latin-1").decode(errors="replace")
+    return as_text(translated)
 
 
 class _Translation:
@@ -64,7 +71,7 @@ class _Translation:
         match = _OPERATION.match(self._text, name)
         syntax = SYNTAXES.get(match[2]) if match else None
         definition = syntax.operations.get(match[1]) if match and syntax else None
-        if match is None or syntax is None or definition is None:
+        if match is None or syntax is None or definition is None or not is_quoted_operation(self._text, name):
             return "", name
         cursor = Cursor(self._text, match.end())
         try:
@@ -115,7 +122,7 @@ def _is_printable(definition: OpDef, op: OperationText) -> bool:
     return len(op.regions) == len(definition.regions)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _attribute(namespace: str, mnemonic: str, escaped: str) -> str:
     return SYNTAXES[namespace].named_attribute(mnemonic, unescape(escaped))
 

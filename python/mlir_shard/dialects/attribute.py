@@ -9,7 +9,7 @@ that text once per distinct text.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, ClassVar
 
 from mlir_shard import asm
@@ -38,12 +38,12 @@ class SdyAttribute(ir.DynamicAttr):
         return to_attribute(value, context)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _value(mnemonic: str, text: str) -> Any:
     return asm.parse_value(mnemonic, text)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _text(value: Any) -> tuple[str, str]:
     return asm.mnemonic_of(value), asm.print_value(value)
 

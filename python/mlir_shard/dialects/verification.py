@@ -10,15 +10,16 @@ they are right (the attribute, the types, what they are nested in) are looked at
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from mlir_shard.asm.module import native_host
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.verifiers.attributes import value_as
 from mlir_shard.dialects.verifiers.sharding import check_sharding, check_shardings
-from mlir_shard.dialects.verifiers.symbols import ancestors, mesh_lookup
+from mlir_shard.dialects.verifiers.symbols import mesh_lookup
 from mlir_shard.dialects.verifiers.types import plain_shape
 from mlir_shard.dialects.verifiers.violation import Violation, report, require
 from mlir_shard.host import ir
@@ -63,39 +64,15 @@ class AttributeUse:
 _SIGNATURE_PLACES = {Place.ARGUMENT: "arg_attrs", Place.RESULT: "res_attrs"}
 
 
-def uses(op: Any) -> Iterable[AttributeUse]:
+def uses(op: Any) -> Iterator[AttributeUse]:
     """The uses of the attributes that `verify` checks in and below `op`, in the order of the text.
 
     Of uses that agree in everything the checks look at, the first alone is given.
     """
-    found: list[AttributeUse] = []
-    seen: set[tuple[Any, ...]] = set()
-
-    def visit(one: Any) -> Any:
-        one = one.operation
-        scope = next((around for around in ancestors(one) if around.name in SCOPES), None)
-        for name in CHECKS:
-            if name in one.attributes:
-                # What edges refer to is decided by other operations around this one.
-                unique = one if name == PROPAGATION_EDGES else None
-                types = (tuple(value.type for value in one.operands), tuple(value.type for value in one.results))
-                add((name, one.attributes[name], types, scope, unique), AttributeUse(one, name))
-        if one.name == "func.func":
-            for place, key in _SIGNATURE_PLACES.items():
-                for index, attributes in enumerate(one.attributes.get(key, ())):
-                    if SHARDING in attributes:
-                        type_ = _signature_type(one, place, index)
-                        key_ = (place, attributes[SHARDING], type_, scope)
-                        add(key_, AttributeUse(one, SHARDING, place, index))
-        return ir.WalkResult.ADVANCE
-
-    def add(key: tuple[Any, ...], use: AttributeUse) -> None:
-        if key not in seen:
-            seen.add(key)
-            found.append(use)
-
-    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    # What edges refer to is decided by other operations around theirs, so no two uses are alike.
+    names = [(name, name != PROPAGATION_EDGES) for name in CHECKS]
+    for capsule, name, place, index in native_host().attribute_uses(op.operation._CAPIPtr, names, list(SCOPES)):
+        yield AttributeUse(ir.Operation._CAPICreate(capsule), name, Place(place), index)
 
 
 def verify(op: Any) -> bool:
@@ -112,14 +89,10 @@ def verify(op: Any) -> bool:
     return True
 
 
-def _signature_type(function: Any, place: Place, index: int) -> Any:
-    type_ = function.attributes["function_type"].value
-    return (type_.inputs if place is Place.ARGUMENT else type_.results)[index]
-
-
 def _check_signature(use: AttributeUse) -> None:
     attribute = use.op.attributes[_SIGNATURE_PLACES[use.place]][use.index][use.name]
-    type_ = _signature_type(use.op, use.place, use.index)
+    function_type = use.op.attributes["function_type"].value
+    type_ = (function_type.inputs if use.place is Place.ARGUMENT else function_type.results)[use.index]
     try:
         check_sharding(value_as(attribute, TensorSharding, use.name), type_, use.op)
     except Violation as violation:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, escape, unescape
+from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, escape, quoted, unescape
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,10 @@ def test_unclosed_bracket() -> None:
 
 @given(st.text(alphabet=st.characters(max_codepoint=255)))
 def test_escapes(characters: str) -> None:
-    literal = escape(characters)
-    assert unescape(literal) == characters
-    assert Cursor(f'"{literal}"').string() == characters
+    assert unescape(escape(characters)) == characters
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_string_literals(text: str) -> None:
+    assert Cursor(quoted(text)).string() == text
+    assert quoted(text).isascii()

@@ -1,0 +1,98 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Parsing and printing a large module: shard-opt beside the host alone, in one run.
+
+    python benchmarks/parse_print.py [--layers 48] [--repeat 7]
+
+The host alone parses and prints the same module in generic form, with sdy operations as unregistered ones, in a
+process of its own; shard-opt does all of its work, verification included. Prints the median seconds of both and their
+ratio, first for whole processes, then for parsing and printing only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from transformer import lowered_gradient
+
+HOST_ALONE = """
+import sys
+from mlir_shard import host
+context = host.ir.Context()
+host.module("_mlir_libs._stablehlo").register_dialect(context, load=True)
+context.allow_unregistered_dialects = True
+print(host.ir.Module.parseFile(sys.argv[1], context).operation.get_asm(print_generic_op_form=True))
+"""
+
+
+def seconds(command: list[str]) -> float:
+    """The wall time of one run of a command, its output thrown away."""
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def report(name: str, ours: list[float], host: list[float], limit: float | None = None) -> None:
+    """Prints medians and their ratio."""
+    ratio = statistics.median(ours) / statistics.median(host)
+    bound = f", at most {limit}" if limit else ""
+    print(
+        f"{name:<22} shard-opt {statistics.median(ours):.3f} s  host {statistics.median(host):.3f} s  ratio {ratio:.2f}{bound}"
+    )
+
+
+def in_process(custom: str, generic: str, repeat: int) -> None:
+    """Measures parsing and printing alone."""
+    from mlir_shard import asm, host
+    from mlir_shard.dialects import verification
+
+    context = host.create_context()
+    bare = host.ir.Context()
+    host.module("_mlir_libs._stablehlo").register_dialect(bare, load=True)
+    bare.allow_unregistered_dialects = True
+    ours, alone = [], []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        module = asm.parse_module(custom, context)
+        verification.verify(module.operation)
+        asm.print_operation(module)
+        ours.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        host.ir.Module.parse(generic, bare).operation.get_asm(print_generic_op_form=True)
+        alone.append(time.perf_counter() - start)
+    report("parse and print only", ours, alone)
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--layers", type=int, default=48)
+    parser.add_argument("--repeat", type=int, default=7)
+    arguments = parser.parse_args()
+    from mlir_shard import asm, host
+
+    custom = lowered_gradient(arguments.layers)
+    module = asm.parse_module(custom, host.create_context())
+    generic = asm.print_operation(module, generic=True)
+    operations = generic.count("\n")
+    print(f"{arguments.layers} layers, {operations} lines in generic form, {len(custom) / 1e6:.1f} MB of text")
+    with tempfile.TemporaryDirectory() as folder:
+        custom_file, generic_file = Path(folder, "custom.mlir"), Path(folder, "generic.mlir")
+        custom_file.write_text(custom)
+        generic_file.write_text(generic)
+        ours, alone = [], []
+        for _ in range(arguments.repeat):
+            ours.append(seconds([sys.executable, "-m", "mlir_shard.tools.shard_opt", str(custom_file)]))
+            alone.append(seconds([sys.executable, "-c", HOST_ALONE, str(generic_file)]))
+    report("whole processes", ours, alone, limit=1.5)
+    in_process(custom, generic, arguments.repeat)
+
+
+if __name__ == "__main__":
+    main()
