@@ -1,0 +1,62 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensor sharding for MLIR: propagation, resharding and SPMD partitioning on the upstream bindings.
+
+    context = mlir_shard.create_context()
+    module = mlir_shard.parse(text, context)
+    mlir_shard.run(module, "builtin.module(sdy-basic-propagate,canonicalize)")
+    print(mlir_shard.print_module(module))
+
+A name is imported when it is first used, so that `import mlir_shard` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ParseError",
+    "Pass",
+    "PassFailure",
+    "PipelineError",
+    "create_context",
+    "option",
+    "parse",
+    "print_module",
+    "register",
+    "register_pipeline",
+    "run",
+]
+
+# Where each public name is defined, and under what name there.
+_ORIGINS = {
+    "ParseError": ("asm", "ParseError"),
+    "Pass": ("passes.registry", "Pass"),
+    "PassFailure": ("passes.registry", "PassFailure"),
+    "PipelineError": ("passes.pipeline", "PipelineError"),
+    "create_context": ("host", "create_context"),
+    "option": ("passes.options", "option"),
+    "parse": ("asm", "parse_module"),
+    "print_module": ("asm", "print_operation"),
+    "register": ("passes.registry", "register"),
+    "register_pipeline": ("passes.registry", "register_pipeline"),
+    "run": ("passes.runner", "run"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ORIGINS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, original = _ORIGINS[name]
+    if name == "run":
+        importlib.import_module(f"{__name__}.passes.registry").search(f"{__name__}.transforms")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), original)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

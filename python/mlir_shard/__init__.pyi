@@ -1,0 +1,30 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# What a type checker sees of the names that are imported when they are first used.
+
+from mlir_shard.asm import ParseError as ParseError
+from mlir_shard.asm import parse_module as parse
+from mlir_shard.asm import print_operation as print_module
+from mlir_shard.host import create_context as create_context
+from mlir_shard.passes.options import option as option
+from mlir_shard.passes.pipeline import PipelineError as PipelineError
+from mlir_shard.passes.registry import Pass as Pass
+from mlir_shard.passes.registry import PassFailure as PassFailure
+from mlir_shard.passes.registry import register as register
+from mlir_shard.passes.registry import register_pipeline as register_pipeline
+from mlir_shard.passes.runner import run as run
+
+__all__ = [
+    "ParseError",
+    "Pass",
+    "PassFailure",
+    "PipelineError",
+    "create_context",
+    "option",
+    "parse",
+    "print_module",
+    "register",
+    "register_pipeline",
+    "run",
+]
+__version__: str

@@ -1,0 +1,141 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Diagnostics as values: what a host diagnostic, a failed pass or an exception in a user's Python says, and where."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_WHOLE_FILE = re.compile(r'"(.*)":0:0')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a text; line and column count from 1, columns in bytes."""
+
+    file: str
+    line: int
+    column: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message: severity is `error`, `warning`, `remark` or `note`.
+
+    place: how a location without a position reads, `"name"` say; empty where it is unknown.
+    """
+
+    severity: str
+    message: str
+    position: Position | None = None
+    place: str = ""
+    notes: tuple[Diagnostic, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """The first line, `file:line:column: error: message`."""
+        position = self.position
+        place = f"{position.file}:{position.line}:{position.column}" if position else self.place or "<unknown>:0"
+        return f"{place}: {self.severity}: {self.message}"
+
+    def __str__(self) -> str:
+        return "\n".join([self.heading, *map(str, self.notes)])
+
+
+@contextlib.contextmanager
+def handled(context: Any, handle: Callable[[Any], bool]) -> Iterator[None]:
+    """Gives the diagnostics of an `ir.Context` to `handle`, which says whether it took one.
+
+    What `handle` raises, an interrupt say, cannot pass through the native code that called it: it is raised here.
+    """
+    raised: list[BaseException] = []
+
+    def guarded(reported: Any) -> bool:
+        try:
+            return handle(reported)
+        except BaseException as exception:
+            raised.append(exception)
+            return True
+
+    handler = context.attach_diagnostic_handler(guarded)
+    try:
+        yield
+    finally:
+        handler.detach()
+        if raised:
+            raise raised[0]
+
+
+def error(message: str, position: Position | None = None) -> Diagnostic:
+    """An error without notes."""
+    return Diagnostic("error", message, position)
+
+
+def at(severity: str, message: str, location: Any, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
+    """A diagnostic at an `ir.Location`; where that is inlined code, notes say from where it was called."""
+    position, callers = _position(location)
+    called = tuple(Diagnostic("note", "called from", caller) for caller in callers)
+    return Diagnostic(severity, message, position, "" if position else _place(location), called + notes)
+
+
+def _place(location: Any) -> str:
+    text = str(location.attr).removeprefix("loc(").removesuffix(")")
+    # What has no text of its own, a module that goes without saying, is at line 0 of its file.
+    whole_file = _WHOLE_FILE.fullmatch(text)
+    return whole_file[1] if whole_file else "" if text == "unknown" else text
+
+
+def from_host(reported: Any) -> Diagnostic:
+    """A copy of an `ir.Diagnostic`, which lives only while it is reported, or of an `ir.DiagnosticInfo`."""
+    from mlir_shard import asm
+
+    notes = tuple(from_host(note) for note in reported.notes)
+    return at(reported.severity.name.lower(), asm.to_sdy_syntax(reported.message), reported.location, notes)
+
+
+def _position(location: Any) -> tuple[Position | None, tuple[Position, ...]]:
+    """The first position in a location, and those of the calls it was inlined through."""
+    from mlir_shard.host import ir
+
+    # The location of a diagnostic inside an exception comes as the base class.
+    location = ir.Location.from_attr(location.attr, location.context)
+    if isinstance(location, ir.FileLineColLoc) and location.start_line > 0:
+        return Position(location.filename, location.start_line, location.start_col), ()
+    if isinstance(location, ir.NameLoc):
+        return _position(location.child_loc)
+    if isinstance(location, ir.CallSiteLoc):
+        found, inner = _position(location.callee)
+        caller, outer = _position(location.caller)
+        if found is None:
+            return caller, outer
+        return found, inner + ((caller,) if caller else ()) + outer
+    if isinstance(location, ir.FusedLoc):
+        for one in location.locations:
+            found, callers = _position(one)
+            if found:
+                return found, callers
+    return None, ()
+
+
+def of_exception(exception: BaseException, prefix: str, file: str | None, severity: str = "error") -> Diagnostic:
+    """An exception in a user's Python: `prefix`, its type and message, at the innermost line inside `file`.
+
+    Where no frame is in `file`, or it is None, the innermost of all.
+    """
+    frames = traceback.extract_tb(exception.__traceback__)
+    inside = [frame for frame in frames if frame.filename == file] or list(frames)
+    text = str(exception).strip()
+    message = f"{prefix} {type(exception).__name__}" + (f": {text}" if text else "")
+    if not inside:
+        return Diagnostic(severity, message)
+    frame = inside[-1]
+    # Columns of frames are known from Python 3.11 on.
+    column = getattr(frame, "colno", None)
+    return Diagnostic(
+        severity, message, Position(frame.filename, frame.lineno or 1, 1 if column is None else column + 1)
+    )

@@ -1,0 +1,201 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the host's passes are: whether a name is one, its options, and on which operations it runs.
+
+The host registers its passes where Python cannot list them. So a name is asked about by parsing `any(name)`, which
+accepts every pass; the host prints a parsed pipeline with all options and their defaults, which is how those are
+learnt. A pipeline of the host (`sparsifier`) is replaced by what it prints as: under a wrong anchor the name itself
+would abort the process, while the text is refused with an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir, passmanager
+from mlir_shard.passes.options import split_options
+from mlir_shard.passes.suggestions import did_you_mean
+
+_NAME = re.compile(r"[\w-]+")
+_UNREGISTERED = re.compile(r"'([^']*)' does not refer to a registered pass")
+_NO_OPTION = re.compile(r"no such option (\S*)")
+_RESTRICTED = re.compile(
+    r"Can't add pass '([^']*)' restricted to '([^']*)' on a PassManager intended to run on '([^']*)'"
+)
+_BAD_VALUE = re.compile(r"for the --(\S+) option: (.*)")
+
+
+class HostPassError(ValueError):
+    """A pass of the host that cannot be made: what is wrong, and the anchor it wants where that is what is wrong."""
+
+    def __init__(self, message: str, wanted_anchor: str | None = None) -> None:
+        super().__init__(message)
+        self.wanted_anchor = wanted_anchor
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostPass:
+    """A pass of the host with its options, or what a pipeline of the host consists of.
+
+    text: the pipeline text; anchor: the only operation it runs on, or None; is_pipeline: `text` is what the pipeline
+    `name` stands for.
+    """
+
+    name: str
+    text: str
+    anchor: str | None
+    is_pipeline: bool = False
+
+
+@functools.cache
+def _probing_context() -> Any:
+    host.register_passes()
+    return ir.Context()
+
+
+@contextlib.contextmanager
+def _standard_error_to(path: str) -> Iterator[None]:
+    """Sends what native code writes to standard error to a file: the host prints there why an option is refused."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    target = os.open(path, os.O_WRONLY)
+    os.dup2(target, 2)
+    os.close(target)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def _parse(text: str) -> tuple[str, str]:
+    """The pipeline as the host prints it, and why it was refused: one of them is empty."""
+    context = _probing_context()
+    if "{" not in text:
+        try:
+            return str(passmanager.PassManager.parse(text, context)), ""
+        except ValueError as error:
+            return "", str(error)
+    with tempfile.NamedTemporaryFile("r", errors="replace") as printed:
+        try:
+            with _standard_error_to(printed.name):
+                return str(passmanager.PassManager.parse(text, context)), ""
+        except ValueError as error:
+            return "", printed.read() + str(error)
+
+
+@functools.cache
+def is_registered(name: str) -> bool:
+    """Whether the host has a pass or a pipeline of that name."""
+    if not _NAME.fullmatch(name):
+        return False
+    printed, refused = _parse(f"any({name})")
+    return bool(printed) or _UNREGISTERED.search(refused) is None
+
+
+def _inside(printed: str) -> str:
+    return printed[printed.index("(") + 1 : -1]
+
+
+def _names_itself(name: str, inside: str) -> bool:
+    return inside == name or inside.startswith(f"{name}{{")
+
+
+@functools.cache
+def options(name: str) -> tuple[tuple[str, str], ...]:
+    """The (name, default value) pairs of a pass of the host; of a pipeline none are known.
+
+    Options that hold lists have no default value to print, so the host keeps them to itself.
+    """
+    inside = _inside(_parse(f"any({name})")[0])
+    if not _names_itself(name, inside) or inside == name:
+        return ()
+    return tuple((key, value or "") for key, value, _ in split_options(inside[len(name) + 1 : -1]))
+
+
+@functools.cache
+def make(name: str, option_text: str = "") -> HostPass:
+    """A pass of the host with options.
+
+    Raises:
+        HostPassError: no such pass, or an option that it does not take.
+    """
+    given = f"{name}{{{option_text}}}" if option_text.strip() else name
+    printed, refused = _parse(f"any({given})")
+    if not printed:
+        raise HostPassError(_why(name, option_text, refused))
+    inside = _inside(printed)
+    if _names_itself(name, inside):
+        return HostPass(name, given, _restriction(given))
+    return HostPass(name, inside, _restriction(inside), is_pipeline=True)
+
+
+def _restriction(text: str) -> str | None:
+    restricted = _RESTRICTED.search(_parse(f"builtin.module({text})")[1])
+    if restricted:
+        return restricted.group(2)
+    # Nothing is said where the anchor is the right one, so ask with another.
+    restricted = _RESTRICTED.search(_parse(f"func.func({text})")[1])
+    return restricted.group(2) if restricted else None
+
+
+def check(one: HostPass, anchor: str) -> None:
+    """Checks that a pass can be nested in `anchor`.
+
+    Raises:
+        HostPassError: it cannot; `wanted_anchor` says where it can.
+    """
+    refused = _parse(f"{anchor}({one.text})")[1]
+    if not refused:
+        return
+    restricted = _RESTRICTED.search(refused)
+    if restricted is None:
+        raise HostPassError(_why(one.name, one.text, refused))
+    raise HostPassError("", wanted_anchor=restricted.group(2))
+
+
+def _why(name: str, option_text: str, refused: str) -> str:
+    unknown = _NO_OPTION.search(refused)
+    if unknown:
+        known = [key for key, _ in options(name)]
+        hint = did_you_mean(unknown.group(1), known) or (f": its options are {', '.join(known)}" if known else "")
+        return f"'{name}' has no option '{unknown.group(1)}'{hint}"
+    bad = _BAD_VALUE.search(refused)
+    if bad:
+        no_member = re.match(r"Cannot find option named ('.*')", bad.group(2))
+        reason = f"{no_member.group(1)} is none of its values" if no_member else bad.group(2).rstrip("!")
+        return f"option '{bad.group(1)}' of '{name}': {reason}"
+    if _UNREGISTERED.search(refused):
+        inner = _UNREGISTERED.findall(refused)[0]
+        return f"'{inner}' is no pass of the host" + ("" if inner == name else f" (in the options of '{name}')")
+    return f"'{name}' does not take the options '{option_text}'"
+
+
+def run(text: str, op: Any, *, verify_each: bool) -> None:
+    """Runs pipeline text of host passes on an operation.
+
+    Raises:
+        ir.MLIRError: a pass failed.
+    """
+    manager = _manager(text, op.context)
+    manager.enable_verifier(verify_each)
+    manager.run(op)
+
+
+def _manager(text: str, context: Any) -> Any:
+    return passmanager.PassManager.parse(text, context)
+
+
+def class_name(name: str) -> str:
+    """The title of a pass in IR dumps and timings: its name as one word, `canonicalize` as `Canonicalize`."""
+    acronyms = {"cse", "dce", "sccp", "cf", "scf", "llvm", "gpu", "mpi", "spirv", "nvvm", "rocdl", "sroa", "ir"}
+    return "".join(word.upper() if word in acronyms else word.capitalize() for word in name.split("-"))

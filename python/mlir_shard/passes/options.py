@@ -1,0 +1,280 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Typed options of a pass: how one is declared, read from text and written back.
+
+The text is MLIR's: `name=value` pairs apart by spaces, a value bare, in quotes or in braces, lists apart by commas,
+and a Boolean that is named without a value true.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from mlir_shard.passes.suggestions import alternatives, did_you_mean
+
+_METADATA = "mlir_shard.option"
+
+
+class OptionError(ValueError):
+    """Options that cannot be read; `offset` counts characters from the start of their text."""
+
+    def __init__(self, message: str, offset: int = 0) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Declaration:
+    """What `option` says beside the default value."""
+
+    help: str
+    choices: tuple[str, ...] | None
+
+
+def option(default: Any, help: str, choices: tuple[str, ...] | None = None) -> Any:
+    """A field of a pass that its user can set: `axis: str = option("x", "the axis to shard along")`.
+
+    The annotation of the field is its type: bool, int, float, str, an `enum.Enum` (named by the values of its
+    members), a `typing.Literal`, `tuple[T, ...]` of these, or `T | None`. `choices` limits a str. On the command line
+    the underscores of the name are dashes.
+    """
+    return dataclasses.field(default=default, metadata={_METADATA: Declaration(help, choices)})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """An option as the command line knows it."""
+
+    name: str
+    field: str
+    type: Any
+    default: Any
+    help: str
+    choices: tuple[str, ...] | None = None
+
+    @property
+    def type_text(self) -> str:
+        """The type, as `--help` shows it."""
+        return _type_text(self.type, self.choices)
+
+    @property
+    def default_text(self) -> str:
+        """The default value, as a pipeline would write it."""
+        return format_value(self.default)
+
+
+def declared(name: str, type_: Any, field: dataclasses.Field[Any]) -> Option:
+    """The option that the dataclass field `field` of type `type_` declares.
+
+    Raises:
+        TypeError: the type is none that can be read from text.
+    """
+    declaration = field.metadata.get(_METADATA, Declaration("", None))
+    if field.default is dataclasses.MISSING:
+        raise TypeError(f"option '{name}' has no default value: every option needs one")
+    if not _is_readable(type_):
+        raise TypeError(
+            f"option '{name}' has type {_spelling(type_)}, which cannot be read from text: "
+            "use bool, int, float, str, an Enum, a Literal, tuple[T, ...] of these, or T | None"
+        )
+    return Option(name.replace("_", "-"), name, type_, field.default, declaration.help, declaration.choices)
+
+
+def read_options(text: str, options: tuple[Option, ...], owner: str) -> dict[str, Any]:
+    """The values that `text` gives to some of the `options` of `owner`, by field name.
+
+    Raises:
+        OptionError: an unknown or repeated option, or a value that its type does not hold.
+    """
+    by_name = {one.name: one for one in options}
+    values: dict[str, Any] = {}
+    for name, value, offset in split_options(text):
+        chosen = by_name.get(name) or by_name.get(name.replace("_", "-"))
+        if chosen is None:
+            known = f": its options are {', '.join(by_name)}" if by_name else ": it has no options"
+            raise OptionError(f"'{owner}' has no option '{name}'{did_you_mean(name, by_name) or known}", offset)
+        if chosen.field in values:
+            raise OptionError(f"option '{name}' of '{owner}' is given twice", offset)
+        values[chosen.field] = _read_option(chosen, value, owner, offset)
+    return values
+
+
+def _read_option(chosen: Option, text: str | None, owner: str, offset: int) -> Any:
+    try:
+        value = _read_value(chosen.type, text)
+    except ValueError:
+        shown = "nothing" if text is None else f"'{text}'"
+        raise OptionError(
+            f"option '{chosen.name}' of '{owner}' takes {chosen.type_text}, not {shown}", offset
+        ) from None
+    if chosen.choices is not None:
+        for one in value if isinstance(value, tuple) else (value,):
+            if one is not None and one not in chosen.choices:
+                raise OptionError(
+                    f"option '{chosen.name}' of '{owner}' takes {alternatives(chosen.choices)}, not '{one}'"
+                    f"{did_you_mean(one, chosen.choices)}",
+                    offset,
+                )
+    return value
+
+
+_CLOSING = {"{": "}", '"': '"', "'": "'"}
+
+
+def split_options(text: str) -> Iterator[tuple[str, str | None, int]]:
+    """The (name, value, offset) of each option in `text`; the value is None where there is no `=`.
+
+    Raises:
+        OptionError: a brace or a quote that is not closed, or an option without a name.
+    """
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        start = at
+        while at < len(text) and text[at] != "=" and not text[at].isspace():
+            at += 1
+        name = text[start:at]
+        if not name:
+            raise OptionError("an option needs a name before '='", start)
+        if at == len(text) or text[at] != "=":
+            yield name, None, start
+            continue
+        at += 1
+        end = _value_end(text, at)
+        yield name, without_delimiters(text[at:end]), start
+        at = end
+
+
+def _value_end(text: str, start: int) -> int:
+    """The index of the first space after the value at `start` that is in no brace and no quote."""
+    at = start
+    while at < len(text) and not text[at].isspace():
+        at = skip_group(text, at) if text[at] in _CLOSING else at + 1
+    return at
+
+
+def skip_group(text: str, start: int) -> int:
+    """The index after the brace or quote that closes the one at `start`."""
+    closing = _CLOSING[text[start]]
+    at = start + 1
+    while at < len(text):
+        if text[at] == closing:
+            return at + 1
+        at = skip_group(text, at) if closing == "}" and text[at] in _CLOSING else at + 1
+    raise OptionError(f"the {text[start]} has no {closing} that closes it", start)
+
+
+def without_delimiters(text: str) -> str:
+    """The inside of a text that is one group in braces or quotes; any other text as it is."""
+    text = text.strip()
+    if text and text[0] in _CLOSING and skip_group(text, 0) == len(text):
+        return text[1:-1]
+    return text
+
+
+def _members(type_: Any) -> tuple[Any, bool]:
+    """The type without `| None`, and whether None is one of its values."""
+    if typing.get_origin(type_) in (typing.Union, types.UnionType):
+        members = [one for one in typing.get_args(type_) if one is not type(None)]
+        if len(members) == 1:
+            return members[0], len(typing.get_args(type_)) == 2
+    return type_, False
+
+
+def _is_readable(type_: Any) -> bool:
+    type_, _ = _members(type_)
+    origin = typing.get_origin(type_)
+    if origin is tuple:
+        arguments = typing.get_args(type_)
+        return len(arguments) == 2 and arguments[1] is Ellipsis and _is_readable(arguments[0])
+    if origin is typing.Literal:
+        return all(isinstance(one, str) for one in typing.get_args(type_))
+    return isinstance(type_, type) and (type_ in (bool, int, float, str) or issubclass(type_, enum.Enum))
+
+
+def _read_value(type_: Any, text: str | None) -> Any:
+    type_, optional = _members(type_)
+    if type_ is bool:
+        return _read_bool(text)
+    if text is None:
+        raise ValueError
+    if optional and text == "none":
+        return None
+    origin = typing.get_origin(type_)
+    if origin is tuple:
+        return tuple(_read_value(typing.get_args(type_)[0], one) for one in split_list(text))
+    if origin is typing.Literal:
+        if text not in typing.get_args(type_):
+            raise ValueError
+        return text
+    if issubclass(type_, enum.Enum):
+        return next((one for one in type_ if str(one.value) == text), None) or _no_value()
+    return int(text, 0) if type_ is int else type_(text)
+
+
+def _no_value() -> Any:
+    raise ValueError
+
+
+def _read_bool(text: str | None) -> bool:
+    if text in (None, "true", "1", "True", "TRUE"):
+        return True
+    if text in ("false", "0", "False", "FALSE"):
+        return False
+    raise ValueError
+
+
+def split_list(text: str) -> list[str]:
+    """The elements of a comma-separated list; a comma in braces or quotes does not split."""
+    elements, start, at = [], 0, 0
+    while at < len(text):
+        if text[at] == ",":
+            elements.append(text[start:at])
+            start = at + 1
+        at = skip_group(text, at) if text[at] in _CLOSING else at + 1
+    elements.append(text[start:])
+    return [without_delimiters(one) for one in elements] if text.strip() else []
+
+
+def _type_text(type_: Any, choices: tuple[str, ...] | None) -> str:
+    type_, optional = _members(type_)
+    if optional:
+        return f"{_type_text(type_, choices)} or none"
+    if choices is not None:
+        return alternatives(choices)
+    origin = typing.get_origin(type_)
+    if origin is tuple:
+        return f"a list of {_type_text(typing.get_args(type_)[0], None)}"
+    if origin is typing.Literal:
+        return alternatives(typing.get_args(type_))
+    if issubclass(type_, enum.Enum):
+        return alternatives(str(one.value) for one in type_)
+    return {bool: "true or false", int: "an integer", float: "a number", str: "a string"}[type_]
+
+
+def _spelling(type_: Any) -> str:
+    return type_.__name__ if isinstance(type_, type) else str(type_)
+
+
+def format_value(value: Any) -> str:
+    """A value of an option as a pipeline writes it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, enum.Enum):
+        return str(value.value)
+    if isinstance(value, tuple | list):
+        return "{" + ",".join(format_value(one) for one in value) + "}"
+    text = str(value)
+    if isinstance(value, str) and (not text or any(one.isspace() or one in "{}'\"=," for one in text)):
+        return f'"{text}"' if '"' not in text else f"'{text}'"
+    return text

@@ -1,0 +1,238 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes written in Python: how one is declared, registered by name and found again.
+
+@register
+class CountOps(Pass):
+    name = "count-ops"
+    anchor = "func.func"
+    summary = "Says how many operations a function holds"
+    nested: bool = option(True, "count inside regions too")
+
+    def run(self, op: ir.Operation) -> None: ...
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import inspect
+import pkgutil
+import re
+import typing
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from mlir_shard.passes.diagnostic import Diagnostic
+from mlir_shard.passes.options import Option, declared, format_value, option
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
+        """What type checkers read `Pass` by; nothing at run time."""
+        return lambda declaration: declaration
+
+
+class PassFailure(Exception):
+    """Raised by a pass that cannot go on, and by `mlir_shard.run` where a pass failed.
+
+    `where` is the operation or the location the message is about, the operation the pass runs on where it is None;
+    `notes` are further (message, operation or location) pairs. `diagnostics` is what `run` saw.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        where: Any = None,
+        notes: Sequence[tuple[str, Any]] = (),
+        diagnostics: tuple[Diagnostic, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.notes = tuple(notes)
+        self.diagnostics = diagnostics
+
+
+class RegistrationError(TypeError):
+    """A pass or a pipeline that cannot be registered as it is declared."""
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(option,))
+@dataclasses.dataclass(kw_only=True, eq=False)
+class Pass:
+    """A pass: a subclass is a keyword-only dataclass whose fields are its options.
+
+    name: the command-line name, lower case words apart by dashes.
+    anchor: the name of the operations it runs on (`builtin.module`, `func.func`), or None for any operation.
+    summary: one line, for `--help`; description: more than a line.
+    """
+
+    name: ClassVar[str] = ""
+    anchor: ClassVar[str | None] = None
+    summary: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        dataclasses.dataclass(kw_only=True, eq=False)(cls)
+
+    def run(self, op: Any) -> None:
+        """Transforms `op`, an `ir.Operation` of the anchor's name.
+
+        The pass fails where it raises `PassFailure` or emits an error diagnostic. It may change what is inside `op`,
+        and nothing outside. The context and the location of `op` are the current ones.
+        """
+        raise NotImplementedError(f"pass '{self.name}' has no method `run`")
+
+    @classmethod
+    def options(cls) -> tuple[Option, ...]:
+        """The options of the pass, in the order of their declarations."""
+        fields = [field for field in dataclasses.fields(cls) if field.init]
+        if not fields:
+            return ()
+        types = typing.get_type_hints(cls)
+        return tuple(declared(field.name, types[field.name], field) for field in fields)
+
+    def __str__(self) -> str:
+        """The pass as an element of a pipeline, with the options that differ from their defaults."""
+        given = [(one.name, getattr(self, one.field), one.default) for one in self.options()]
+        texts = [f"{name}={format_value(value)}" for name, value, default in given if value != default]
+        return f"{self.name}{{{' '.join(texts)}}}" if texts else self.name
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A named sequence of passes: `build(**options)` gives it as text or as a list of passes and texts."""
+
+    name: str
+    summary: str
+    build: Callable[..., str | Sequence[Pass | str]]
+    description: str
+    options: tuple[Option, ...]
+
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_passes: dict[str, type[Pass]] = {}
+_pipelines: dict[str, Pipeline] = {}
+_packages: list[str] = []
+
+PassClass = TypeVar("PassClass", bound=type[Pass])
+Builder = TypeVar("Builder", bound=Callable[..., str | Sequence[Pass | str]])
+
+
+def register(pass_class: PassClass) -> PassClass:
+    """Registers a subclass of `Pass` under its name: a class decorator.
+
+    Raises:
+        RegistrationError: no valid name, no `run`, an option of a type that text cannot give, or a name that another
+            pass has taken.
+    """
+    if not (isinstance(pass_class, type) and issubclass(pass_class, Pass)):
+        raise RegistrationError(f"{pass_class!r} is no subclass of mlir_shard.Pass")
+    spelling = f"{pass_class.__module__}.{pass_class.__qualname__}"
+    _check_name(pass_class.name, spelling, pass_class)
+    if pass_class.run is Pass.run:
+        raise RegistrationError(f"pass '{pass_class.name}' ({spelling}) has no method `run(self, op)`")
+    try:
+        pass_class.options()
+    except (NameError, TypeError) as error:
+        raise RegistrationError(f"pass '{pass_class.name}' ({spelling}): {error}") from error
+    _passes[pass_class.name] = pass_class
+    return pass_class
+
+
+def register_pipeline(name: str, summary: str) -> Callable[[Builder], Builder]:
+    """Registers a function that builds a pipeline under `name`; its keyword parameters are the options.
+
+    The function returns pipeline text (`"a,func.func(b)"`) or a list of passes and such texts. A parameter needs an
+    annotation and a default value, which may be given by `option` for its help.
+    """
+
+    def decorate(build: Builder) -> Builder:
+        spelling = f"{build.__module__}.{build.__qualname__}"
+        _check_name(name, spelling, build)
+        try:
+            options = _parameters_as_options(build)
+        except (NameError, TypeError) as error:
+            raise RegistrationError(f"pipeline '{name}' ({spelling}): {error}") from error
+        _pipelines[name] = Pipeline(name, summary, build, inspect.getdoc(build) or "", options)
+        return build
+
+    return decorate
+
+
+def _parameters_as_options(build: Callable[..., Any]) -> tuple[Option, ...]:
+    types = typing.get_type_hints(build)
+    options = []
+    for parameter in inspect.signature(build).parameters.values():
+        default = parameter.default
+        field = default if isinstance(default, dataclasses.Field) else dataclasses.field(default=default)
+        if default is inspect.Parameter.empty:
+            raise TypeError(f"parameter '{parameter.name}' has no default value: every option needs one")
+        options.append(declared(parameter.name, types.get(parameter.name, str), field))
+    return tuple(options)
+
+
+def _check_name(name: str, spelling: str, declaration: Any) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise RegistrationError(f"{spelling}: the name {name!r} is not lower case words apart by dashes")
+    pipeline = _pipelines.get(name)
+    other = _passes.get(name) or (pipeline.build if pipeline else None)
+    if other is None or other is declaration:
+        return
+    taken = f"{other.__module__}.{other.__qualname__}"
+    # A module that is loaded again declares its passes again.
+    if taken != spelling:
+        raise RegistrationError(f"{spelling}: the name '{name}' is taken by {taken}")
+
+
+def search(package: str) -> None:
+    """Adds a package whose modules declare passes: a pass `a-b` is looked for in a module `a_b` anywhere below it."""
+    if package not in _packages:
+        _packages.append(package)
+
+
+def find_pass(name: str) -> type[Pass] | None:
+    """The registered pass of that name; imports the one module that should declare it where it is not known yet."""
+    if name not in _passes:
+        _import_modules(name.replace("-", "_"))
+    return _passes.get(name)
+
+
+def find_pipeline(name: str) -> Pipeline | None:
+    """The registered pipeline of that name; imports like `find_pass`."""
+    if name not in _pipelines:
+        _import_modules(name.replace("-", "_"))
+    return _pipelines.get(name)
+
+
+def registered() -> dict[str, type[Pass]]:
+    """Every pass by name, sorted; imports all modules of the packages to search."""
+    _import_modules(None)
+    return dict(sorted(_passes.items()))
+
+
+def registered_pipelines() -> dict[str, Pipeline]:
+    """Every pipeline by name, sorted; imports all modules of the packages to search."""
+    _import_modules(None)
+    return dict(sorted(_pipelines.items()))
+
+
+def _import_modules(name: str | None) -> None:
+    for package in _packages:
+        for module in _modules_below(package):
+            if name is None or module.rpartition(".")[2] == name:
+                importlib.import_module(module)
+
+
+@functools.cache
+def _modules_below(package: str) -> list[str]:
+    """Names of the modules under a package, found without importing any but the packages."""
+    found = []
+    for entry in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        found += _modules_below(entry.name) if entry.ispkg else [entry.name]
+    return found

@@ -1,0 +1,209 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From names to passes: the elements of a pipeline become passes of the project, of plugins and of the host.
+
+Everything that is wrong with a pipeline, its nesting too, is found here, before any pass runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from mlir_shard.passes import host_names, host_passes, pipeline, plugins, registry
+from mlir_shard.passes.host_passes import HostPass, HostPassError
+from mlir_shard.passes.options import OptionError, read_options
+from mlir_shard.passes.pipeline import Element, PipelineError
+from mlir_shard.passes.registry import Pass, Pipeline
+from mlir_shard.passes.suggestions import did_you_mean
+
+MODULE = "builtin.module"
+ANY = "any"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Nest:
+    """Steps that run on each operation named `anchor` (any operation for `any`) directly inside the current one."""
+
+    anchor: str
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return f"{self.anchor}({','.join(map(step_text, self.steps))})"
+
+
+Step = Pass | HostPass | Nest
+
+
+def step_text(step: Step) -> str:
+    """A step as pipeline text."""
+    return step.text if isinstance(step, HostPass) else str(step)
+
+
+def from_text(text: str) -> Nest:
+    """The pipeline that `anchor(...)` stands for.
+
+    Raises:
+        PipelineError: anything wrong with it.
+    """
+    elements = pipeline.parse(text)
+    if len(elements) != 1 or elements[0].children is None:
+        raise PipelineError(f"a pipeline starts with the operation it runs on: {MODULE}({text.strip()})", text)
+    return _nest(elements[0], text, ())
+
+
+def from_passes(passes: Iterable[Pass | str], anchor: str = MODULE) -> Nest:
+    """A pipeline on `anchor` of passes and pipeline texts, each lone pass nested in the operation it runs on.
+
+    Raises:
+        PipelineError: anything wrong with a text, or a pass that runs on no operation inside `anchor`.
+    """
+    return from_steps(_resolve_all(passes, anchor, ()), anchor)
+
+
+def from_steps(steps: Iterable[Step], anchor: str = MODULE) -> Nest:
+    """A pipeline on `anchor` of steps, each lone pass nested in the operation it runs on.
+
+    Raises:
+        PipelineError: a pass that runs on no operation inside `anchor`.
+    """
+    return Nest(anchor, tuple(_auto_nested(steps, anchor)))
+
+
+def check_runs_on(nest: Nest, op_name: str, text: str = "") -> None:
+    """Checks that a whole pipeline can run on an operation of that name; `text` is what it was read from.
+
+    Raises:
+        PipelineError: it cannot.
+    """
+    if nest.anchor not in (ANY, op_name):
+        raise PipelineError(f"the pipeline runs on {nest.anchor}, not on {op_name}: write {op_name}({nest})", text)
+
+
+def _resolve_all(passes: Iterable[Pass | str], anchor: str, active: tuple[str, ...]) -> Iterable[Step]:
+    for one in passes:
+        if isinstance(one, Pass):
+            yield one
+        elif isinstance(one, str):
+            for element in pipeline.parse(one):
+                if element.children is not None and element.name == anchor:
+                    yield from _nest(element, one, active).steps
+                else:
+                    yield from _resolve(element, one, anchor, active)
+        else:
+            raise PipelineError(f"a pipeline consists of passes and texts, not of {one!r}")
+
+
+def _nest(element: Element, text: str, active: tuple[str, ...]) -> Nest:
+    if "." not in element.name and element.name != ANY:
+        is_pass = is_known(element.name)
+        what = "is a pass, so it encloses none" if is_pass else "is no operation: an anchor is one, such as func.func"
+        raise PipelineError(f"'{element.name}' {what}", text, element.offset)
+    steps: list[Step] = []
+    for child in element.children or ():
+        for step in _resolve(child, text, element.name, active):
+            try:
+                _check_nesting(step, element.name)
+            except PipelineError as error:
+                raise PipelineError(error.message, text, child.offset) from None
+            steps.append(step)
+    return Nest(element.name, tuple(steps))
+
+
+def is_known(name: str) -> bool:
+    """Whether there is a pass or a pipeline of that name."""
+    return bool(registry.find_pass(name) or registry.find_pipeline(name) or host_passes.is_registered(name))
+
+
+def _resolve(element: Element, text: str, anchor: str, active: tuple[str, ...]) -> tuple[Step, ...]:
+    if element.children is not None:
+        return (_nest(element, text, active),)
+    try:
+        return make(element.name, element.options, anchor, active)
+    except OptionError as error:
+        raise PipelineError(error.message, text, element.options_offset + error.offset) from None
+    except PipelineError as error:
+        raise PipelineError(error.message, text, element.offset) from None
+
+
+def make(name: str, options: str = "", anchor: str = MODULE, active: tuple[str, ...] = ()) -> tuple[Step, ...]:
+    """The pass of that name with options in text; the steps on `anchor` that it consists of where it is a pipeline.
+
+    `active` names the pipelines that are being expanded.
+
+    Raises:
+        PipelineError: no such pass or pipeline, or one that contains itself.
+        OptionError: an option it does not take.
+    """
+    pass_class = registry.find_pass(name)
+    if pass_class is not None:
+        return (pass_class(**read_options(options, pass_class.options(), name)),)
+    known = registry.find_pipeline(name)
+    if known is not None:
+        return _expand(known, options, anchor, active)
+    if not host_passes.is_registered(name):
+        raise PipelineError(f"'{name}' is neither a pass nor a pipeline{did_you_mean(name, known_names())}")
+    try:
+        one = host_passes.make(name, options)
+    except HostPassError as error:
+        raise OptionError(str(error)) from None
+    if not one.is_pipeline:
+        return (one,)
+    return tuple(step for element in pipeline.parse(one.text) for step in _resolve(element, one.text, anchor, active))
+
+
+def _expand(known: Pipeline, options: str, anchor: str, active: tuple[str, ...]) -> tuple[Step, ...]:
+    if known.name in active:
+        raise PipelineError(f"pipeline '{known.name}' contains itself, through {' and '.join(active)}")
+    values = {one.field: one.default for one in known.options} | read_options(options, known.options, known.name)
+    built = known.build(**values)
+    passes: Sequence[Pass | str] = (built,) if isinstance(built, str) else built
+    try:
+        return from_steps(_resolve_all(passes, anchor, (*active, known.name)), anchor).steps
+    except (OptionError, PipelineError) as error:
+        raise PipelineError(f"in pipeline '{known.name}': {error.message}") from None
+
+
+def known_names() -> tuple[str, ...]:
+    """Every name that a pipeline may use: passes and pipelines of the project, of plugins and of the host."""
+    plugins.load_installed()
+    return tuple(dict.fromkeys((*registry.registered(), *registry.registered_pipelines(), *host_names.names())))
+
+
+def _auto_nested(steps: Iterable[Step], anchor: str) -> Iterable[Step]:
+    """Wraps each pass that runs on another operation than `anchor` in a nest, neighbours in the same one."""
+    gathered: list[Step] = []
+    nested_last = False
+    for step in steps:
+        wanted = None if isinstance(step, Nest) else step.anchor
+        if wanted in (None, anchor):
+            gathered.append(step)
+            nested_last = False
+            continue
+        last = gathered[-1] if gathered else None
+        if nested_last and isinstance(last, Nest) and last.anchor == wanted:
+            gathered[-1] = Nest(wanted, (*last.steps, step))
+        else:
+            gathered.append(Nest(wanted, (step,)))
+        nested_last = True
+    for step in gathered:
+        _check_nesting(step, anchor)
+    return gathered
+
+
+def _check_nesting(step: Step, anchor: str) -> None:
+    if isinstance(step, Nest):
+        return
+    wanted = step.anchor
+    if isinstance(step, HostPass):
+        try:
+            host_passes.check(step, anchor)
+            return
+        except HostPassError as error:
+            wanted = error.wanted_anchor
+            if wanted is None:
+                raise PipelineError(str(error)) from None
+    if wanted is None or anchor in (ANY, wanted):
+        return
+    where = f"take it out of {anchor}(...)" if wanted == MODULE else f"write {wanted}({step.name})"
+    raise PipelineError(f"pass '{step.name}' runs on {wanted}, not on {anchor}: {where}")

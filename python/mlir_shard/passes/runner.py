@@ -1,0 +1,243 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Running a pipeline: passes in Python here, runs of consecutive host passes in the host's pass manager."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mlir_shard.dialects import verification
+from mlir_shard.host import ir, passmanager
+from mlir_shard.passes import diagnostic, host_passes, resolution
+from mlir_shard.passes.diagnostic import Diagnostic
+from mlir_shard.passes.host_passes import HostPass
+from mlir_shard.passes.instrumentation import Instrumentation
+from mlir_shard.passes.registry import Pass, PassFailure
+from mlir_shard.passes.resolution import ANY, Nest, Step, step_text
+
+Report = Callable[[Diagnostic], None]
+
+
+def run(
+    target: Any,
+    pipeline: str | Pass | Sequence[Pass | str] | Nest,
+    *,
+    verify_each: bool = True,
+    instrumentations: Sequence[Instrumentation] = (),
+    report: Report | None = None,
+) -> None:
+    """Runs passes on an `ir.Module` or an operation, in place.
+
+    Args:
+        target: what the passes run on.
+        pipeline: pipeline text (`"builtin.module(canonicalize,func.func(cse))"`), a pass, or a list of passes and
+            texts, in which a pass that runs on another operation than the target is nested in that by itself.
+        verify_each: verify the operation after each pass.
+        instrumentations: watchers of the run.
+        report: gets each diagnostic as it comes; without it the errors are in the exception, and remarks and
+            warnings go to the handlers of the context.
+
+    Raises:
+        PipelineError: the pipeline cannot be run on the target; nothing has run.
+        PassFailure: a pass failed; `diagnostics` holds the errors, and the target is as the pass left it.
+    """
+    op = target.operation
+    if isinstance(pipeline, str):
+        tree = resolution.from_text(pipeline)
+    elif isinstance(pipeline, Nest):
+        tree = pipeline
+    else:
+        passes = [pipeline] if isinstance(pipeline, Pass) else pipeline
+        tree = resolution.from_passes(passes, op.name)
+    resolution.check_runs_on(tree, op.name, pipeline if isinstance(pipeline, str) else "")
+    one_run = _Run(op.context, verify_each, tuple(instrumentations), report)
+    with diagnostic.handled(op.context, one_run.handle):
+        succeeded = one_run.steps(op, tree)
+    if not succeeded:
+        raise PassFailure("\n".join(map(str, one_run.errors)), op, diagnostics=tuple(one_run.errors))
+
+
+class _Run:
+    def __init__(
+        self, context: Any, verify_each: bool, instrumentations: tuple[Instrumentation, ...], report: Report | None
+    ) -> None:
+        self.context = context
+        self.verify_each = verify_each
+        self.instrumentations = instrumentations
+        self.report = report
+        self.errors: list[Diagnostic] = []
+        self.note: Diagnostic | None = None
+        self.is_broken = False
+        self.schedulable: dict[str, bool] = {}
+
+    def handle(self, reported: Any) -> bool:
+        is_error = reported.severity == ir.DiagnosticSeverity.ERROR
+        if is_error or self.report:
+            copied = diagnostic.from_host(reported)
+            notes = (*copied.notes, self.note) if is_error and self.note else copied.notes
+            self._emit(dataclasses.replace(copied, notes=notes))
+        return is_error or self.report is not None
+
+    def _emit(self, one: Diagnostic) -> None:
+        if one.severity == "error":
+            self.errors.append(one)
+        if self.report:
+            self.report(one)
+
+    def steps(self, op: Any, nest: Nest) -> bool:
+        """Runs the steps of a nest on one operation; False where a pass failed, and then no later one has run."""
+        for is_host, group in itertools.groupby(nest.steps, self._is_left_to_host):
+            if is_host:
+                if not self._run_host(op, nest.anchor, list(group)):
+                    return False
+                continue
+            for step in group:
+                if not self._run_step(op, nest.anchor, step):
+                    return False
+        return True
+
+    def _is_left_to_host(self, step: Step) -> bool:
+        """Whether the host can run a step in a group: where somebody watches, each pass runs by itself."""
+        if self.instrumentations:
+            return False
+        return all(map(self._is_left_to_host, step.steps)) if isinstance(step, Nest) else isinstance(step, HostPass)
+
+    def _run_step(self, op: Any, anchor: str, step: Step) -> bool:
+        if isinstance(step, Nest):
+            return self._run_nest(op, step)
+        title = host_passes.class_name(step.name) if isinstance(step, HostPass) else type(step).__name__
+        for one in self.instrumentations:
+            one.before_pass(title, step.name, op)
+        succeeded = self._run_host(op, anchor, [step]) if isinstance(step, HostPass) else self._run_python(op, step)
+        for one in reversed(self.instrumentations):
+            one.after_pass(title, step.name, op, not succeeded)
+        return succeeded
+
+    def _run_nest(self, op: Any, nest: Nest) -> bool:
+        """Runs a nest on every operation that it is for: each may have an error of its own to report."""
+        succeeded = True
+        for child in self._children(op, nest):
+            succeeded &= self.steps(child, nest)
+            if self.is_broken:
+                break
+        return succeeded
+
+    def _children(self, op: Any, nest: Nest) -> list[Any]:
+        inside = [child.operation for region in op.regions for block in region for child in block.operations]
+        if nest.anchor != ANY:
+            return [child for child in inside if child.name == nest.anchor]
+        anchors = {step.anchor for step in nest.steps if not isinstance(step, Nest) and step.anchor is not None}
+        return [child for child in inside if anchors <= {child.name} and self._can_schedule(child)]
+
+    def _can_schedule(self, op: Any) -> bool:
+        """Whether passes run on operations of that name at all: the host knows which are isolated from above."""
+        if op.name not in self.schedulable:
+            manager = passmanager.PassManager(ANY, op.context)
+            manager.add(lambda op, _: None)
+            try:
+                manager.run(op)
+                self.schedulable[op.name] = True
+            except ir.MLIRError:
+                self.schedulable[op.name] = False
+        return self.schedulable[op.name]
+
+    def _run_host(self, op: Any, anchor: str, group: list[Step]) -> bool:
+        errors = len(self.errors)
+        text = ",".join(map(step_text, group))
+        try:
+            with self._errors_to_handlers():
+                host_passes.run(f"{anchor}({text})", op, verify_each=self.verify_each)
+        except ir.MLIRError as error:
+            for one in error.error_diagnostics:
+                self._emit(diagnostic.from_host(one))
+            if len(self.errors) == errors:
+                self._emit(diagnostic.at("error", f"{_passes_in_words(group)} failed", op.location))
+            return False
+        return self._verify(op, _passes_in_words(group))
+
+    @contextlib.contextmanager
+    def _errors_to_handlers(self) -> Iterator[None]:
+        """Lets errors come in the order in which they are emitted rather than in an exception at the end."""
+        before = self.context.emit_error_diagnostics
+        self.context.emit_error_diagnostics = True
+        try:
+            yield
+        finally:
+            self.context.emit_error_diagnostics = before
+
+    def _run_python(self, op: Any, one: Pass) -> bool:
+        errors, location, op_name = len(self.errors), op.location, op.name
+        try:
+            with self.context, location:
+                one.run(op)
+        except PassFailure as failure:
+            self._emit_failure(failure, one, location, said_already=len(self.errors) > errors)
+        except ir.MLIRError as error:
+            self._emit_unhandled(error, one)
+        except (Exception, SystemExit) as exception:
+            # The pass is broken, not its input: the next operation would only show the same again.
+            self.is_broken = True
+            raised = diagnostic.of_exception(exception, f"pass '{one.name}' raised", _file_of(one))
+            running = diagnostic.at("note", f"raised while the pass ran on this '{op_name}'", location)
+            self._emit(dataclasses.replace(raised, notes=(running,)))
+        if len(self.errors) > errors:
+            return False
+        return self._verify(op, f"pass '{one.name}'")
+
+    def _emit_failure(self, failure: PassFailure, one: Pass, location: Any, said_already: bool) -> None:
+        if failure.diagnostics:
+            # The pass ran a pipeline of its own.
+            for each in failure.diagnostics:
+                self._emit(each)
+            return
+        if not failure.message and said_already:
+            return
+        notes = tuple(diagnostic.at("note", text, _location(where) or location) for text, where in failure.notes)
+        message = failure.message or f"pass '{one.name}' failed"
+        self._emit(diagnostic.at("error", message, _location(failure.where) or location, notes))
+
+    def _emit_unhandled(self, error: Any, one: Pass) -> None:
+        """What the host refused to do for a pass, and the line of the pass that asked for it."""
+        asked = diagnostic.of_exception(error, f"pass '{one.name}' raised", _file_of(one))
+        note = Diagnostic("note", f"pass '{one.name}' does not handle this error", asked.position)
+        reported = [diagnostic.from_host(each) for each in error.error_diagnostics]
+        for each in reported:
+            self._emit(dataclasses.replace(each, notes=(*each.notes, note)))
+        if not reported:
+            self._emit(asked)
+
+    def _verify(self, op: Any, after: str) -> bool:
+        if not self.verify_each:
+            return True
+        errors = len(self.errors)
+        self.note = diagnostic.at("note", f"the operation is not valid after {after}", op.location)
+        try:
+            with self._errors_to_handlers(), contextlib.suppress(ir.MLIRError):
+                if op.verify():
+                    verification.verify(op)
+        finally:
+            self.note = None
+        return len(self.errors) == errors
+
+
+def _location(where: Any) -> Any:
+    """The location of a location, an operation or a value; None of None."""
+    return where if where is None or isinstance(where, ir.Location) else where.location
+
+
+def _file_of(one: Pass) -> str | None:
+    try:
+        return inspect.getsourcefile(type(one))
+    except TypeError:
+        # Classes made interactively have no file.
+        return None
+
+
+def _passes_in_words(group: list[Step]) -> str:
+    names = [step_text(step) for step in group]
+    return f"pass '{names[0]}'" if len(names) == 1 else f"one of the passes '{','.join(names)}'"

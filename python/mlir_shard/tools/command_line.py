@@ -1,0 +1,213 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""shard-opt's command line: the driver's own options; every other flag is a pass, in the order of the flags."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+DEFAULT_SPLIT_MARKER = "// -----"
+
+
+class UsageError(ValueError):
+    """A command line that cannot be carried out."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PassFlag:
+    """`--name=options` as given; options is empty where there is no `=`."""
+
+    name: str
+    options: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the command line asks for; `-` is standard input or output."""
+
+    input: str = "-"
+    output: str = "-"
+    pass_pipeline: str | None = None
+    passes: tuple[PassFlag, ...] = ()
+    load: tuple[str, ...] = ()
+    split_input_file: str | None = None
+    output_split_marker: str = DEFAULT_SPLIT_MARKER
+    verify_diagnostics: str | None = None
+    verify_each: bool = True
+    allow_unregistered_dialect: bool = False
+    print_ir_before: tuple[str, ...] = ()
+    print_ir_after: tuple[str, ...] = ()
+    print_ir_before_all: bool = False
+    print_ir_after_all: bool = False
+    print_ir_after_change: bool = False
+    print_ir_after_failure: bool = False
+    print_ir_module_scope: bool = False
+    print_debuginfo: bool = False
+    pretty_debuginfo: bool = False
+    print_op_generic: bool = False
+    print_local_scope: bool = False
+    elide_elementsattrs_if_larger: int | None = None
+    disable_threading: bool = False
+    timing: bool = False
+    dump_pass_pipeline: bool = False
+    show_dialects: bool = False
+    list_passes: bool = False
+    help: bool = False
+    version: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DriverOption:
+    """One option of the driver.
+
+    read: from the text of the value to the field's value, UsageError or ValueError where it is none.
+    value: how `--help` names the value, empty for a switch; implied: the text of a value that is left out, None where
+    it cannot be; repeats: whether values of several occurrences are joined.
+    """
+
+    field: str
+    help: str
+    value: str = ""
+    read: Callable[[str], Any] = str
+    implied: str | None = None
+    repeats: bool = False
+
+
+def _read_switch(text: str) -> bool:
+    values = {"": True, "true": True, "1": True, "false": False, "0": False}
+    if text.lower() not in values:
+        raise ValueError("takes true or false")
+    return values[text.lower()]
+
+
+def _read_names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _read_path(text: str) -> tuple[str, ...]:
+    return (text,)
+
+
+def _read_count(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("takes a number, 0 or more")
+    return int(text)
+
+
+def _read_verification(text: str) -> str:
+    if text not in ("all", "only-expected"):
+        raise ValueError("takes all or only-expected")
+    return text
+
+
+def _switch(field: str, help: str) -> DriverOption:
+    return DriverOption(field, help, "", _read_switch, implied="")
+
+
+OPTIONS: Mapping[str, DriverOption] = {
+    "o": DriverOption("output", "write the output to this file, whole or not at all", "FILE"),
+    "pass-pipeline": DriverOption("pass_pipeline", "the pipeline to run, builtin.module(...)", "TEXT"),
+    "load": DriverOption(
+        "load", "run a Python file that registers passes (repeatable)", "FILE", _read_path, None, True
+    ),
+    "split-input-file": DriverOption(
+        "split_input_file",
+        "take the parts of the input between marker lines one by one",
+        "MARKER",
+        str,
+        DEFAULT_SPLIT_MARKER,
+    ),
+    "output-split-marker": DriverOption("output_split_marker", "the line between parts of the output", "MARKER"),
+    "verify-diagnostics": DriverOption(
+        "verify_diagnostics",
+        "check diagnostics against the expected-* comments of the input; only-expected: allow others",
+        "all|only-expected",
+        _read_verification,
+        "all",
+    ),
+    "verify-each": _switch("verify_each", "verify after each pass (on; --verify-each=false turns it off)"),
+    "allow-unregistered-dialect": _switch("allow_unregistered_dialect", "accept operations of unknown dialects"),
+    "mlir-print-ir-before": DriverOption(
+        "print_ir_before", "print the IR before these passes", "PASS,...", _read_names, None, True
+    ),
+    "mlir-print-ir-after": DriverOption(
+        "print_ir_after", "print the IR after these passes", "PASS,...", _read_names, None, True
+    ),
+    "mlir-print-ir-before-all": _switch("print_ir_before_all", "print the IR before each pass"),
+    "mlir-print-ir-after-all": _switch("print_ir_after_all", "print the IR after each pass"),
+    "mlir-print-ir-after-change": _switch(
+        "print_ir_after_change", "of the prints after passes, only those where the IR changed"
+    ),
+    "mlir-print-ir-after-failure": _switch("print_ir_after_failure", "print the IR after a pass that failed"),
+    "mlir-print-ir-module-scope": _switch(
+        "print_ir_module_scope", "print the whole module rather than the pass's operation"
+    ),
+    "mlir-print-debuginfo": _switch("print_debuginfo", "print locations"),
+    "mlir-pretty-debuginfo": _switch("pretty_debuginfo", "print locations in a form for reading"),
+    "mlir-print-op-generic": _switch("print_op_generic", "print operations in generic form"),
+    "mlir-print-local-scope": _switch("print_local_scope", "print without aliases"),
+    "mlir-elide-elementsattrs-if-larger": DriverOption(
+        "elide_elementsattrs_if_larger", "leave out constants of more elements than this", "N", _read_count
+    ),
+    "mlir-disable-threading": _switch("disable_threading", "no effect: one thread is used in any case"),
+    "mlir-timing": _switch("timing", "print the time that each pass takes"),
+    "dump-pass-pipeline": _switch("dump_pass_pipeline", "print the pipeline that is run"),
+    "show-dialects": _switch("show_dialects", "print the dialects and exit"),
+    "list-passes": _switch("list_passes", "print the passes with their summaries and exit"),
+    "help": _switch("help", "print this and exit"),
+    "version": _switch("version", "print the version and exit"),
+}
+_ALIASES: Mapping[str, str] = {"h": "help"}
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Reads the command line; flags that are no options of the driver are taken for passes, whatever their names.
+
+    Raises:
+        UsageError: a value that is missing, wrong or given twice, or a second input file.
+    """
+    values: dict[str, Any] = {}
+    passes: list[PassFlag] = []
+    remaining = list(argv)
+    while remaining:
+        argument = remaining.pop(0)
+        if argument == "--":
+            continue
+        if argument == "-" or not argument.startswith("-"):
+            if "input" in values:
+                raise UsageError(f"one input file at a time: '{values['input']}' is given already, and '{argument}'")
+            values["input"] = argument
+            continue
+        name, equals, value = argument.lstrip("-").partition("=")
+        name = _ALIASES.get(name, name)
+        chosen = OPTIONS.get(name)
+        if chosen is None:
+            passes.append(PassFlag(name, value, argument))
+            continue
+        if not equals:
+            if chosen.implied is not None:
+                value = chosen.implied
+            elif remaining:
+                value = remaining.pop(0)
+            else:
+                raise UsageError(f"'{argument}' needs a value: {argument}={chosen.value}")
+        _store(values, chosen, argument, value)
+    if values.get("pass_pipeline") is not None and passes:
+        raise UsageError(f"'{passes[0].text}' and --pass-pipeline exclude each other: put the pass into the pipeline")
+    return Arguments(passes=tuple(passes), **values)
+
+
+def _store(values: dict[str, Any], chosen: DriverOption, argument: str, text: str) -> None:
+    flag = argument.partition("=")[0]
+    try:
+        value = chosen.read(text)
+    except ValueError as error:
+        raise UsageError(f"'{flag}' {error}, not '{text}'") from None
+    if chosen.repeats:
+        value = (*values.get(chosen.field, ()), *value)
+    elif chosen.value and chosen.implied is None and values.get(chosen.field, value) != value:
+        raise UsageError(f"'{flag}' is given twice, with '{values[chosen.field]}' and '{text}'")
+    values[chosen.field] = value

@@ -1,0 +1,177 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""shard-opt: mlir-opt with sharding, in whose pipelines passes in Python and passes of the host stand side by side."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mlir_shard.tools.command_line import Arguments, UsageError, parse
+
+if TYPE_CHECKING:
+    from mlir_shard.passes.resolution import Nest, Step
+    from mlir_shard.tools.diagnostics import Console
+
+INTERRUPTED = 130
+TRACEBACK_VARIABLE = "MLIR_SHARD_TRACEBACK"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs shard-opt; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
+    try:
+        return _drive(parse(sys.argv[1:] if argv is None else argv))
+    except UsageError as error:
+        return _complain(str(error))
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has gone; the interpreter would complain about it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        return _complain(_internal_error(error))
+
+
+def _complain(message: str) -> int:
+    print(f"shard-opt: error: {message}", file=sys.stderr, flush=True)
+    return 1
+
+
+def _internal_error(error: Exception) -> str:
+    if isinstance(error, ImportError):
+        return str(error)
+    from mlir_shard.passes.diagnostic import of_exception
+
+    found = of_exception(error, "internal error:", None)
+    where = f" at {found.position.file}:{found.position.line}" if found.position else ""
+    return f"{found.message.splitlines()[0]}{where}; {TRACEBACK_VARIABLE}=1 shows more"
+
+
+def _drive(arguments: Arguments) -> int:
+    if arguments.version:
+        from mlir_shard import __version__
+
+        print(f"mlir-shard {__version__}")
+        return 0
+    from mlir_shard.passes import plugins
+    from mlir_shard.tools.diagnostics import Console
+
+    console = Console(sys.stderr)
+    try:
+        _load_passes(arguments, console)
+    except plugins.PluginError as error:
+        if error.diagnostic.position is None:
+            return _complain(error.diagnostic.message)
+        console.report(error.diagnostic)
+        return 1
+    if arguments.help or arguments.list_passes:
+        from mlir_shard.tools import help_text
+
+        sys.stdout.write(help_text.help_text() if arguments.help else help_text.passes_text())
+        sys.stdout.flush()
+        return 0
+    if arguments.show_dialects:
+        print(f"Available Dialects: {','.join(_dialects())}", flush=True)
+        return 0
+    return _optimize(arguments, console)
+
+
+def _load_passes(arguments: Arguments, console: Console) -> None:
+    from mlir_shard.passes import plugins, registry
+
+    registry.search("mlir_shard.transforms")
+    for warning in plugins.load_installed():
+        console.report(warning)
+    for path in arguments.load:
+        plugins.load_file(path)
+
+
+def _dialects() -> tuple[str, ...]:
+    from mlir_shard import host
+    from mlir_shard.asm.syntax import SYNTAXES
+    from mlir_shard.passes import host_names
+
+    return tuple(sorted({*host_names.dialects(host.create_context()), *SYNTAXES}))
+
+
+def _optimize(arguments: Arguments, console: Console) -> int:
+    from mlir_shard.passes.instrumentation import Timing
+    from mlir_shard.tools import output, source
+    from mlir_shard.tools.session import Session
+
+    timing = Timing()
+    with timing.phase("Pipeline"):
+        pipeline = _pipeline(arguments, console)
+    if pipeline is None:
+        return 1
+    if arguments.dump_pass_pipeline:
+        print(f"Pass Manager with {len(pipeline.steps)} passes:\n{pipeline}", file=sys.stderr, flush=True)
+    try:
+        output.check(arguments.output)
+        whole = source.read(arguments.input)
+        console.add(whole)
+        marker = arguments.split_input_file
+        parts = source.split(whole, marker) if marker is not None else (whole,)
+        with timing.phase("Context"):
+            session = Session(arguments, pipeline, console, timing)
+        texts = [session.process(part) for part in parts]
+        succeeded = session.succeeded
+        if arguments.output == "-" or succeeded:
+            with timing.phase("Output"):
+                output.write(arguments.output, f"\n{arguments.output_split_marker}\n\n".join(texts))
+    except (source.SourceError, output.OutputError) as error:
+        return _complain(str(error))
+    finally:
+        if arguments.timing:
+            print(timing.report(), file=sys.stderr, flush=True)
+    return 0 if succeeded else 1
+
+
+def _pipeline(arguments: Arguments, console: Console) -> Nest | None:
+    """The passes that the command line asks for; None after a diagnostic where it asks for what there is not."""
+    from mlir_shard.passes import resolution
+    from mlir_shard.passes.diagnostic import Position, error
+    from mlir_shard.passes.pipeline import PipelineError
+    from mlir_shard.tools.source import Source
+
+    try:
+        if arguments.pass_pipeline is not None:
+            nest = resolution.from_text(arguments.pass_pipeline)
+            resolution.check_runs_on(nest, resolution.MODULE, arguments.pass_pipeline)
+            return nest
+        return resolution.from_steps(_flagged_steps(arguments))
+    except PipelineError as wrong:
+        if not wrong.text:
+            raise UsageError(wrong.message) from None
+        data = wrong.text.encode()
+        before = wrong.text[: wrong.offset].encode()
+        console.add(Source("--pass-pipeline", data))
+        position = Position("--pass-pipeline", before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
+        console.report(error(wrong.message, position))
+        return None
+
+
+def _flagged_steps(arguments: Arguments) -> Iterator[Step]:
+    from mlir_shard.passes import resolution
+    from mlir_shard.passes.options import OptionError, without_delimiters
+    from mlir_shard.passes.suggestions import did_you_mean
+    from mlir_shard.tools.command_line import OPTIONS
+
+    for flag in arguments.passes:
+        if not resolution.is_known(flag.name):
+            hint = did_you_mean(flag.name, (*OPTIONS, *resolution.known_names()), prefix="--")
+            raise UsageError(f"'{flag.text}' is neither an option nor a pass{hint or '; --help lists both'}")
+        try:
+            yield from resolution.make(flag.name, without_delimiters(flag.options))
+        except OptionError as error:
+            raise UsageError(f"'{flag.text}': {error.message}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How lit runs the tests in this folder: `lit test`, by PyPI's lit and filecheck, with no LLVM around.
+
+What is tested is the package that lit's own Python finds: the installed one, or that on PYTHONPATH; where it finds
+none, the source tree's.
+"""
+
+import importlib.util
+import os
+import shlex
+import sys
+from typing import Any
+
+import lit.formats
+
+# lit runs this file with the name in scope.
+config: Any = globals()["config"]
+
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+config.name = "mlir-shard"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir"]
+config.excludes = ["Inputs", "unit"]
+config.test_source_root = os.path.join(root, "test")
+config.test_exec_root = os.path.join(root, "build", "test")
+
+for name in ("PYTHONPATH", "MLIR_SHARD_HOST"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+if importlib.util.find_spec("mlir_shard") is None:
+    config.environment["PYTHONPATH"] = os.path.join(root, "python")
+
+python = shlex.quote(sys.executable)
+
+
+def command(name: str, module: str) -> None:
+    """Makes `name` run a module, where it stands as a word and is no part of a path."""
+    config.substitutions.append((rf"(?<![\w./-]){name}(?![\w./-])", f"{python} -m {module}"))
+
+
+command("shard-opt", "mlir_shard.tools.shard_opt")
+command("shard-run", "mlir_shard.tools.shard_run")
+command("FileCheck", "filecheck")
+config.substitutions.append(("%examples", os.path.join(root, "docs", "examples")))

@@ -1,0 +1,120 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is learnt about the host's passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlir_shard import host
+from mlir_shard.passes import host_names, host_passes, host_summaries
+from mlir_shard.passes.host_passes import HostPassError
+from mlir_shard.passes.host_summary_table import SUMMARIES
+
+
+@pytest.mark.parametrize("name", ["cse", "canonicalize", "shard-partition", "stablehlo-legalize-to-vhlo", "sparsifier"])
+def test_registered(name: str) -> None:
+    assert host_passes.is_registered(name)
+
+
+@pytest.mark.parametrize("name", ["", "csee", "cse)", "cse,cse", "func.func(cse", "cse{", "Cse"])
+def test_not_registered(name: str) -> None:
+    assert not host_passes.is_registered(name)
+
+
+def test_options() -> None:
+    assert dict(host_passes.options("canonicalize"))["max-iterations"] == "10"
+    assert host_passes.options("cse") == ()
+    assert host_passes.options("sparsifier") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "anchor"),
+    [
+        ("cse", None),
+        ("convert-func-to-llvm", "builtin.module"),
+        ("llvm-request-c-wrappers", "func.func"),
+        ("gpu-async-region", "func.func"),
+        ("nvvm-attach-target", None),
+        ("spirv-update-vce", "spirv.module"),
+    ],
+)
+def test_anchor(name: str, anchor: str | None) -> None:
+    assert host_passes.make(name).anchor == anchor
+
+
+def test_pipelines_are_expanded() -> None:
+    made = host_passes.make("tosa-to-linalg-pipeline")
+    assert made.is_pipeline
+    assert "func.func(tosa-to-linalg" in made.text
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("nope", "", "'nope' is no pass of the host"),
+        ("cse", "x=1", "'cse' has no option 'x'"),
+        (
+            "canonicalize",
+            "max-iteration=1",
+            "'canonicalize' has no option 'max-iteration'; did you mean 'max-iterations'?",
+        ),
+        (
+            "canonicalize",
+            "max-iterations=x",
+            "option 'max-iterations' of 'canonicalize': 'x' value invalid for long argument",
+        ),
+        (
+            "canonicalize",
+            "region-simplify=x",
+            "option 'region-simplify' of 'canonicalize': 'x' is none of its values",
+        ),
+        ("inline", "op-pipelines=func.func(nope)", "'nope' is no pass of the host (in the options of 'inline')"),
+        ("sparsifier", "vl=x", "option 'vl' of 'sparsifier': 'x' value invalid for integer argument"),
+    ],
+)
+def test_refused(name: str, options: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(HostPassError) as refused:
+        host_passes.make(name, options)
+    assert str(refused.value) == message
+    # What the host has to say about it goes into the message, and nowhere else.
+    assert capfd.readouterr() == ("", "")
+
+
+def test_wrong_nesting_is_no_abort() -> None:
+    """Every pass and pipeline of the host under anchors that most of them do not run on."""
+    for name in host_names.names():
+        made = host_passes.make(name)
+        for anchor in ("builtin.module", "func.func", "gpu.module", "llvm.func", "any"):
+            try:
+                host_passes.check(made, anchor)
+            except HostPassError as error:
+                assert error.wanted_anchor not in (None, anchor)
+
+
+def test_names() -> None:
+    names = host_names.names()
+    assert list(names) == sorted(set(names))
+    # Two are stored as the tails of other strings.
+    assert {"cse", "canonicalize", "shard-partition", "sharding-propagation", "convert-shard-to-mpi"} <= set(names)
+    assert all(map(host_passes.is_registered, names))
+    assert len(names) > 300
+
+
+def test_dialects() -> None:
+    names = host_names.dialects(host.create_context())
+    assert {"builtin", "func", "arith", "linalg", "shard", "mpi", "stablehlo", "llvm", "tosa"} <= set(names)
+
+
+def test_every_pass_has_a_summary() -> None:
+    without = [name for name in host_names.names() if not host_summaries.summary(name).text]
+    assert without == []
+
+
+def test_class_names() -> None:
+    assert host_passes.class_name("cse") == "CSE"
+    assert host_passes.class_name("convert-func-to-llvm") == "ConvertFuncToLLVM"
+
+
+def test_summaries_are_of_passes_that_are_there() -> None:
+    assert [name for name in SUMMARIES if name not in host_names.names()] == []

@@ -1,0 +1,199 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""shard-opt where a lit test cannot go: bytes, signals, pipes, plugins that are installed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlir_shard import __version__
+from mlir_shard.passes import plugins, runner
+from mlir_shard.tools import shard_opt
+
+SHARD_OPT = (sys.executable, "-m", "mlir_shard.tools.shard_opt")
+VALID = "func.func @f() {\n  return\n}\n"
+
+
+def call(*argv: str, input: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(
+        [*SHARD_OPT, *argv],
+        input=input,
+        capture_output=True,
+        timeout=60,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    out, err = result.stdout.decode(), result.stderr.decode()
+    assert "Traceback" not in err
+    return subprocess.CompletedProcess(result.args, result.returncode, out, err)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.mlir"
+    path.write_text(VALID)
+    return path
+
+
+@pytest.mark.parametrize("split", [[], ["--split-input-file"]])
+def test_invalid_utf8(split: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "in.mlir"
+    path.write_bytes(b"func.func @f() {\n  // \xc3\xa4\n  // ab\xff\n  return\n}\n")
+    output = tmp_path / "out.mlir"
+    result = call(str(path), "-o", str(output), *split)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"{path}:3:8: error: ")
+    assert "0xff" in result.stderr
+    assert result.stderr.count("error") == 1
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("text", [b"func.func @f() { \0", b"\xef\xbb\xbf", b"}", b'"', b"ML\xefR", b"\xff" * 100])
+def test_rubbish(text: bytes) -> None:
+    result = call(input=text)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert ": error: " in result.stderr
+
+
+@pytest.mark.parametrize("text", [b"", b"\n// nothing\n", b"// -----\n"])
+def test_empty(text: bytes) -> None:
+    assert call(input=text).stdout == "module {\n}\n"
+
+
+def interrupted(load: Path, source: Path, *more: str) -> tuple[int, str]:
+    """Sends SIGINT to a shard-opt whose pass says that it runs; its exit status and what it then says."""
+    child = subprocess.Popen(
+        [*SHARD_OPT, str(source), "--load", str(load), "--wait", *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "running\n"
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert out == ""
+    return child.returncode, err
+
+
+WAIT = """\
+import signal
+from mlir_shard import Pass, register
+
+@register
+class Wait(Pass):
+    name = "wait"
+
+    def run(self, op):
+        print("running", flush=True)
+        while True:
+            signal.pause()
+"""
+
+
+def test_interrupt(tmp_path: Path, source: Path) -> None:
+    load = tmp_path / "wait.py"
+    load.write_text(WAIT)
+    output = tmp_path / "out.mlir"
+    output.write_text("old")
+    assert interrupted(load, source, "-o", str(output)) == (130, "shard-opt: error: interrupted\n")
+    assert output.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["in.mlir", "out.mlir", "wait.py"]
+
+
+def test_a_reader_that_goes_away(source: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        result = subprocess.run(
+            [*SHARD_OPT, str(source)], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (result.returncode, result.stderr) == (1, b"")
+
+
+def test_an_installed_plugin(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "my_installed_passes.py").write_text(
+        "from mlir_shard import Pass, register\n"
+        "@register\nclass Mine(Pass):\n    name = 'installed-pass'\n    summary = 'From a package'\n"
+        "    def run(self, op): print('it ran', flush=True)\n"
+    )
+    info = tmp_path / "my_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[mlir_shard.plugins]\nmine = my_installed_passes\nbroken = no_such_module\n"
+    )
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    result = call(str(source), "--installed-pass", PYTHONPATH=path)
+    assert result.returncode == 0
+    assert result.stdout.startswith("it ran\nmodule {")
+    # One plugin that does not work is no reason not to run.
+    assert "warning: cannot load the plugin 'broken' (no_such_module): ModuleNotFoundError" in result.stderr
+
+
+def test_no_plugins_are_looked_for_in_vain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "missing"), ""])
+    plugins.load_installed.cache_clear()
+    assert plugins.load_installed() == ()
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shard_opt.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"mlir-shard {__version__}\n"
+
+
+def test_nothing_heavy_is_imported_for_the_version() -> None:
+    heavy = ("numpy", "lark", "rich", "torch_mlir", "mlir", "importlib.metadata")
+    code = (
+        "import sys; from mlir_shard.tools.shard_opt import main; main(['--version']); "
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.splitlines()[1] == "[]"
+
+
+def fail(*args: object, **kwargs: object) -> None:
+    raise ZeroDivisionError("division by zero")
+
+
+def test_errors_of_our_own(source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(runner, "run", fail)
+    assert shard_opt.main([str(source)]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("shard-opt: error: internal error: ZeroDivisionError: division by zero at ")
+    assert message.count("\n") == 1
+    monkeypatch.setenv(shard_opt.TRACEBACK_VARIABLE, "1")
+    with pytest.raises(ZeroDivisionError):
+        shard_opt.main([str(source)])
+
+
+def test_missing_bindings() -> None:
+    result = call(input=VALID.encode(), MLIR_SHARD_HOST="no_such_package")
+    assert result.returncode == 1
+    assert result.stderr.startswith("shard-opt: error: MLIR_SHARD_HOST=no_such_package: ")
+
+
+def test_the_launcher_runs_from_anywhere(source: Path, tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    if not list((root / "python" / "mlir_shard").glob("_native*.so")):
+        pytest.skip("the source tree is not built in place")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    result = subprocess.run(
+        [sys.executable, str(root / "tools" / "shard-opt"), "in.mlir"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "func.func @f()" in result.stdout
