@@ -40,11 +40,9 @@ def seconds(command: list[str]) -> float:
 
 def report(name: str, ours: list[float], host: list[float], limit: float | None = None) -> None:
     """Prints medians and their ratio."""
-    ratio = statistics.median(ours) / statistics.median(host)
+    mine, others = statistics.median(ours), statistics.median(host)
     bound = f", at most {limit}" if limit else ""
-    print(
-        f"{name:<22} shard-opt {statistics.median(ours):.3f} s  host {statistics.median(host):.3f} s  ratio {ratio:.2f}{bound}"
-    )
+    print(f"{name:<22} shard-opt {mine:.3f} s  host {others:.3f} s  ratio {mine / others:.2f}{bound}")
 
 
 def in_process(custom: str, generic: str, repeat: int) -> None:

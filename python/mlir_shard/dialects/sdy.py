@@ -65,10 +65,8 @@ def get_sharding(value: Any) -> TensorSharding | None:
     op = value.owner
     if "out_sharding" in op.attributes:
         return _sharding_or_none(op.attributes["out_sharding"])
-    if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
-        return _sharding_or_none(op.attributes["sharding"])
-    if op.name == "sdy.data_flow_edge":
-        return _sharding_or_none(op.attributes["sharding"]) if "sharding" in op.attributes else None
+    if op.name in ("sdy.sharding_constraint", "sdy.reshard", "sdy.data_flow_edge"):
+        return _sharding_or_none(op.attributes.get("sharding"))
     key = "out_shardings" if op.name in ("sdy.manual_computation", "sdy.named_computation") else SHARDING
     if key not in op.attributes:
         return None

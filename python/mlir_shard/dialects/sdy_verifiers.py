@@ -28,16 +28,15 @@ from mlir_shard.dialects.verifiers.types import (
     check_shaped,
     check_static_result,
 )
-from mlir_shard.dialects.verifiers.violation import Violation, require, verifier
+from mlir_shard.dialects.verifiers.violation import Violation, verifier
 from mlir_shard.host import ir
 from mlir_shard.sharding import Mesh
-from mlir_shard.sharding.verify import check_mesh
 
 _VISIBILITIES = ('"public"', '"private"', '"nested"')
 
 
 def check_mesh_op(op: Any) -> None:
-    """The mesh is valid and right under a module."""
+    """The mesh has a name and is right under a module."""
     required_string("sym_name")(op)
     if op.parent is None or op.parent.operation.name != "builtin.module":
         around = "nothing" if op.parent is None else f"'{op.parent.operation.name}'"
@@ -45,7 +44,7 @@ def check_mesh_op(op: Any) -> None:
     visibility = op.attributes.get("sym_visibility")
     if visibility is not None and str(visibility) not in _VISIBILITIES:
         raise Violation(f"attribute 'sym_visibility' must be one of {', '.join(_VISIBILITIES)}, got {visibility}")
-    require(check_mesh(required(op, "mesh", Mesh)))
+    required(op, "mesh", Mesh)
 
 
 def check_sharding_group(op: Any) -> None:

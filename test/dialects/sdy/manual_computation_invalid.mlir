@@ -141,7 +141,6 @@ func.func @nested_alike(%a: tensor<8xf32>) {
 func.func @value_from_outside(%a: tensor<8xf32>) {
   // expected-note @+1 {{required by region isolation constraints}}
   sdy.manual_computation() in_shardings=[] out_shardings=[] manual_axes={} () {
-    // expected-note @+2 {{see current operation}}
     // expected-error @+1 {{using value defined outside the region}}
     %0 = stablehlo.negate %a : tensor<8xf32>
     sdy.return

@@ -60,6 +60,5 @@ func.func @elsewhere() {
 
 // expected-note @+1 {{see existing symbol definition here}}
 sdy.mesh @mesh = <["x"=2]>
-// expected-note @+2 {{see current operation: sdy.mesh @mesh = <["x"=4]>}}
 // expected-error @+1 {{redefinition of symbol named 'mesh'}}
 sdy.mesh @mesh = <["x"=4]>

@@ -33,3 +33,8 @@ func.func @propagation_edges(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@
   } {sdy.block_arg_propagation_edges = [], sdy.result_propagation_edges = [#sdy.propagation_edges<[{step-3 = [{"x" = operand-0 -> [result-0]}]}]>]} : (tensor<8x8xf32>) -> tensor<8x8xf32>
   return
 }
+
+// What propagation did to arguments and results of a function may be said of them too.
+// CHECK-LABEL: func private @signature
+// CHECK-SAME: sdy.propagation_edges = #sdy.propagation_edges<[{step-1 = [{"x" = operand-0 -> [result-0]}]}]>
+func.func private @signature(tensor<8xf32> {sdy.propagation_edges = #sdy.propagation_edges<[{step-1 = [{"x" = operand-0 -> [result-0]}]}]>})

@@ -7,6 +7,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hypothesis import strategies as st
+
 from mlir_shard.sharding import (
     AxisRef,
     DimensionSharding,

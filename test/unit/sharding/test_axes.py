@@ -9,9 +9,10 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sharding.strategies import axis
+
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.sharding.layout import axis_coordinate
-from sharding.strategies import axis
 
 MESH = Mesh.of([("a", 16), ("b", 8), ("c", 12)])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sharding.strategies import axes, axis, meshes, splits
+
 from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.axis_lists import (
     add_axes_or_merge,
@@ -18,7 +20,6 @@ from mlir_shard.sharding.axis_lists import (
     total_size,
     truncate_at_overlap,
 )
-from sharding.strategies import axes, axis, meshes, splits
 
 MESH = Mesh.of([("x", 2), ("y", 16), ("z", 4)])
 

@@ -10,6 +10,8 @@ from math import prod
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sharding.strategies import axes, axis, meshes, sharding, shardings
+
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import split_mesh_axes, total_size
 from mlir_shard.sharding.layout import (
@@ -24,7 +26,6 @@ from mlir_shard.sharding.layout import (
     gather_plan,
     unreduced_index,
 )
-from sharding.strategies import axes, axis, meshes, sharding, shardings
 
 MESH = Mesh.of([("x", 2), ("y", 4)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from mlir_shard.sharding import Mesh, MeshAxis
 from mlir_shard.sharding.verify import check_mesh
 

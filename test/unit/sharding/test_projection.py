@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sharding.strategies import axes, factor_mappings, meshes, sharding, shardings
+
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorMapping
 from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, TensorFactorShardings
-from sharding.strategies import axes, factor_mappings, meshes, sharding, shardings
 
 RESHAPE = OpShardingRule((2, 4), (TensorMapping.of((0, 1)),), (TensorMapping.of((0,), (1,)),))
 MATMUL = OpShardingRule(

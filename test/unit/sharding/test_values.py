@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from sharding.strategies import axes, axis, dim, sharding
+
 from mlir_shard.sharding import (
     AllToAllParam,
     AllToAllParamList,
@@ -18,7 +20,6 @@ from mlir_shard.sharding import (
     factor_symbol,
 )
 from mlir_shard.sharding.rule import FactorType
-from sharding.strategies import axes, axis, dim, sharding
 
 MESH = Mesh.of([("x", 2), ("y", 4)])
 

@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sharding.strategies import axis, dim, factor_mappings, meshes, sharding, shardings
+
 from mlir_shard.sharding import (
     AxisToPropagationDetails,
     EdgeNodeType,
@@ -30,7 +32,6 @@ from mlir_shard.sharding.verify import (
     check_tensor_sharding_per_value,
     common_mesh,
 )
-from sharding.strategies import axis, dim, factor_mappings, meshes, sharding, shardings
 
 MESH = Mesh.of([("a", 8), ("b", 2), ("c", 12)])
 LOOKUP = {"mesh": MESH, "one": Mesh.maximal(3), "empty": Mesh()}

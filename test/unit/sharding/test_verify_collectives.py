@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sharding.strategies import axes, meshes, sharding, shardings
+
 from mlir_shard.sharding import (
     AllToAllParam,
     AllToAllParamList,
@@ -33,7 +35,6 @@ from mlir_shard.sharding.verify import (
     check_sharded_to_unreduced,
     check_unreduced_transition,
 )
-from sharding.strategies import axes, meshes, sharding, shardings
 
 SUM, MAX, MIN = ReductionOp.SUM, ReductionOp.MAX, ReductionOp.MIN
 MESH = Mesh.of([("x", 8), ("y", 4), ("z", 2)])

@@ -1,6 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attributes of the right kind: the typed value of an operation's attribute, or a violation."""
+"""Attributes of the right kind: the typed value of an operation's attribute, or a violation.
+
+An attribute whose value breaks an invariant of its own, a mesh with an axis twice say, cannot be read.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.verifiers.attributes import reduction_op, required
-from mlir_shard.dialects.verifiers.sharding import check_inlined_mesh
 from mlir_shard.dialects.verifiers.symbols import bound_manual_axes, find_mesh
 from mlir_shard.dialects.verifiers.types import shape_of
 from mlir_shard.dialects.verifiers.violation import Check, Violation, require
@@ -53,7 +52,6 @@ def _shardings(op: Any, operand_may_lack_sharding: bool, meshes_may_differ: bool
     """
     operand = sharding_of(op.operands[0])
     result = required(op, "out_sharding", TensorSharding)
-    check_inlined_mesh(result)
     operand_mesh = None if operand is None else find_mesh(operand, op)
     mesh = find_mesh(result, op)
     shape = shape_of(op.results[0].type)

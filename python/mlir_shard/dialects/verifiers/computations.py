@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.dialects.verifiers.attributes import optional, required
-from mlir_shard.dialects.verifiers.sharding import check_inlined_mesh, check_shardings
+from mlir_shard.dialects.verifiers.sharding import check_shardings
 from mlir_shard.dialects.verifiers.symbols import bound_manual_axes, mesh_lookup
 from mlir_shard.dialects.verifiers.types import shape_of
 from mlir_shard.dialects.verifiers.violation import Violation, require
@@ -48,8 +48,6 @@ def check_manual_computation(op: Any) -> None:
     manual = required(op, "manual_axes", ManualAxes)
     ins = required(op, "in_shardings", TensorShardingPerValue)
     outs = required(op, "out_shardings", TensorShardingPerValue)
-    for sharding in (*ins, *outs):
-        check_inlined_mesh(sharding)
     bound = bound_manual_axes(op)
     operands, results = [value.type for value in op.operands], [value.type for value in op.results]
     for kind, shardings, whole, local in (

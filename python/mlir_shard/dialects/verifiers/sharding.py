@@ -12,9 +12,8 @@ from mlir_shard.dialects.verifiers.attributes import required
 from mlir_shard.dialects.verifiers.symbols import bound_manual_axes, find_mesh, mesh_lookup
 from mlir_shard.dialects.verifiers.types import shape_of
 from mlir_shard.dialects.verifiers.violation import require
-from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding import ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.verify import (
-    check_mesh,
     check_tensor_sharding,
     check_tensor_sharding_per_value,
     check_unreduced_transition,
@@ -22,23 +21,14 @@ from mlir_shard.sharding.verify import (
 )
 
 
-def check_inlined_mesh(sharding: TensorSharding) -> None:
-    """A mesh that is inlined in a sharding is valid."""
-    if isinstance(sharding.mesh_or_ref, Mesh):
-        require(check_mesh(sharding.mesh_or_ref))
-
-
 def check_sharding(sharding: TensorSharding, type_: Any, op: Any) -> None:
     """A sharding on `op` of a value of type `type_` keeps all that a tensor's sharding has to keep."""
-    check_inlined_mesh(sharding)
     shape = shape_of(type_)
     require(check_tensor_sharding(sharding, find_mesh(sharding, op), shape, manual_axes=bound_manual_axes(op)))
 
 
 def check_shardings(shardings: TensorShardingPerValue, types: Sequence[Any], op: Any, kind: str) -> None:
     """One valid sharding on `op` for each value; `kind` says what the values are."""
-    for sharding in shardings:
-        check_inlined_mesh(sharding)
     shapes = [shape_of(type_) for type_ in types]
     require(
         check_tensor_sharding_per_value(

@@ -8,14 +8,13 @@ Operations around the one being verified may be broken themselves; what is broke
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 from mlir_shard.asm import AsmSyntaxError
 from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
 from mlir_shard.sharding import ManualAxes, Mesh, TensorSharding
-from mlir_shard.sharding.verify import MeshLookup, check_mesh
+from mlir_shard.sharding.verify import MeshLookup
 
 
 def ancestors(op: Any) -> Iterator[Any]:
@@ -30,14 +29,13 @@ def find_mesh(sharding: TensorSharding, op: Any) -> Mesh | None:
     """The mesh of a sharding on or in `op`: inlined, or defined in the innermost module around `op`; else None."""
     name = sharding.mesh_or_ref
     if isinstance(name, Mesh):
-        return name if _is_valid(name) else None
+        return name
     module = next((around for around in ancestors(op) if around.name == "builtin.module"), None)
     if module is None:
         return None
     for candidate in module.regions[0].blocks[0].operations:
         if candidate.operation.name == "sdy.mesh" and _symbol_name(candidate.operation) == name:
-            mesh = _value(candidate.operation, "mesh", Mesh)
-            return mesh if mesh is not None and _is_valid(mesh) else None
+            return _value(candidate.operation, "mesh", Mesh)
     return None
 
 
@@ -55,11 +53,6 @@ def bound_manual_axes(op: Any) -> dict[str, Any]:
             for name in manual.value if manual is not None else ():
                 bound[name] = around
     return bound
-
-
-@cache
-def _is_valid(mesh: Mesh) -> bool:
-    return check_mesh(mesh) is None
 
 
 def _symbol_name(op: Any) -> str | None:

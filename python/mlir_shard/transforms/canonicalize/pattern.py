@@ -1,0 +1,85 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rewrite patterns on one operation name, applied by the host's greedy driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.host import ir, rewrite
+
+Rewrite = Callable[[Any, Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A rewrite of the operations called `root`.
+
+    `apply(op, rewriter)` rewrites through the host's PatternRewriter and returns True, or changes nothing and
+    returns False. `name` and `label` are what options of passes choose patterns by.
+    """
+
+    name: str
+    label: str
+    root: str
+    apply: Rewrite
+
+
+def apply_greedily(op: Any, patterns: Iterable[Pattern], config: Any) -> bool:
+    """Applies the patterns below `op` until none matches or the limits of `config` are reached.
+
+    Returns whether any pattern changed the program.
+    """
+    applied: list[str] = []
+    pattern_set = rewrite.RewritePatternSet()
+    for pattern in patterns:
+        pattern_set.add(pattern.root, _callback(pattern, applied))
+    rewrite.apply_patterns_and_fold_greedily(op.operation, pattern_set.freeze(), config)
+    return bool(applied)
+
+
+def _callback(pattern: Pattern, applied: list[str]) -> Callable[[Any, Any], bool]:
+    def match_and_rewrite(op: Any, rewriter: Any) -> bool:
+        # To the host a callback that returns something true has failed to match.
+        if not pattern.apply(op.operation, rewriter):
+            return True
+        applied.append(pattern.name)
+        return False
+
+    return match_and_rewrite
+
+
+def defining_op(value: Any, name: str) -> Any | None:
+    """The operation that defines `value` where it is called `name`; else None."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != name:
+        return None
+    return owner.operation
+
+
+def has_one_use(value: Any) -> bool:
+    """Whether exactly one operand is `value`."""
+    return len(list(value.uses)) == 1
+
+
+def users(value: Any) -> list[Any]:
+    """The operations that use `value`, each once, in no particular order."""
+    found: list[Any] = []
+    for use in value.uses:
+        if use.owner.operation not in found:
+            found.append(use.owner.operation)
+    return found
+
+
+def create_like(op: Any, operand: Any, attributes: dict[str, Any], name: str | None = None) -> Any:
+    """An operation with one operand before `op`, with its location and result type: `op`'s kind unless named."""
+    return ir.Operation.create(
+        name or op.name,
+        results=[op.results[0].type],
+        operands=[operand],
+        attributes=attributes,
+        loc=op.location,
+        ip=ir.InsertionPoint(op),
+    )

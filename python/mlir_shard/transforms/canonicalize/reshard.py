@@ -1,0 +1,132 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Simplifications of reshards: chains of them, and reshards of the same data to the same place.
+
+The data of two reshards may be the same behind reshapes and transposes, which move nothing between devices where
+the layout fits; then the first reshard's result is reshaped and transposed instead. The idea is Shardy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.canonicalize.linear_layout import Layout, before_transpose, layout_of
+from mlir_shard.transforms.canonicalize.pattern import Pattern, create_like, defining_op, has_one_use, users
+
+LABEL = "sdy-reshard"
+RESHAPE = "stablehlo.reshape"
+TRANSPOSE = "stablehlo.transpose"
+
+
+def _sharding(reshard: Any) -> TensorSharding:
+    sharding: TensorSharding = reshard.attributes["sharding"].value
+    return sharding
+
+
+def reshard_of_reshard(op: Any, rewriter: Any) -> bool:
+    """A reshard that only feeds another one is skipped."""
+    inner = defining_op(op.operands[0], "sdy.reshard")
+    if inner is None or not has_one_use(inner.results[0]):
+        return False
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    rewriter.replace_op(op, create_like(op, inner.operands[0], attributes))
+    return True
+
+
+def repeated_reshard(op: Any, rewriter: Any) -> bool:
+    """A reshard of what was resharded alike before is the result of that."""
+    path = _path_to_root(op.operands[0])
+    root = path[-1].operands[0] if path else op.operands[0]
+    earlier = next((one for one in _reshards_of_reshapes(root) if _is_repeated(op, path, one)), None)
+    if earlier is None:
+        return False
+    value = earlier.results[0]
+    if value.type != root.type:
+        value = ir.Operation.create(
+            RESHAPE, results=[root.type], operands=[value], loc=op.location, ip=ir.InsertionPoint(op)
+        ).results[0]
+    for step in reversed(path):
+        clone = step.clone(ip=ir.InsertionPoint(op))
+        clone.operands[0] = value
+        value = clone.results[0]
+    rewriter.replace_op(op, [value])
+    return True
+
+
+def _path_to_root(value: Any) -> list[Any]:
+    """The reshapes and transposes that `value` comes from, last one first."""
+    path = []
+    while (step := defining_op(value, RESHAPE) or defining_op(value, TRANSPOSE)) is not None:
+        path.append(step)
+        value = step.operands[0]
+    return path
+
+
+def _reshards_of_reshapes(root: Any) -> Iterator[Any]:
+    """The reshards of a value and of its reshapes."""
+    values = [root]
+    while values:
+        for user in users(values.pop()):
+            if user.name == "sdy.reshard":
+                yield user
+            elif user.name == RESHAPE:
+                values.append(user.results[0])
+
+
+def _is_repeated(op: Any, path: list[Any], earlier: Any) -> bool:
+    if earlier == op or earlier.block != op.block or not earlier.is_before_in_block(op):
+        return False
+    mine, its = _sharding(op), _sharding(earlier)
+    if op.operands[0] == earlier.operands[0]:
+        return mine == its
+    if not (_can_change_shape(mine) and _can_change_shape(its)) or _all_but_dims(mine) != _all_but_dims(its):
+        return False
+    mesh = sdy.mesh_of(mine, op)
+    if mesh is None:
+        return False
+    layout = _layout_at_root(op, path, mesh)
+    return layout is not None and layout == _layout(its, earlier.results[0].type, mesh)
+
+
+def _can_change_shape(sharding: TensorSharding) -> bool:
+    # Where dimensions go, what is open and with which priority has no counterpart.
+    return all(dim.is_closed and dim.priority is None for dim in sharding.dim_shardings)
+
+
+def _all_but_dims(sharding: TensorSharding) -> tuple[Any, ...]:
+    return (sharding.mesh_or_ref, sharding.replicated_axes, sharding.unreduced_axes, sharding.reduction_op)
+
+
+def _layout_at_root(op: Any, path: list[Any], mesh: Mesh) -> Layout | None:
+    """How the data at the root of `path` lies where its end lies as the reshard `op` says."""
+    layout = _layout(_sharding(op), op.results[0].type, mesh)
+    for step in path:
+        if layout is None:
+            return None
+        if step.name == TRANSPOSE:
+            shape = _row_major_shape(step.operands[0].type)
+            permutation = list(step.attributes["permutation"])
+            layout = None if shape is None else before_transpose(layout, shape, permutation, mesh)
+    return layout
+
+
+def _layout(sharding: TensorSharding, type_: Any, mesh: Mesh) -> Layout | None:
+    shape = _row_major_shape(type_)
+    return None if shape is None else layout_of(sharding, shape, mesh)
+
+
+def _row_major_shape(type_: Any) -> tuple[int | None, ...] | None:
+    """The shape of a tensor; None where its encoding may say another order of its elements."""
+    if not isinstance(type_, ir.RankedTensorType) or type_.encoding is not None:
+        return None
+    return tuple(None if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank))
+
+
+PATTERNS = (
+    Pattern("reshard-of-reshard", LABEL, "sdy.reshard", reshard_of_reshard),
+    Pattern("reshard-repeated", LABEL, "sdy.reshard", repeated_reshard),
+)

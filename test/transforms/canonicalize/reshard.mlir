@@ -1,0 +1,136 @@
+// RUN: shard-opt %s --canonicalize | FileCheck %s
+
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+
+// CHECK-LABEL: func @chain
+func.func @chain(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK-NEXT: %[[R:.*]] = sdy.reshard %arg0 <@mesh, [{"y"}, {"x"}]> {note} : tensor<8x8xf32>
+  // CHECK-NEXT: return %[[R]]
+  %0 = sdy.reshard %a <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+  %1 = sdy.reshard %0 <@mesh, [{}, {"y"}]> : tensor<8x8xf32>
+  %2 = sdy.reshard %1 <@mesh, [{"y"}, {"x"}]> {note} : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+
+// What is between has another use, so it is there anyway.
+// CHECK-LABEL: func @chain_with_other_use
+func.func @chain_with_other_use(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // CHECK-NEXT: %[[R:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}]>
+  // CHECK-NEXT: %[[S:.*]] = sdy.reshard %[[R]] <@mesh, [{"y"}]>
+  // CHECK-NEXT: return %[[R]], %[[S]]
+  %0 = sdy.reshard %a <@mesh, [{"x"}]> : tensor<8xf32>
+  %1 = sdy.reshard %0 <@mesh, [{"y"}]> : tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
+// CHECK-LABEL: func @repeated
+func.func @repeated(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  // CHECK-NEXT: %[[R:.*]] = sdy.reshard %arg0 <@mesh, [{"x", ?}]>
+  // CHECK-NEXT: %[[S:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}]>
+  // CHECK-NEXT: return %[[R]], %[[S]], %[[R]]
+  %0 = sdy.reshard %a <@mesh, [{"x", ?}]> : tensor<8xf32>
+  %1 = sdy.reshard %a <@mesh, [{"x"}]> : tensor<8xf32>
+  %2 = sdy.reshard %a <@mesh, [{"x", ?}]> : tensor<8xf32>
+  return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// Unreduced axes count.
+// CHECK-LABEL: func @unreduced_differ
+func.func @unreduced_differ(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<4x2xf32>) {
+  // CHECK: sdy.reshard %arg0 <@mesh, [{}], unreduced={"x"}>
+  // CHECK: sdy.reshard %{{.*}} <@mesh, [{}, {}]>
+  %0 = sdy.reshard %a <@mesh, [{}], unreduced={"x"}> : tensor<8xf32>
+  %1 = stablehlo.reshape %a : (tensor<8xf32>) -> tensor<4x2xf32>
+  %2 = sdy.reshard %1 <@mesh, [{}, {}]> : tensor<4x2xf32>
+  return %0, %2 : tensor<8xf32>, tensor<4x2xf32>
+}
+
+// Both shardings give device y the elements from 8 * y on, in row-major order.
+// CHECK-LABEL: func @behind_reshape
+func.func @behind_reshape(%a: tensor<4x8xf32>) -> (tensor<32xf32>, tensor<2x2x8xf32>) {
+  // CHECK-NEXT: %[[F:.*]] = stablehlo.reshape %arg0 : (tensor<4x8xf32>) -> tensor<32xf32>
+  // CHECK-NEXT: %[[R:.*]] = sdy.reshard %[[F]] <@mesh, [{"y"}]>
+  // CHECK-NEXT: %[[B:.*]] = stablehlo.reshape %[[R]] : (tensor<32xf32>) -> tensor<4x8xf32>
+  // CHECK-NEXT: %[[S:.*]] = stablehlo.reshape %[[B]] : (tensor<4x8xf32>) -> tensor<2x2x8xf32>
+  // CHECK-NEXT: return %[[R]], %[[S]]
+  %0 = stablehlo.reshape %a : (tensor<4x8xf32>) -> tensor<32xf32>
+  %1 = sdy.reshard %0 <@mesh, [{"y"}]> : tensor<32xf32>
+  %2 = stablehlo.reshape %a : (tensor<4x8xf32>) -> tensor<2x2x8xf32>
+  %3 = sdy.reshard %2 <@mesh, [{"y":(1)2}, {"y":(2)2}, {}]> : tensor<2x2x8xf32>
+  return %1, %3 : tensor<32xf32>, tensor<2x2x8xf32>
+}
+
+// The same axes, but the other way round.
+// CHECK-LABEL: func @behind_reshape_elsewhere
+func.func @behind_reshape_elsewhere(%a: tensor<4x8xf32>) -> (tensor<32xf32>, tensor<2x2x8xf32>) {
+  // CHECK: sdy.reshard %{{.*}} <@mesh, [{"y"}]>
+  // CHECK: sdy.reshard %{{.*}} <@mesh, [{"y":(2)2}, {"y":(1)2}, {}]>
+  %0 = stablehlo.reshape %a : (tensor<4x8xf32>) -> tensor<32xf32>
+  %1 = sdy.reshard %0 <@mesh, [{"y"}]> : tensor<32xf32>
+  %2 = stablehlo.reshape %a : (tensor<4x8xf32>) -> tensor<2x2x8xf32>
+  %3 = sdy.reshard %2 <@mesh, [{"y":(2)2}, {"y":(1)2}, {}]> : tensor<2x2x8xf32>
+  return %1, %3 : tensor<32xf32>, tensor<2x2x8xf32>
+}
+
+// Blocks of 2, 2, 2 and 1 elements are not at the same places in another shape.
+// CHECK-LABEL: func @uneven
+func.func @uneven(%a: tensor<7xf32>) -> (tensor<7xf32>, tensor<7x1xf32>) {
+  // CHECK: sdy.reshard %{{.*}} <@mesh, [{"y"}]>
+  // CHECK: sdy.reshard %{{.*}} <@mesh, [{"y"}, {}]>
+  %0 = sdy.reshard %a <@mesh, [{"y"}]> : tensor<7xf32>
+  %1 = stablehlo.reshape %a : (tensor<7xf32>) -> tensor<7x1xf32>
+  %2 = sdy.reshard %1 <@mesh, [{"y"}, {}]> : tensor<7x1xf32>
+  return %0, %2 : tensor<7xf32>, tensor<7x1xf32>
+}
+
+// CHECK-LABEL: func @behind_transpose
+func.func @behind_transpose(%a: tensor<8x4x2xf32>) -> (tensor<8x4x2xf32>, tensor<2x8x4xf32>) {
+  // CHECK-NEXT: %[[R:.*]] = sdy.reshard %arg0 <@mesh, [{"y"}, {"x"}, {}]>
+  // CHECK-NEXT: %[[T:.*]] = stablehlo.transpose %[[R]], dims = [2, 0, 1] : (tensor<8x4x2xf32>) -> tensor<2x8x4xf32>
+  // CHECK-NEXT: return %[[R]], %[[T]]
+  %0 = sdy.reshard %a <@mesh, [{"y"}, {"x"}, {}]> : tensor<8x4x2xf32>
+  %1 = stablehlo.transpose %a, dims = [2, 0, 1] : (tensor<8x4x2xf32>) -> tensor<2x8x4xf32>
+  %2 = sdy.reshard %1 <@mesh, [{}, {"y"}, {"x"}]> : tensor<2x8x4xf32>
+  return %0, %2 : tensor<8x4x2xf32>, tensor<2x8x4xf32>
+}
+
+// The reshape that merges dimensions comes after the transpose, so y is along another one of them.
+// CHECK-LABEL: func @transpose_before_reshape
+func.func @transpose_before_reshape(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<32xf32>) {
+  // CHECK: sdy.reshard %arg0 <@mesh, [{"y"}, {}]>
+  // CHECK: sdy.reshard %{{.*}} <@mesh, [{"y"}]> : tensor<32xf32>
+  %0 = sdy.reshard %a <@mesh, [{"y"}, {}]> : tensor<4x8xf32>
+  %1 = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %2 = stablehlo.reshape %1 : (tensor<8x4xf32>) -> tensor<32xf32>
+  %3 = sdy.reshard %2 <@mesh, [{"y"}]> : tensor<32xf32>
+  return %0, %3 : tensor<4x8xf32>, tensor<32xf32>
+}
+
+// And here it is along the right one.
+// CHECK-LABEL: func @transpose_before_matching_reshape
+func.func @transpose_before_matching_reshape(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<32xf32>) {
+  // CHECK-NEXT: %[[R:.*]] = sdy.reshard %arg0 <@mesh, [{}, {"y"}]>
+  // CHECK-NEXT: %[[T:.*]] = stablehlo.transpose %[[R]], dims = [1, 0]
+  // CHECK-NEXT: %[[F:.*]] = stablehlo.reshape %[[T]] : (tensor<8x4xf32>) -> tensor<32xf32>
+  // CHECK-NEXT: return %[[R]], %[[F]]
+  %0 = sdy.reshard %a <@mesh, [{}, {"y"}]> : tensor<4x8xf32>
+  %1 = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %2 = stablehlo.reshape %1 : (tensor<8x4xf32>) -> tensor<32xf32>
+  %3 = sdy.reshard %2 <@mesh, [{"y"}]> : tensor<32xf32>
+  return %0, %3 : tensor<4x8xf32>, tensor<32xf32>
+}
+
+// CHECK-LABEL: func @in_another_block
+func.func @in_another_block(%a: tensor<8xf32>, %i: tensor<i32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // CHECK: sdy.reshard %arg0 <@mesh, [{"x"}]>
+  %0 = sdy.reshard %a <@mesh, [{"x"}]> : tensor<8xf32>
+  %1 = "stablehlo.case"(%i) ({
+    // CHECK: sdy.reshard %arg0 <@mesh, [{"x"}]>
+    %2 = sdy.reshard %a <@mesh, [{"x"}]> : tensor<8xf32>
+    %3 = stablehlo.negate %2 : tensor<8xf32>
+    stablehlo.return %3 : tensor<8xf32>
+  }, {
+    stablehlo.return %a : tensor<8xf32>
+  }) : (tensor<i32>) -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
