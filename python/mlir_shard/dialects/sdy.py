@@ -54,6 +54,20 @@ def meshes(module: Any) -> dict[str, Mesh]:
     return found
 
 
+# Operations of the dialect that hold the sharding of their only result, or those of all their results, in an
+# attribute of their own; all others hold it in the discardable attribute SHARDING.
+_OWN_SHARDING = {"sdy.sharding_constraint": "sharding", "sdy.reshard": "sharding", "sdy.data_flow_edge": "sharding"}
+_OWN_SHARDINGS = {"sdy.manual_computation": "out_shardings", "sdy.named_computation": "out_shardings"}
+_COLLECTIVE_SHARDING = "out_sharding"
+
+
+def _own_sharding(op: Any) -> str | None:
+    """The attribute in which an operation holds the sharding of its only result, if it has one of its own."""
+    if _COLLECTIVE_SHARDING in op.attributes and op.name.startswith("sdy."):
+        return _COLLECTIVE_SHARDING
+    return _OWN_SHARDING.get(op.name)
+
+
 def _index_of(owner: Any, value: Any) -> int:
     return next(i for i, result in enumerate(owner.results) if result == value)
 
@@ -62,15 +76,11 @@ def get_sharding(value: Any) -> TensorSharding | None:
     """The sharding attached to a value: to a function's argument, or to the result of an operation; else None."""
     if isinstance(value, ir.BlockArgument):
         return _get_argument_sharding(value)
-    op = value.owner
-    if "out_sharding" in op.attributes:
-        return _sharding_or_none(op.attributes["out_sharding"])
-    if op.name in ("sdy.sharding_constraint", "sdy.reshard", "sdy.data_flow_edge"):
-        return _sharding_or_none(op.attributes.get("sharding"))
-    key = "out_shardings" if op.name in ("sdy.manual_computation", "sdy.named_computation") else SHARDING
-    if key not in op.attributes:
-        return None
-    per_value = op.attributes[key]
+    op = value.owner.operation
+    own = _own_sharding(op)
+    if own is not None:
+        return _sharding_or_none(op.attributes.get(own))
+    per_value = op.attributes.get(_OWN_SHARDINGS.get(op.name, SHARDING))
     if not isinstance(per_value, SdyAttribute) or not isinstance(per_value.value, TensorShardingPerValue):
         return None
     shardings = per_value.value.shardings
@@ -96,18 +106,22 @@ def _get_argument_sharding(argument: Any) -> TensorSharding | None:
 
 
 def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
-    """Attaches `sharding` to a function's argument or to the result of an operation; None takes it away.
+    """Attaches `sharding` to a function's argument or to the result of an operation, where `get_sharding` finds it.
 
-    The other results of the operation keep theirs; those that had none become fully open.
+    None takes it away. The other results of the operation keep theirs; those that had none become fully open.
     """
     if isinstance(value, ir.BlockArgument):
         _set_function_sharding(value.owner.owner.operation, "arg_attrs", value.arg_number, sharding)
         return
     op = value.owner.operation
-    key = "out_shardings" if op.name in ("sdy.manual_computation", "sdy.named_computation") else SHARDING
+    own = _own_sharding(op)
+    key = own or _OWN_SHARDINGS.get(op.name, SHARDING)
     if sharding is None:
         if key in op.attributes:
             del op.attributes[key]
+        return
+    if own is not None:
+        op.attributes[own] = to_attribute(sharding, op.context)
         return
     index = _index_of(op, value)
     if len(op.results) == 1:

@@ -1,0 +1,128 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Builds sharding rules factor by factor, in the manner of Shardy's OpShardingRuleBuilder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.sharding.rule import FactorType, OpShardingRule, TensorMapping
+
+Dims = Sequence["int | None"]
+
+
+def rank_of(type_: Any) -> int:
+    """The rank of a ranked shaped type; 0 for scalars, tokens and every other type."""
+    return type_.rank if isinstance(type_, ir.ShapedType) and type_.has_rank else 0
+
+
+def shape_of(type_: Any) -> tuple[int, ...]:
+    """The sizes of a ranked shaped type; () for every other type."""
+    return tuple(type_.shape) if rank_of(type_) else ()
+
+
+class RuleBuilder:
+    """Collects factors and the dimensions they map to; `build` gives the rule.
+
+    Operands and results are known by their ranks alone; values that are no tensors have rank 0.
+    """
+
+    def __init__(self, operand_ranks: Sequence[int], result_ranks: Sequence[int]) -> None:
+        self._sizes: list[int] = []
+        self._of_type: dict[FactorType, list[int]] = {type_: [] for type_ in FactorType}
+        self._blocked: list[int] = []
+        self._operands: list[list[list[int]]] = [[[] for _ in range(rank)] for rank in operand_ranks]
+        self._results: list[list[list[int]]] = [[[] for _ in range(rank)] for rank in result_ranks]
+
+    @classmethod
+    def for_op(cls, op: Any) -> RuleBuilder:
+        """A builder for the operands and results of `op`."""
+        return cls([rank_of(value.type) for value in op.operands], [rank_of(value.type) for value in op.results])
+
+    def add_factor(
+        self,
+        operand_dims: Dims,
+        result_dims: Dims,
+        size: int,
+        type_: FactorType = FactorType.PASS_THROUGH,
+        *,
+        blocked: bool = False,
+    ) -> RuleBuilder:
+        """Adds a factor of `size`, mapped to one dimension of each operand and result, or to none (None).
+
+        A dimension that has factors already gets this one as its minor-most, unless its size is 1.
+        A blocked factor carries no sharding from one tensor to another.
+        """
+        if len(operand_dims) != len(self._operands) or len(result_dims) != len(self._results):
+            raise ValueError(
+                f"a factor names a dimension, or None, for each of {len(self._operands)} operands and "
+                f"{len(self._results)} results, not {len(operand_dims)} and {len(result_dims)}"
+            )
+        factor = self._new(size, type_, blocked)
+        for mappings, dims in ((self._operands, operand_dims), (self._results, result_dims)):
+            for mapping, dim in zip(mappings, dims, strict=True):
+                if dim is not None and (size != 1 or not mapping[dim]):
+                    mapping[dim].append(factor)
+        return self
+
+    def add_common_factor(
+        self, dim: int, size: int, type_: FactorType = FactorType.PASS_THROUGH, *, blocked: bool = False
+    ) -> RuleBuilder:
+        """Adds a factor mapped to dimension `dim` of every operand and result that has a rank of at least 1."""
+        operand_dims = [dim if mapping else None for mapping in self._operands]
+        result_dims = [dim if mapping else None for mapping in self._results]
+        return self.add_factor(operand_dims, result_dims, size, type_, blocked=blocked)
+
+    def add_pointwise(
+        self,
+        shape: Sequence[int],
+        type_of: Callable[[int], FactorType] = lambda dim: FactorType.PASS_THROUGH,
+    ) -> RuleBuilder:
+        """Adds one common factor for each dimension of `shape`; `type_of` gives the type from the dimension."""
+        for dim, size in enumerate(shape):
+            self.add_common_factor(dim, size, type_of(dim))
+        return self
+
+    def build(self) -> OpShardingRule:
+        """The rule. A dimension without a factor gets one of size 1 of its own, as every dimension needs one."""
+        sizes = list(self._sizes)
+
+        def mapping(dims: list[list[int]]) -> TensorMapping:
+            mapped = []
+            for factors in dims:
+                if not factors:
+                    sizes.append(1)
+                mapped.append(factors or [len(sizes) - 1])
+            return TensorMapping.of(*mapped)
+
+        operands = tuple(mapping(dims) for dims in self._operands)
+        results = tuple(mapping(dims) for dims in self._results)
+        return OpShardingRule(
+            tuple(sizes),
+            operands,
+            results,
+            tuple(self._of_type[FactorType.REDUCTION]),
+            tuple(self._of_type[FactorType.NEED_REPLICATION]),
+            tuple(self._of_type[FactorType.PERMUTATION]),
+            tuple(self._blocked),
+        )
+
+    def _new(self, size: int, type_: FactorType, blocked: bool) -> int:
+        factor = len(self._sizes)
+        self._sizes.append(size)
+        self._of_type[type_].append(factor)
+        if blocked:
+            self._blocked.append(factor)
+        return factor
+
+
+def pointwise(op: Any) -> OpShardingRule | None:
+    """The rule of an op whose tensors all have the shape of its first result, or rank 0.
+
+    None where there is no result, or where the first one is no ranked tensor.
+    """
+    if not len(op.results) or not isinstance(op.results[0].type, ir.RankedTensorType):
+        return None
+    return RuleBuilder.for_op(op).add_pointwise(op.results[0].type.shape).build()

@@ -1,0 +1,29 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The sharding rule that all elementwise ops share; the files of the dialects list which ops those are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.rules.builder import pointwise
+from mlir_shard.rules.registry import RuleOptions, sharding_rule
+from mlir_shard.sharding import OpShardingRule
+
+_names: set[str] = set()
+
+
+def register_elementwise(*names: str) -> None:
+    """Gives ops, or whole dialects (`"math.*"`), the rule of elementwise ops."""
+    _names.update(names)
+    sharding_rule(*names)(elementwise)
+
+
+def is_elementwise(name: str) -> bool:
+    """Whether ops of this name were registered as elementwise."""
+    return name in _names or f"{name.partition('.')[0]}.*" in _names
+
+
+def elementwise(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """One factor for each dimension, common to all tensors; scalar operands take no part."""
+    return pointwise(op)

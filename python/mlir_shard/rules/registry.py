@@ -1,0 +1,159 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which sharding rule an op has: rules are registered by op name, by dialect, or by what an op answers to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.sharding import OpShardingRule
+from mlir_shard.sharding.verify import check_op_sharding_rule
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOptions:
+    """What a pass asks of rules: `conservative` leaves out factors that need communication to shard."""
+
+    conservative: bool = False
+
+
+RuleFunction = Callable[[Any, RuleOptions], "OpShardingRule | None"]
+
+
+class RuleError(Exception):
+    """A rule that failed or does not fit its op; `op` is the op it was asked for."""
+
+    def __init__(self, op: Any, message: str) -> None:
+        super().__init__(message)
+        self.op = op
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    function: RuleFunction
+    context_key: Callable[[Any], Hashable] | None
+
+
+_by_name: dict[str, _Entry] = {}
+_by_dialect: dict[str, _Entry] = {}
+_by_predicate: list[tuple[Callable[[Any], bool], _Entry]] = []
+
+
+def sharding_rule(
+    *names: str, when: Callable[[Any], bool] | None = None, context_key: Callable[[Any], Hashable] | None = None
+) -> Callable[[RuleFunction], RuleFunction]:
+    """Registers a function as the sharding rule of ops.
+
+    `names` are op names (`"linalg.matmul"`), or whole dialects (`"math.*"`). With `when` the function is also the
+    rule of every op of any dialect that `when` holds for, an interface or a trait say: asked once per op name. An
+    op is looked for by name, then by dialect, then by the predicates in the order of their registration; a name
+    registered twice has the later rule.
+
+    The function gets the op and the `RuleOptions`, and returns None where the op shards in no way that it knows.
+    Rules are asked for once per distinct op: name, operand and result types, attributes. A rule that looks at
+    more (a region, the ops around) says by `context_key` what tells two such ops apart.
+    """
+
+    def register(function: RuleFunction) -> RuleFunction:
+        entry = _Entry(function, context_key)
+        for name in names:
+            if name.endswith(".*"):
+                _by_dialect[name.removesuffix(".*")] = entry
+            else:
+                _by_name[name] = entry
+        if when is not None:
+            _by_predicate.append((when, entry))
+        return function
+
+    return register
+
+
+def _entry_of(op: Any) -> _Entry | None:
+    name = op.name
+    entry = _by_name.get(name) or _by_dialect.get(name.partition(".")[0])
+    if entry is not None:
+        return entry
+    return next((entry for holds, entry in _by_predicate if holds(op)), None)
+
+
+def op_signature(op: Any) -> tuple[Hashable, ...]:
+    """What makes two ops the same to a rule: name, types, and attributes other than those of propagation."""
+    attributes = op.attributes
+    return (
+        op.name,
+        tuple(value.type for value in op.operands),
+        tuple(value.type for value in op.results),
+        tuple((name, attributes[name]) for name in attributes if name != sdy.SHARDING),
+    )
+
+
+def rule_for(op: Any, options: RuleOptions = RuleOptions()) -> OpShardingRule | None:
+    """The sharding rule of `op`: the one in its `sdy.sharding_rule` attribute, else the registered one, else None.
+
+    An op with a dynamic dimension has none.
+    Raises RuleError where a rule fails, or does not fit the op's operands and results.
+    """
+    op = op.operation
+    if sdy.SHARDING_RULE in op.attributes:
+        return _checked(op, sdy.value(op.attributes[sdy.SHARDING_RULE]), "the op's own attribute")
+    entry = _entry_of(op)
+    return _ask(op, entry, options) if entry is not None and has_static_shapes(op) else None
+
+
+class RuleCache:
+    """`rule_for`, asked once per distinct op. Holds types and attributes, so it lives no longer than a pass."""
+
+    def __init__(self, options: RuleOptions = RuleOptions()) -> None:
+        self._options = options
+        self._rules: dict[Hashable, OpShardingRule | None] = {}
+        self._entries: dict[str, _Entry | None] = {}
+
+    def rule_for(self, op: Any) -> OpShardingRule | None:
+        """The sharding rule of `op` or None; raises RuleError as the function of the same name does."""
+        op = op.operation
+        name = op.name
+        if name not in self._entries:
+            self._entries[name] = _entry_of(op)
+        entry = self._entries[name]
+        key: Hashable = op_signature(op)
+        if entry is not None and entry.context_key is not None:
+            key = (key, entry.context_key(op))
+        if key not in self._rules:
+            self._rules[key] = rule_for(op, self._options)
+        return self._rules[key]
+
+
+def _ask(op: Any, entry: _Entry, options: RuleOptions) -> OpShardingRule | None:
+    origin = f"the rule {entry.function.__module__}.{entry.function.__qualname__}"
+    try:
+        rule = entry.function(op, options)
+    except RuleError:
+        raise
+    except Exception as error:
+        raise RuleError(op, f"{origin} of '{op.name}' failed: {type(error).__name__}: {error}") from error
+    return rule if rule is None else _checked(op, rule, origin)
+
+
+def _checked(op: Any, rule: Any, origin: str) -> OpShardingRule:
+    if not isinstance(rule, OpShardingRule):
+        raise RuleError(op, f"{origin} of '{op.name}' gave a {type(rule).__name__}, not a sharding rule or None")
+    operands = [shape_of(value.type) for value in op.operands]
+    results = [shape_of(value.type) for value in op.results]
+    violation = check_op_sharding_rule(rule, operands, results)
+    if violation:
+        raise RuleError(op, f"{origin} does not fit this '{op.name}': {violation}")
+    return rule
+
+
+def has_static_shapes(op: Any) -> bool:
+    """Whether no operand and no result of `op` has a dynamic dimension or no rank."""
+    return all(
+        value.type.has_rank and value.type.has_static_shape
+        for value in (*op.operands, *op.results)
+        if isinstance(value.type, ir.ShapedType)
+    )

@@ -1,0 +1,143 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Upstream's sharding annotations, `shard.grid`, `shard.sharding` and `shard.shard`, become sdy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.dialects import sdy, shard
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.transforms.walk import ops_below
+
+
+@register
+class ConvertShardToSdy(Pass):
+    """Makes a mesh of each `shard.grid`, its axes named `axis_0`, `axis_1`, ..., and closed shardings of annotations.
+
+    A `shard.shard` that annotates the value itself gives that value its sharding, as an argument's or an op's
+    attribute; one that annotates for users becomes a `sdy.sharding_constraint`. What a function returns through a
+    `shard.shard` gives the function's result its sharding. Halo sizes, sharding offsets, dynamic grids and
+    shardings that are computed on are refused.
+    """
+
+    name = "convert-shard-to-sdy"
+    anchor = "builtin.module"
+    summary = "Converts upstream's shard annotations to sdy meshes and shardings"
+
+    def run(self, op: Any) -> None:
+        grids = {}
+        for inner in list(op.regions[0].blocks[0].operations):
+            if inner.operation.name == "shard.grid":
+                mesh = _mesh(inner.operation)
+                grids[inner.operation.attributes["sym_name"].value] = mesh
+                _replace_grid(inner.operation, mesh)
+        for annotation in _all(op, "shard.shard"):
+            _convert(annotation, grids)
+            annotation.erase()
+        for sharding in _all(op, "shard.sharding"):
+            if not list(sharding.results[0].uses):
+                sharding.erase()
+        _reject_leftovers(op)
+
+
+def _mesh(grid: Any) -> Mesh:
+    shape = shard.grid_shape(grid)
+    if any(size < 1 for size in shape):
+        raise PassFailure("a mesh of sdy has static sizes, but this 'shard.grid' has a dynamic one", grid)
+    return Mesh.of((f"axis_{index}", size) for index, size in enumerate(shape))
+
+
+def _replace_grid(grid: Any, mesh: Mesh) -> None:
+    attributes = {"sym_name": grid.attributes["sym_name"], "mesh": sdy.attribute(mesh)}
+    with ir.InsertionPoint(grid), grid.location:
+        ir.Operation.create("sdy.mesh", attributes=attributes)
+    grid.erase()
+
+
+def _all(module: Any, name: str) -> list[Any]:
+    """All operations of that name, in the order of the text."""
+    return [op for op in ops_below(module) if op.name == name]
+
+
+def _convert(annotation: Any, grids: dict[str, Mesh]) -> None:
+    source, result = annotation.operands[0], annotation.results[0]
+    sharding = _sharding(annotation, grids)
+    for use in result.uses:
+        if use.owner.operation.name == "func.return":
+            _set_result_sharding(annotation, use, sharding)
+    if "annotate_for_users" not in annotation.attributes and _holds_sharding(source):
+        _set_sharding(annotation, source, sharding)
+        result.replace_all_uses_with(source)
+        return
+    with ir.InsertionPoint(annotation), annotation.location:
+        attributes = {"sharding": sdy.attribute(sharding)}
+        constraint = ir.Operation.create("sdy.sharding_constraint", [result.type], [source], attributes)
+    result.replace_all_uses_with(constraint.results[0])
+
+
+def _sharding(annotation: Any, grids: dict[str, Mesh]) -> TensorSharding:
+    source = annotation.operands[1]
+    if isinstance(source.owner, ir.Block) or source.owner.operation.name != "shard.sharding":
+        raise PassFailure("the sharding of a 'shard.shard' has to come from a 'shard.sharding'", annotation)
+    op = source.owner.operation
+    for name in ("static_halo_sizes", "static_sharded_dims_offsets"):
+        if name in op.attributes and len(op.attributes[name]):
+            spelled = name.removeprefix("static_")
+            raise PassFailure(f"sdy has no '{spelled}': its blocks are equal and without halo", op)
+    name = op.attributes["grid"].value
+    if name not in grids:
+        raise PassFailure(f"the grid @{name} is not defined by a 'shard.grid' at the top of the module", op)
+    return _closed_sharding(op, annotation.results[0].type.rank, name, grids[name])
+
+
+def _closed_sharding(op: Any, rank: int, name: str, mesh: Mesh) -> TensorSharding:
+    axes_per_dim = shard.split_axes(op)
+    if any(axes_per_dim[rank:]):
+        raise PassFailure(f"split_axes shards {len(axes_per_dim)} dimensions, but the tensor has {rank}", op)
+    used = [axis for axes in axes_per_dim for axis in axes]
+    for axis in used:
+        if not 0 <= axis < len(mesh.axes):
+            raise PassFailure(f"split_axes names grid axis {axis}, but @{name} has axes 0 to {len(mesh.axes) - 1}", op)
+        if used.count(axis) > 1:
+            raise PassFailure(f"split_axes names grid axis {axis} twice: an axis shards one dimension, once", op)
+    padded = [*axes_per_dim[:rank], *[()] * (rank - len(axes_per_dim))]
+    refs = ([AxisRef(mesh.axes[axis].name) for axis in axes] for axes in padded)
+    return TensorSharding.closed_with(refs, name)
+
+
+def _holds_sharding(value: Any) -> bool:
+    """Whether the value can have a sharding of its own: a function's argument, or the result of an op but sdy's."""
+    if isinstance(value.owner, ir.Block):
+        return value.owner.owner.operation.name == "func.func"
+    return not value.owner.operation.name.startswith("sdy.")
+
+
+def _set_sharding(annotation: Any, value: Any, sharding: TensorSharding) -> None:
+    known = sdy.get_sharding(value)
+    if known is not None and known != sharding:
+        raise PassFailure(
+            f"this annotation shards a value as {sharding} that is already sharded as {known}: "
+            "annotate for users where they need another one",
+            annotation,
+        )
+    sdy.set_sharding(value, sharding)
+
+
+def _set_result_sharding(annotation: Any, use: Any, sharding: TensorSharding) -> None:
+    function, index = use.owner.operation.parent.operation, use.operand_number
+    known = sdy.get_result_sharding(function, index)
+    if known is not None and known != sharding:
+        raise PassFailure(
+            f"this annotation shards result {index} of the function as {sharding}, which has the sharding {known}",
+            annotation,
+        )
+    sdy.set_result_sharding(function, index, sharding)
+
+
+def _reject_leftovers(module: Any) -> None:
+    for op in ops_below(module):
+        if op.name.startswith("shard."):
+            raise PassFailure(f"'{op.name}' has no counterpart in sdy: only annotations are converted", op)

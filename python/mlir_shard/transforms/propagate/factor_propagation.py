@@ -1,0 +1,153 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The basic strategy: along each factor, the axes on which all tensors of an op agree.
+
+Works on projections alone. The strategy, and each decision in it, is that of Shardy's basic factor propagation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import gcd
+
+from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, PropagationDirection
+from mlir_shard.sharding.axis_lists import Axes, prefix_without_overlap
+from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, TensorFactorShardings
+
+Direction = Callable[[int], PropagationDirection]
+
+
+def propagate_factors(
+    projection: ShardingProjection,
+    rule: OpShardingRule,
+    mesh: Mesh,
+    direction: Direction,
+    *,
+    conservative: bool = False,
+) -> ShardingProjection:
+    """The projection with each factor's compatible axes in every tensor that can take them.
+
+    `direction` gives the way in which shardings may go along a factor; blocked factors have none. A conservative
+    propagation leaves out sub-axes.
+    """
+    for factor in range(rule.num_factors):
+        allowed = PropagationDirection.NONE if rule.is_blocked(factor) else direction(factor)
+        if allowed is not PropagationDirection.NONE:
+            axes = compatible_axes(projection, rule, factor, mesh, allowed, conservative=conservative)
+            projection = projection.expand(factor, axes)
+    return projection
+
+
+def compatible_axes(
+    projection: ShardingProjection,
+    rule: OpShardingRule,
+    factor: int,
+    mesh: Mesh,
+    direction: PropagationDirection,
+    *,
+    conservative: bool = False,
+) -> Axes:
+    """The longest list of axes along `factor` that contradicts nothing in any tensor of the projection."""
+    result: list[AxisRef] = []
+    sharded_size = 1
+    for axis in compatible_major_axes(projection, factor, direction):
+        fitting = _fitting_prefix(axis, projection, factor, sharded_size, rule.factor_sizes[factor], mesh)
+        if fitting is None or (conservative and fitting.sub_axis_info is not None):
+            break
+        result.append(fitting)
+        if fitting != axis:
+            break
+        sharded_size *= fitting.size(mesh)
+    return tuple(result)
+
+
+def compatible_major_axes(projection: ShardingProjection, factor: int, direction: PropagationDirection) -> Axes:
+    """The axes on which the tensors agree along `factor`, as long as any has more, other factors left aside.
+
+    Going one way, only the tensors it begins from can make the list longer; the others can make it shorter.
+    """
+    first, second = projection.operands, projection.results
+    if direction is PropagationDirection.BACKWARD:
+        first, second = second, first
+    axes: Axes = ()
+    can_expand = True
+    for sharding in _along(first, factor):
+        axes, can_expand = _agree(axes, sharding.axes, can_expand)
+    if direction is not PropagationDirection.BOTH:
+        can_expand = False
+    for sharding in _along(second, factor):
+        axes, can_expand = _agree(axes, sharding.axes, can_expand)
+    return axes
+
+
+def _along(tensors: Sequence[TensorFactorShardings], factor: int) -> Iterator[FactorSharding]:
+    return (sharding for tensor in tensors if (sharding := tensor.factors[factor]) is not None)
+
+
+def _agree(old: Axes, new: Axes, can_expand: bool) -> tuple[Axes, bool]:
+    """What two lists begin with alike, with the rest of the longer one, and whether that may still grow.
+
+    The rest of `new` counts only if `can_expand`. Where one axis is a prefix of its counterpart and its list goes on
+    with another, the lists part there: consecutive sub-axes would have been merged.
+    """
+    result: list[AxisRef] = []
+    for index, (mine, theirs) in enumerate(zip(old, new, strict=False)):
+        old_ends, new_ends = index == len(old) - 1, index == len(new) - 1
+        if mine == theirs:
+            result.append(mine)
+        elif theirs.is_prefix_of(mine):
+            if not new_ends:
+                return (*result, theirs), False
+            result.append(mine)
+        elif mine.is_prefix_of(theirs):
+            if not can_expand or not old_ends:
+                return (*result, mine), False
+            result.append(theirs)
+        else:
+            return tuple(result), False
+    both = min(len(old), len(new))
+    rest = old[both:] or (new[both:] if can_expand else ())
+    return (*result, *rest), can_expand
+
+
+def _fitting_prefix(
+    axis: AxisRef, projection: ShardingProjection, factor: int, sharded_size: int, factor_size: int, mesh: Mesh
+) -> AxisRef | None:
+    """The largest prefix of `axis` that may come next along `factor` in every tensor."""
+    fitting: AxisRef | None = axis
+    for tensor in projection.tensors:
+        for other, sharding in enumerate(tensor.factors):
+            if fitting is not None and sharding is not None and other != factor:
+                fitting = prefix_without_overlap(fitting, sharding.all_axes)
+        here = tensor.factors[factor]
+        if fitting is not None and here is not None:
+            fitting = prefix_without_overlap(fitting, tensor.replicated_axes + tensor.unreduced_axes)
+            if fitting is not None:
+                fitting = _prefix_within(fitting, here, sharded_size, factor_size, mesh)
+        if fitting is None:
+            return None
+    return fitting
+
+
+def _prefix_within(
+    axis: AxisRef, sharding: FactorSharding, sharded_size: int, factor_size: int, mesh: Mesh
+) -> AxisRef | None:
+    """The largest prefix of `axis` that a tensor has, or can take, along its own factor.
+
+    A factor that is not the minor-most of its dimension takes only what divides it, or the next one would be strided.
+    """
+    if any(own.contains(axis) for own in sharding.axes):
+        return axis
+    if not sharding.is_closed and not sharding.overflow_axes:
+        if sharding.is_minor_most:
+            return axis
+        if factor_size % sharded_size == 0:
+            size = axis.size(mesh)
+            common = gcd(factor_size // sharded_size, size)
+            if common == size:
+                return axis
+            if common != 1:
+                return AxisRef.sub(axis.name, axis.pre_size, common)
+    if sharding.axes and sharding.axes[-1].is_prefix_of(axis):
+        return sharding.axes[-1]
+    return None

@@ -1,0 +1,18 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a global module with a few annotations, of any of the input languages, to one where all is decided."""
+
+from __future__ import annotations
+
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import register_pipeline
+
+
+@register_pipeline("shard-propagate", "Decides the sharding of every tensor from a few annotations")
+def shard_propagate(
+    conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication"),
+) -> str:
+    """Calls are inlined, upstream's `shard` annotations and sdy's constraints are taken in, shardings propagated and
+    closed."""
+    propagation = f"sdy-basic-propagate{{conservative-propagation={str(conservative_propagation).lower()}}}"
+    return f"inline,convert-shard-to-sdy,sdy-apply-sharding-constraints,{propagation},sdy-close-shardings"

@@ -1,0 +1,34 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Once propagation is over, a sharding constraint is a change of sharding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.transforms.walk import ops_below
+
+
+@register
+class ShardingConstraintToReshard(Pass):
+    """Replaces each `sdy.sharding_constraint` by an `sdy.reshard` to the same sharding."""
+
+    name = "sdy-sharding-constraint-to-reshard"
+    anchor = "func.func"
+    summary = "Converts sharding constraints into reshards"
+
+    def run(self, op: Any) -> None:
+        for constraint in [inner for inner in ops_below(op) if inner.name == "sdy.sharding_constraint"]:
+            attributes = {name: constraint.attributes[name] for name in constraint.attributes}
+            with ir.InsertionPoint(constraint):
+                reshard = ir.Operation.create(
+                    "sdy.reshard",
+                    [constraint.results[0].type],
+                    [constraint.operands[0]],
+                    attributes,
+                    loc=constraint.location,
+                )
+            constraint.results[0].replace_all_uses_with(reshard.results[0])
+            constraint.erase()

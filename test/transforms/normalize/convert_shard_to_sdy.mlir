@@ -1,0 +1,102 @@
+// RUN: shard-opt %s --split-input-file --verify-diagnostics --convert-shard-to-sdy | FileCheck %s
+
+// CHECK: sdy.mesh @grid = <["axis_0"=2, "axis_1"=4]>
+shard.grid @grid(shape = 2x4)
+
+// An annotation of the value itself is the sharding of an argument or of an op's result.
+// CHECK-LABEL: func.func @on_values
+// CHECK-SAME: (%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_0"}, {}]>})
+// CHECK-NEXT: %[[R:.*]] = arith.negf %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@grid, [{}, {"axis_1", "axis_0"}]>]>}
+// CHECK-NEXT: %[[S:.*]] = arith.negf %[[R]]
+// CHECK-NEXT: return %[[S]]
+func.func @on_values(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %rows = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %columns = shard.sharding @grid split_axes = [[], [1, 0]] : !shard.sharding
+  %0 = shard.shard %a to %rows : tensor<8x8xf32>
+  %1 = arith.negf %0 : tensor<8x8xf32>
+  %2 = shard.shard %1 to %columns : tensor<8x8xf32>
+  %3 = arith.negf %2 : tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
+}
+
+// An annotation for users is a constraint between the value and them, and they alone.
+// CHECK-LABEL: func.func @for_users
+// CHECK-SAME: (%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_0"}, {}]>})
+// CHECK-NEXT: %[[C:.*]] = sdy.sharding_constraint %arg0 <@grid, [{}, {"axis_1"}]>
+// CHECK-NEXT: %[[R:.*]] = arith.negf %[[C]]
+// CHECK-NEXT: arith.addf %[[R]], %arg0
+func.func @for_users(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %rows = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %columns = shard.sharding @grid split_axes = [[], [1]] : !shard.sharding
+  %0 = shard.shard %a to %rows : tensor<8x8xf32>
+  %1 = shard.shard %0 to %columns annotate_for_users : tensor<8x8xf32>
+  %2 = arith.negf %1 : tensor<8x8xf32>
+  %3 = arith.addf %2, %0 : tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
+}
+
+// What is returned through an annotation gives the function's result its sharding.
+// CHECK-LABEL: func.func @returned
+// CHECK-SAME: (%arg0: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_1"}]>}, tensor<8xf32>)
+// CHECK-NEXT: %[[C:.*]] = sdy.sharding_constraint %arg0 <@grid, [{"axis_1"}]>
+// CHECK-NEXT: return %[[C]], %arg0
+func.func @returned(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %s = shard.sharding @grid split_axes = [[1]] : !shard.sharding
+  %0 = shard.shard %a to %s annotate_for_users : tensor<8xf32>
+  return %0, %a : tensor<8xf32>, tensor<8xf32>
+}
+
+// Replicated is a sharding too: nothing may be sharded.
+// CHECK-LABEL: func.func @replicated
+// CHECK-SAME: sdy.sharding = #sdy.sharding<@grid, [{}, {}]>
+func.func @replicated(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %s = shard.sharding @grid split_axes = [[]] : !shard.sharding
+  %0 = shard.shard %a to %s : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+// expected-error@+1 {{a mesh of sdy has static sizes, but this 'shard.grid' has a dynamic one}}
+shard.grid @grid(shape = 2x?)
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @twice(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %r = shard.sharding @grid split_axes = [[]] : !shard.sharding
+  %0 = shard.shard %a to %s : tensor<8xf32>
+  // expected-error@+1 {{this annotation shards a value as <@grid, [{}]> that is already sharded as <@grid, [{"axis_0"}]>}}
+  %1 = shard.shard %0 to %r : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @halo(%a: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{sdy has no 'halo_sizes': its blocks are equal and without halo}}
+  %s = shard.sharding @grid split_axes = [[0]] halo_sizes = [1, 1] : !shard.sharding
+  %0 = shard.shard %a to %s : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @offsets(%a: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{sdy has no 'sharded_dims_offsets': its blocks are equal and without halo}}
+  %s = shard.sharding @grid split_axes = [[0]] sharded_dims_offsets = [0, 3, 8] : !shard.sharding
+  %0 = shard.shard %a to %s : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @not_an_annotation(%a: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{'shard.all_reduce' has no counterpart in sdy: only annotations are converted}}
+  %0 = shard.all_reduce %a on @grid : tensor<8xf32> -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -1,0 +1,177 @@
+// RUN: shard-opt %s --split-input-file --spmdize | FileCheck %s
+
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+
+// The mesh is a grid, functions take and return blocks, and nothing of sdy is left.
+// CHECK-LABEL: module
+// CHECK-NOT: sdy
+// CHECK: shard.grid @mesh(shape = 2x4)
+// CHECK-LABEL: func.func @elementwise(%arg0: tensor<4x2xf32> {jax.kept}) -> tensor<4x2xf32> {
+// CHECK-NEXT: arith.negf %arg0 : tensor<4x2xf32>
+// CHECK-NOT: sdy
+func.func @elementwise(%a: tensor<8x8xf32> {jax.kept, sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) {
+  %0 = arith.negf %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>} : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// Gathered minor axes first, as far as the target differs; sliced along what it adds.
+// CHECK-LABEL: func.func @reshards(%arg0: tensor<2x16xf32>)
+// CHECK-NEXT: %[[G:.*]] = shard.all_gather %arg0 on @mesh grid_axes = [1] gather_axis = 0 : tensor<2x16xf32> -> tensor<8x16xf32>
+// CHECK-NEXT: %[[S:.*]] = shard.all_slice %[[G]] on @mesh grid_axes = [1] slice_axis = 1 : tensor<8x16xf32> -> tensor<8x4xf32>
+// CHECK-NEXT: %[[T:.*]] = shard.all_gather %[[S]] on @mesh grid_axes = [0] gather_axis = 0 : tensor<8x4xf32> -> tensor<16x4xf32>
+// CHECK-NEXT: %[[U:.*]] = shard.all_slice %[[T]] on @mesh grid_axes = [0] slice_axis = 1 : tensor<16x4xf32> -> tensor<16x2xf32>
+// CHECK-NEXT: return %[[S]], %[[U]]
+func.func @reshards(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>})
+    -> (tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
+        tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y", "x"}]>}) {
+  %0 = sdy.reshard %a <@mesh, [{"x"}, {"y"}]> : tensor<16x16xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {"y", "x"}]> : tensor<16x16xf32>
+  return %0, %1 : tensor<16x16xf32>, tensor<16x16xf32>
+}
+
+// A gather along axes that are not in the order of the grid is one gather for each.
+// CHECK-LABEL: func.func @descending(%arg0: tensor<2xf32>)
+// CHECK-NEXT: %[[G:.*]] = shard.all_gather %arg0 on @mesh grid_axes = [0] gather_axis = 0 : tensor<2xf32> -> tensor<4xf32>
+// CHECK-NEXT: %[[H:.*]] = shard.all_gather %[[G]] on @mesh grid_axes = [1] gather_axis = 0 : tensor<4xf32> -> tensor<16xf32>
+// CHECK-NEXT: return %[[H]]
+func.func @descending(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", "x"}]>}) -> tensor<16xf32> {
+  return %a : tensor<16xf32>
+}
+
+// What is added along an axis that nothing lies along is sliced first.
+// CHECK-LABEL: func.func @slice_first(%arg0: tensor<8x8xf32>)
+// CHECK-NEXT: %[[S:.*]] = shard.all_slice %arg0 on @mesh grid_axes = [1] slice_axis = 1 : tensor<8x8xf32> -> tensor<8x2xf32>
+// CHECK-NEXT: %[[G:.*]] = shard.all_gather %[[S]] on @mesh grid_axes = [0] gather_axis = 0 : tensor<8x2xf32> -> tensor<16x2xf32>
+// CHECK-NEXT: return %[[G]]
+func.func @slice_first(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
+  return %a : tensor<16x8xf32>
+}
+
+// Partial sums are reduced; what devices begin with is counted once, here by the first along the axis.
+// CHECK-LABEL: func.func @accumulated(%arg0: tensor<8x4xf32>, %arg1: tensor<4x8xf32>, %arg2: tensor<8x8xf32>)
+// CHECK: %[[I:.*]] = shard.process_multi_index on @mesh axes = [1] : index
+// CHECK: %[[F:.*]] = arith.cmpi eq, %[[I]]
+// CHECK: %[[Z:.*]] = arith.constant dense<0.000000e+00> : tensor<8x8xf32>
+// CHECK: %[[O:.*]] = arith.select %[[F]], %arg2, %[[Z]] : tensor<8x8xf32>
+// CHECK: %[[R:.*]] = linalg.matmul ins(%arg0, %arg1 : tensor<8x4xf32>, tensor<4x8xf32>) outs(%[[O]] : tensor<8x8xf32>)
+// CHECK: shard.all_reduce %[[R]] on @mesh grid_axes = [1] : tensor<8x8xf32> -> tensor<8x8xf32>
+func.func @accumulated(
+    %a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>},
+    %b: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// A maximum may begin with the same value anywhere.
+// CHECK-LABEL: func.func @maximum
+// CHECK-NOT: arith.select
+// CHECK: shard.all_reduce %{{.*}} on @mesh grid_axes = [0] reduction = max : tensor<8xf32> -> tensor<8xf32>
+func.func @maximum(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %b: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = linalg.reduce {arith.maximumf} ins(%a : tensor<8x8xf32>) outs(%b : tensor<8xf32>) dimensions = [0]
+  return %0 : tensor<8xf32>
+}
+
+// A reduction that is written out is not done twice.
+// CHECK-LABEL: func.func @written_out
+// CHECK: shard.all_reduce
+// CHECK-NOT: shard.all_reduce
+// CHECK: return
+func.func @written_out(
+    %a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>},
+    %b: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = sdy.all_reduce {"y"} %0 out_sharding=<@mesh, [{}, {}]> : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// CHECK-LABEL: func.func @product
+// CHECK: shard.all_gather
+// CHECK-NEXT: stablehlo.reduce
+// CHECK-NOT: shard.all_reduce
+// CHECK: return
+func.func @product(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.constant dense<1.0> : tensor<f32>
+  %1 = stablehlo.reduce(%a init: %0) applies stablehlo.multiply across dimensions = [0] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// A splat is as well a smaller splat; other constants are cut.
+// CHECK-LABEL: func.func @constants
+// CHECK-NEXT: arith.constant dense<1.000000e+00> : tensor<4xf32>
+// CHECK-NEXT: %[[C:.*]] = stablehlo.constant dense<[1, 2, 3, 4]> : tensor<4xi32>
+// CHECK-NEXT: shard.all_slice %[[C]] on @mesh grid_axes = [0] slice_axis = 0 : tensor<4xi32> -> tensor<2xi32>
+func.func @constants() -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, tensor<4xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  %0 = arith.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<1.0> : tensor<8xf32>
+  %1 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<[1, 2, 3, 4]> : tensor<4xi32>
+  return %0, %1 : tensor<8xf32>, tensor<4xi32>
+}
+
+// Indices of a sharded loop are those of the block.
+// CHECK-LABEL: func.func @indices
+// CHECK: %[[I:.*]]:2 = shard.process_multi_index on @mesh axes = [1, 0] : index, index
+// CHECK: arith.muli %[[I]]#0
+// CHECK: %[[D:.*]] = arith.addi %{{.*}}, %[[I]]#1
+// CHECK: %[[O:.*]] = arith.muli %[[D]]
+// CHECK: linalg.generic
+// CHECK: %[[L:.*]] = linalg.index 0
+// CHECK-NEXT: arith.addi %[[L]], %[[O]]
+func.func @indices() -> (tensor<16xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", "x"}]>}) {
+  %0 = tensor.empty() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y", "x"}]>]>} : tensor<16xi32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%0 : tensor<16xi32>)
+    attrs = {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y", "x"}]>]>} {
+    ^bb0(%o: i32):
+      %2 = linalg.index 0 : index
+      %3 = arith.index_cast %2 : index to i32
+      linalg.yield %3 : i32
+    } -> tensor<16xi32>
+  return %1 : tensor<16xi32>
+}
+
+// An op that no tensor of which is sharded need not be known.
+// CHECK-LABEL: func.func @whole
+// CHECK-NEXT: tensor.extract %arg0
+func.func @whole(%a: tensor<8xf32>, %i: index) -> f32 {
+  %0 = tensor.extract %a[%i] : tensor<8xf32>
+  return %0 : f32
+}
+
+// A call brings its operands to where the callee takes them.
+// CHECK-LABEL: func.func @caller(%arg0: tensor<8xf32>) -> tensor<4xf32> {
+// CHECK-NEXT: %[[S:.*]] = shard.all_slice %arg0 on @mesh grid_axes = [0] slice_axis = 0
+// CHECK-NEXT: call @callee(%[[S]]) : (tensor<4xf32>) -> tensor<8xf32>
+// CHECK-NEXT: shard.all_slice
+// CHECK-LABEL: func.func private @callee(%arg0: tensor<4xf32>) -> tensor<8xf32> {
+// CHECK-NEXT: shard.all_gather %arg0
+func.func @caller(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  %0 = call @callee(%a) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @callee(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  return %a : tensor<8xf32>
+}
+
+// -----
+
+// Where a sharding uses a part of an axis, the grid has an axis for it.
+sdy.mesh @mesh = <["x"=8, "y"=2]>
+
+// CHECK: shard.grid @mesh(shape = 2x2x2x2)
+// CHECK-LABEL: func.func @sub_axes(%arg0: tensor<2x8xf32>)
+// CHECK-NEXT: shard.all_gather %arg0 on @mesh grid_axes = [1, 2] gather_axis = 0 : tensor<2x8xf32> -> tensor<8x8xf32>
+func.func @sub_axes(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+    -> (tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {"y"}]>},
+        tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(2)2}, {}]>}) {
+  return %a, %a : tensor<16x16xf32>, tensor<16x16xf32>
+}
+
+// -----
+
+// Without a mesh there is nothing to do, and a module without shardings is its own local program.
+// CHECK-LABEL: func.func @no_mesh(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+// CHECK-NEXT: arith.negf %arg0 : tensor<8xf32>
+func.func @no_mesh(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = arith.negf %a : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

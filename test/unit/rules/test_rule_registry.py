@@ -1,0 +1,139 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Finding rules by name, dialect, predicate and attribute, once per distinct op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rules.modules import ops
+
+from mlir_shard.rules import RuleCache, RuleError, RuleOptions, registry, rule_for, sharding_rule
+from mlir_shard.sharding import OpShardingRule
+
+PAIR = """(%a: tensor<4xf32>) {
+    %0 = "test.a"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = "test.b"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+    return
+  }"""
+
+
+@pytest.fixture(autouse=True)
+def own_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgets after each test what it registered."""
+    for name in ("_by_name", "_by_dialect"):
+        monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
+    monkeypatch.setattr(registry, "_by_predicate", list(registry._by_predicate))
+
+
+def pointwise(op: Any, options: RuleOptions) -> OpShardingRule:
+    return OpShardingRule.pointwise(tuple(op.results[0].type.shape), len(op.operands))
+
+
+def test_names_come_before_dialects_and_predicates() -> None:
+    asked = []
+
+    def noting(name: str) -> Any:
+        def rule(op: Any, options: RuleOptions) -> OpShardingRule:
+            asked.append((name, op.name))
+            return pointwise(op, options)
+
+        return rule
+
+    sharding_rule(when=lambda op: op.name.startswith("test."))(noting("predicate"))
+    a, b, _ = ops(PAIR)
+    rule_for(a)
+    sharding_rule("test.*")(noting("dialect"))
+    sharding_rule("test.a")(noting("name"))
+    rule_for(a)
+    rule_for(b)
+    assert asked == [("predicate", "test.a"), ("name", "test.a"), ("dialect", "test.b")]
+
+
+def test_an_op_without_rule() -> None:
+    a, _, terminator = ops(PAIR)
+    assert rule_for(a) is None
+    assert rule_for(terminator) is None
+
+
+def test_the_attribute_comes_first() -> None:
+    (op, _) = ops("""(%a: tensor<2x4xf32>) {
+        %0 = stablehlo.negate %a
+          {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, k]) {i=2, j=4, k=4}>} : tensor<2x4xf32>
+        return
+      }""")
+    assert str(rule_for(op)) == "([i, j])->([i, k]) {i=2, j=4, k=4}"
+
+
+def test_asked_once_per_distinct_op() -> None:
+    asked = []
+
+    @sharding_rule("test.a")
+    def rule(op: Any, options: RuleOptions) -> OpShardingRule:
+        asked.append(options)
+        return pointwise(op, options)
+
+    found = ops("""(%a: tensor<4xf32>, %b: tensor<8xf32>) {
+        %0 = "test.a"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        %1 = "test.a"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+        %2 = "test.a"(%0) {sdy.sharding = 1} : (tensor<4xf32>) -> tensor<4xf32>
+        %3 = "test.a"(%b) : (tensor<8xf32>) -> tensor<8xf32>
+        %4 = "test.a"(%a) {other} : (tensor<4xf32>) -> tensor<4xf32>
+        return
+      }""")
+    cache = RuleCache(RuleOptions(conservative=True))
+    rules = [cache.rule_for(op) for op in found]
+    assert asked == [RuleOptions(conservative=True)] * 3
+    assert rules[0] is rules[1] is rules[2]
+    assert rules[3] != rules[0]
+    assert rules[5] is None
+
+
+def test_a_rule_may_look_at_more_than_its_op() -> None:
+    @sharding_rule("test.a", context_key=lambda op: len(list(op.results[0].uses)))
+    def rule(op: Any, options: RuleOptions) -> OpShardingRule | None:
+        return pointwise(op, options) if list(op.results[0].uses) else None
+
+    used, unused, _ = ops("""(%a: tensor<4xf32>) {
+        %0 = "test.a"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        %1 = "test.a"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+        return
+      }""")
+    cache = RuleCache()
+    assert cache.rule_for(used) is not None
+    assert cache.rule_for(unused) is None
+
+
+def test_dynamic_shapes_have_no_rule() -> None:
+    (op, _) = ops("""(%a: tensor<?xf32>) {
+        %0 = arith.negf %a : tensor<?xf32>
+        return
+      }""")
+    assert rule_for(op) is None
+
+
+@pytest.mark.parametrize(
+    ("gives", "message"),
+    [
+        (OpShardingRule.pointwise((4,), 2), r"does not fit this 'test.a': the rule maps 2 operands, but the op has 1"),
+        (OpShardingRule.pointwise((4, 4), 1), r"operand: the mapping \[i, j\] has 2 dimensions, but the tensor has 1"),
+        ("nonsense", r"gave a str, not a sharding rule or None"),
+    ],
+)
+def test_a_rule_that_does_not_fit(gives: Any, message: str) -> None:
+    sharding_rule("test.a")(lambda op, options: gives)
+    a, *_ = ops(PAIR)
+    with pytest.raises(RuleError, match=message) as raised:
+        rule_for(a)
+    assert raised.value.op == a
+
+
+def test_a_rule_that_raises() -> None:
+    @sharding_rule("test.a")
+    def broken(op: Any, options: RuleOptions) -> OpShardingRule:
+        raise KeyError("dim")
+
+    a, *_ = ops(PAIR)
+    with pytest.raises(RuleError, match=r"the rule .*broken of 'test.a' failed: KeyError: 'dim'"):
+        rule_for(a)

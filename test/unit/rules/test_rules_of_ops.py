@@ -1,0 +1,158 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The rules of ops of each dialect, and what they reduce with."""
+
+from __future__ import annotations
+
+import pytest
+from rules.modules import ops
+
+from mlir_shard.rules import rule_for
+from mlir_shard.rules.reduction import reduction_op
+from mlir_shard.sharding import ReductionOp, factor_symbol
+
+
+def spelled(text: str) -> str:
+    """The rule of the first op with its special factors, `None` without one."""
+    rule = rule_for(ops(text)[0])
+    if rule is None:
+        return "None"
+    result = str(rule)
+    for name in ("reduction", "need_replication", "permutation"):
+        factors = getattr(rule, f"{name}_factors")
+        if factors:
+            result += f" {name}={','.join(map(factor_symbol, factors))}"
+    return result
+
+
+@pytest.mark.parametrize(
+    ("signature", "op", "expected"),
+    [
+        ("%a: tensor<4x8xi1>", "arith.andi %a, %a : tensor<4x8xi1>", "([i, j], [i, j])->([i, j]) {i=4, j=8}"),
+        ("%a: f32", "arith.negf %a : f32", "None"),
+        ("%a: tensor<4xf32>", "math.absf %a : tensor<4xf32>", "([i])->([i]) {i=4}"),
+        ("", "arith.constant dense<0.0> : tensor<4xf32>", "None"),
+        ("", "tensor.empty() : tensor<4xf32>", "None"),
+        (
+            "%a: tensor<4x8xf32>, %b: tensor<8xf32>",
+            "linalg.matvec ins(%a, %b : tensor<4x8xf32>, tensor<8xf32>) outs(%c : tensor<4xf32>) -> tensor<4xf32>",
+            "([i, j], [j], [i])->([i]) {i=4, j=8} reduction=j",
+        ),
+        (
+            "%a: tensor<2x4x8xf32>, %b: tensor<2x8x16xf32>",
+            "linalg.batch_matmul ins(%a, %b : tensor<2x4x8xf32>, tensor<2x8x16xf32>) "
+            "outs(%d : tensor<2x4x16xf32>) -> tensor<2x4x16xf32>",
+            "([i, j, l], [i, l, k], [i, j, k])->([i, j, k]) {i=2, j=4, k=16, l=8} reduction=l",
+        ),
+        (
+            # A window over two loops cannot be cut as one.
+            "%a: tensor<1x10x3xf32>, %b: tensor<3x3x5xf32>",
+            "linalg.conv_1d_nwc_wcf ins(%a, %b : tensor<1x10x3xf32>, tensor<3x3x5xf32>) "
+            "outs(%e : tensor<1x8x5xf32>) -> tensor<1x8x5xf32>",
+            "([i, n, m], [l, m, k], [i, j, k])->([i, j, k]) {i=1, j=8, k=5, l=3, m=3, n=10} "
+            "reduction=l,m need_replication=n",
+        ),
+        (
+            "%a: tensor<2x4x8xf32>, %b: tensor<8x2x16xf32>",
+            "stablehlo.dot_general %a, %b, batching_dims = [0] x [1], contracting_dims = [2] x [0] : "
+            "(tensor<2x4x8xf32>, tensor<8x2x16xf32>) -> tensor<2x4x16xf32>",
+            "([i, j, l], [l, i, k])->([i, j, k]) {i=2, j=4, k=16, l=8} reduction=l",
+        ),
+        (
+            "%a: tensor<8xf32>, %b: tensor<8x4xf32>",
+            "stablehlo.dot %a, %b : (tensor<8xf32>, tensor<8x4xf32>) -> tensor<4xf32>",
+            "([j], [j, i])->([i]) {i=4, j=8} reduction=j",
+        ),
+        (
+            "%a: tensor<1x4xf32>",
+            "stablehlo.broadcast_in_dim %a, dims = [0, 2] : (tensor<1x4xf32>) -> tensor<2x3x4xf32>",
+            "([i, l])->([j, k, l]) {i=1, j=2, k=3, l=4}",
+        ),
+        (
+            "%a: tensor<2x4x8xf32>",
+            "stablehlo.transpose %a, dims = [2, 0, 1] : (tensor<2x4x8xf32>) -> tensor<8x2x4xf32>",
+            "([j, k, i])->([i, j, k]) {i=8, j=2, k=4}",
+        ),
+        (
+            "%p: tensor<i1>, %a: tensor<4xf32>",
+            "stablehlo.select %p, %a, %a : tensor<i1>, tensor<4xf32>",
+            "([], [i], [i])->([i]) {i=4}",
+        ),
+    ],
+)
+def test_rules(signature: str, op: str, expected: str) -> None:
+    initials = "%c: tensor<4xf32>, %d: tensor<2x4x16xf32>, %e: tensor<1x8x5xf32>"
+    arguments = ", ".join(filter(None, (signature, initials)))
+    assert spelled(f"({arguments}) {{\n %0 = {op}\n return }}") == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("8", "2x4", "([ij])->([i, j]) {i=2, j=4}"),
+        ("2x4x8", "8x8", "([i, j, k])->([ij, k]) {i=2, j=4, k=8}"),
+        ("4x1x8", "1x4x8x1", "([j, k, l])->([i, j, l, m]) {i=1, j=4, k=1, l=8, m=1}"),
+        ("4x6", "2x12", "([ij, k])->([i, jk]) {i=2, j=2, k=6}"),
+        # Where sizes have no common divisor, factors are of one side until both meet again.
+        ("2x3x8", "3x2x8", "([i, k, m])->([j, l, m]) {i=2, j=3, k=3, l=2, m=8}"),
+        ("1", "", "([i])->([]) {i=1}"),
+        ("0x4", "4x0", "None"),
+    ],
+)
+def test_reshapes(before: str, after: str, expected: str) -> None:
+    one, other = (f"tensor<{shape + 'x' if shape else ''}f32>" for shape in (before, after))
+    assert spelled(f"(%a: {one}) {{\n %0 = stablehlo.reshape %a : ({one}) -> {other}\n return }}") == expected
+
+
+def generic(combiner: str, element: str = "f32") -> str:
+    """A reduction of a matrix along its rows by a body that ends in `combiner`."""
+    return f"""(%a: tensor<4x8x{element}>, %b: tensor<8x{element}>) {{
+        %0 = linalg.generic {{
+            indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>],
+            iterator_types = ["reduction", "parallel"]
+          }} ins(%a : tensor<4x8x{element}>) outs(%b : tensor<8x{element}>) {{
+          ^bb0(%i: {element}, %o: {element}):
+            {combiner}
+            linalg.yield %s : {element}
+          }} -> tensor<8x{element}>
+        return
+      }}"""
+
+
+@pytest.mark.parametrize(
+    ("combiner", "element", "expected"),
+    [
+        ("%s = arith.addf %i, %o : f32", "f32", ReductionOp.SUM),
+        ("%s = arith.maximumf %o, %i : f32", "f32", ReductionOp.MAX),
+        ("%s = arith.minsi %o, %i : i32", "i32", ReductionOp.MIN),
+        ("%q = arith.mulf %i, %i : f32 %s = arith.addf %o, %q : f32", "f32", ReductionOp.SUM),
+        # What collectives do not do, or do otherwise.
+        ("%s = arith.mulf %o, %i : f32", "f32", None),
+        ("%s = arith.maxui %o, %i : i32", "i32", None),
+        ("%s = arith.addi %o, %i : i1", "i1", None),
+        # What came before is more than combined.
+        ("%q = arith.mulf %o, %i : f32 %s = arith.addf %o, %q : f32", "f32", None),
+        ("%q = arith.negf %o : f32 %s = arith.addf %q, %i : f32", "f32", None),
+        ("%s = arith.subf %o, %i : f32", "f32", None),
+    ],
+)
+def test_reductions_of_bodies(combiner: str, element: str, expected: ReductionOp | None) -> None:
+    assert reduction_op(ops(generic(combiner, element))[0]) is expected
+
+
+def test_reductions_of_named_ops() -> None:
+    matmul, reduce, product, dot, _ = ops("""(%a: tensor<4x4xf32>, %b: tensor<4xf32>, %z: tensor<f32>) {
+        %0 = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%a : tensor<4x4xf32>) -> tensor<4x4xf32>
+        %1 = stablehlo.reduce(%a init: %z) applies stablehlo.maximum across dimensions = [0] :
+          (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>
+        %2 = stablehlo.reduce(%a init: %z) applies stablehlo.multiply across dimensions = [0] :
+          (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>
+        %3 = stablehlo.dot %a, %b : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        return
+      }""")
+    assert [reduction_op(op) for op in (matmul, reduce, product, dot)] == [
+        ReductionOp.SUM,
+        ReductionOp.MAX,
+        None,
+        ReductionOp.SUM,
+    ]

@@ -1,0 +1,109 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Propagation along factors, on values: shardings of an op's tensors before and after."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlir_shard import asm
+from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection
+from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.rule import TensorMapping
+from mlir_shard.transforms.propagate.factor_propagation import propagate_factors
+
+MESH = Mesh.of({"a": 2, "b": 4, "c": 2}.items())
+ADD = OpShardingRule.pointwise((8, 8), 2)
+MATMUL = OpShardingRule(
+    (8, 8, 16),
+    (TensorMapping.of([0], [2]), TensorMapping.of([2], [1])),
+    (TensorMapping.of([0], [1]),),
+    reduction_factors=(2,),
+)
+# ([ij])->([i, j]) with i=2
+RESHAPE = OpShardingRule((2, 8), (TensorMapping.of([0, 1]),), (TensorMapping.of([0], [1]),))
+
+
+def propagated(
+    rule: OpShardingRule,
+    *dims: str,
+    direction: PropagationDirection = PropagationDirection.BOTH,
+    conservative: bool = False,
+) -> list[str]:
+    """The dimension shardings of all tensors after, from the texts of those before."""
+    shardings = [asm.parse_value("sharding", f"<@mesh, {one}>") for one in dims]
+    count = len(rule.operand_mappings)
+    before = ShardingProjection.build(shardings[:count], shardings[count:], rule, MESH)
+    after = propagate_factors(before, rule, MESH, lambda factor: direction, conservative=conservative)
+    operands, results = after.to_shardings(rule, "mesh", MESH)
+    return [str(one).removeprefix("<@mesh, ").removesuffix(">") for one in (*operands, *results)]
+
+
+OPEN = "[{?}, {?}]"
+
+
+def test_both_ways() -> None:
+    assert propagated(ADD, '[{"a"}, {?}]', OPEN, '[{?}, {"b"}]') == [
+        '[{"a"}, {"b", ?}]',
+        '[{"a", ?}, {"b", ?}]',
+        '[{"a", ?}, {"b"}]',
+    ]
+
+
+def test_along_a_contracted_factor() -> None:
+    assert propagated(MATMUL, '[{?}, {"a", ?}]', OPEN, OPEN) == ['[{?}, {"a", ?}]', '[{"a", ?}, {?}]', OPEN]
+
+
+def test_one_way() -> None:
+    forward = propagated(ADD, '[{"a", ?}, {?}]', OPEN, '[{?}, {"b", ?}]', direction=PropagationDirection.FORWARD)
+    assert forward == ['[{"a", ?}, {?}]', '[{"a", ?}, {?}]', '[{"a", ?}, {"b", ?}]']
+    backward = propagated(ADD, '[{"a", ?}, {?}]', OPEN, '[{?}, {"b", ?}]', direction=PropagationDirection.BACKWARD)
+    assert backward == ['[{"a", ?}, {"b", ?}]', '[{?}, {"b", ?}]', '[{?}, {"b", ?}]']
+
+
+def test_not_at_all() -> None:
+    before = ['[{"a", ?}, {?}]', OPEN, OPEN]
+    assert propagated(ADD, *before, direction=PropagationDirection.NONE) == before
+
+
+def test_blocked_factors() -> None:
+    rule = OpShardingRule(ADD.factor_sizes, ADD.operand_mappings, ADD.result_mappings, blocked_propagation_factors=(0,))
+    assert propagated(rule, '[{"a", ?}, {"b", ?}]', OPEN, OPEN) == [
+        '[{"a", ?}, {"b", ?}]',
+        '[{?}, {"b", ?}]',
+        '[{?}, {"b", ?}]',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "result"),
+    [
+        # What both begin with, and the rest of the longer.
+        ('{"a", "b", ?}', '{"a", ?}', '{"a", "b", ?}'),
+        ('{"a", "b", ?}', '{"a", "c", ?}', '{"a", ?}'),
+        ('{"a", ?}', '{"b", ?}', "{?}"),
+        ('{"b":(1)2, ?}', '{"b", ?}', '{"b", ?}'),
+        ('{"b":(1)2, "a", ?}', '{"b", ?}', '{"b":(1)2, ?}'),
+        ('{"b":(1)2, ?}', '{"b":(2)2, ?}', "{?}"),
+    ],
+)
+def test_disagreement(one: str, other: str, result: str) -> None:
+    assert propagated(ADD, f"[{one}, {{}}]", f"[{other}, {{}}]", OPEN)[2] == f"[{result}, {{?}}]"
+
+
+def test_closed_and_used_axes_stop_an_axis() -> None:
+    assert propagated(ADD, '[{"a", ?}, {?}]', "[{}, {?}]", OPEN)[2] == OPEN
+    assert propagated(ADD, '[{"a", ?}, {?}]', '[{?}, {"a", ?}]', OPEN)[2] == OPEN
+    replicated = propagated(ADD, '[{"a", ?}, {?}]', OPEN, '[{?}, {?}], replicated={"a"}')
+    assert replicated[1] == OPEN
+
+
+def test_a_part_of_an_axis_that_another_factor_leaves() -> None:
+    assert propagated(ADD, '[{"b", ?}, {?}]', '[{?}, {"b":(2)2, ?}]', OPEN)[2] == '[{"b":(1)2, ?}, {?}]'
+    conservative = propagated(ADD, '[{"b", ?}, {?}]', '[{?}, {"b":(2)2, ?}]', OPEN, conservative=True)
+    assert conservative[2] == OPEN
+
+
+def test_a_major_factor_takes_what_divides_it() -> None:
+    assert propagated(RESHAPE, '[{"b", ?}]', OPEN) == ['[{"b", ?}]', '[{"b":(1)2, ?}, {"b":(2)2, ?}]']
+    assert propagated(RESHAPE, "[{?}]", '[{"b", ?}, {?}]') == ['[{"b":(1)2, ?}]', '[{"b", ?}, {?}]']

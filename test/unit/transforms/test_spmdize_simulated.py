@@ -1,0 +1,90 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Spmdized programs give every device its block of what the global program gives, by simulation of the devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from transforms import device_simulation
+from transforms.random_programs import generate
+
+from mlir_shard import asm, host
+from mlir_shard import run as run_passes
+from mlir_shard.dialects import sdy
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.sharding.layout import device_box
+
+
+def main_of(module: Any) -> Any:
+    return next(op.operation for op in module.body.operations if op.operation.name == "func.func")
+
+
+def check(text: str, mesh: Mesh, seed: int = 0) -> str:
+    """Runs `text` whole and on each device; returns the local program."""
+    context = host.create_context()
+    module = asm.parse_module(text, context)
+    run_passes(module, "builtin.module(shard-propagate)")
+    function = main_of(module)
+    type_ = function.attributes["function_type"].value
+    arguments = [sdy.get_sharding(argument) for argument in function.regions[0].blocks[0].arguments]
+    results = [sdy.get_result_sharding(function, index) for index in range(len(type_.results))]
+    random = np.random.default_rng(seed)
+    inputs = [random.integers(-1, 2, list(one.shape)).astype(np.float32) for one in type_.inputs]
+    (expected,) = device_simulation.run(module, [inputs])
+    assert all(np.isfinite(whole).all() for whole in expected)
+
+    run_passes(module, "builtin.module(shard-spmdize)")
+    local = asm.print_operation(module.operation)
+    assert "sdy" not in local
+    blocks = [[block(*pair, mesh, device) for pair in zip(inputs, arguments, strict=True)] for device in mesh.devices]
+    for device, found in zip(mesh.devices, device_simulation.run(module, blocks), strict=True):
+        for got, whole, sharding in zip(found, expected, results, strict=True):
+            np.testing.assert_allclose(got, block(whole, sharding, mesh, device), rtol=1e-4, err_msg=local)
+    return local
+
+
+def block(whole: Any, sharding: TensorSharding | None, mesh: Mesh, device: int) -> Any:
+    return whole if sharding is None else whole[device_box(sharding, mesh, whole.shape, device).slices]
+
+
+@pytest.mark.parametrize("dialect", ["linalg", "stablehlo"])
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs(dialect: str, seed: int) -> None:
+    text, axes = generate(seed, dialect)
+    check(text, Mesh.of(axes.items()), seed)
+
+
+MATMUL = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(
+    %a: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {a}>}},
+    %b: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {b}>}},
+    %c: tensor<8x8xf32>) -> (tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {result}>}}) {{
+  %0 = linalg.matmul ins(%a, %b : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "result", "collectives"),
+    [
+        # By rows of one and columns of the other nothing moves.
+        ('[{"x"}, {}]', '[{}, {"y"}]', '[{"x"}, {"y"}]', []),
+        # By the contracted dimension partial results are added up.
+        ('[{}, {"x", "y"}]', '[{"x", "y"}, {}]', "[{}, {}]", ["all_reduce"]),
+        ('[{"x"}, {"y"}]', '[{"y"}, {}]', '[{"x"}, {}]', ["all_reduce"]),
+        ('[{"x"}, {"y"}]', '[{"y"}, {}]', '[{"x"}, {"y"}]', ["all_reduce", "all_slice"]),
+        # An axis cannot share out both what the operands do not have in common: one of them is gathered.
+        ('[{"x"}, {}]', '[{}, {"x"}]', '[{"x"}, {}]', ["all_gather", "all_slice"]),
+        # A result that is wanted whole is made in blocks all the same.
+        ('[{"x", "y"}, {}]', "[{}, {}]", "[{}, {}]", ["all_gather"]),
+    ],
+)
+def test_collectives_of_a_matmul(a: str, b: str, result: str, collectives: list[str]) -> None:
+    local = check(MATMUL.format(a=a, b=b, result=result), Mesh.of([("x", 2), ("y", 2)]))
+    found = [line.split("= shard.")[1].split()[0] for line in local.splitlines() if "= shard." in line]
+    assert [name for name in found if name != "process_multi_index"] == collectives
