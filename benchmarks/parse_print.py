@@ -49,8 +49,9 @@ def in_process(custom: str, generic: str, repeat: int) -> None:
     """Measures parsing and printing alone."""
     from mlir_shard import asm, host
     from mlir_shard.dialects import verification
+    from mlir_shard.dialects.context import create_context
 
-    context = host.create_context()
+    context = create_context()
     bare = host.ir.Context()
     host.module("_mlir_libs._stablehlo").register_dialect(bare, load=True)
     bare.allow_unregistered_dialects = True
@@ -73,10 +74,11 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=48)
     parser.add_argument("--repeat", type=int, default=7)
     arguments = parser.parse_args()
-    from mlir_shard import asm, host
+    from mlir_shard import asm
+    from mlir_shard.dialects.context import create_context
 
     custom = lowered_gradient(arguments.layers)
-    module = asm.parse_module(custom, host.create_context())
+    module = asm.parse_module(custom, create_context())
     generic = asm.print_operation(module, generic=True)
     operations = generic.count("\n")
     print(f"{arguments.layers} layers, {operations} lines in generic form, {len(custom) / 1e6:.1f} MB of text")

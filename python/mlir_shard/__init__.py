@@ -37,7 +37,7 @@ _ORIGINS = {
     "Pass": ("passes.registry", "Pass"),
     "PassFailure": ("passes.registry", "PassFailure"),
     "PipelineError": ("passes.pipeline", "PipelineError"),
-    "create_context": ("host", "create_context"),
+    "create_context": ("dialects.context", "create_context"),
     "option": ("passes.options", "option"),
     "parse": ("asm", "parse_module"),
     "print_module": ("asm", "print_operation"),

@@ -5,7 +5,7 @@
 from mlir_shard.asm import ParseError as ParseError
 from mlir_shard.asm import parse_module as parse
 from mlir_shard.asm import print_operation as print_module
-from mlir_shard.host import create_context as create_context
+from mlir_shard.dialects.context import create_context as create_context
 from mlir_shard.passes.options import option as option
 from mlir_shard.passes.pipeline import PipelineError as PipelineError
 from mlir_shard.passes.registry import Pass as Pass

@@ -145,20 +145,13 @@ def _forestall_wrapper_lookups() -> None:
             sys.modules[full_name] = ModuleType(full_name)
 
 
-def create_context(*, allow_unregistered: bool = False) -> Any:
-    """A context with every upstream dialect, StableHLO, CHLO and VHLO; this project's dialects are loaded on top.
-
-    Multithreading is off: programs are small beside the cost of starting threads, and runs stay deterministic.
-    """
+def upstream_context() -> Any:
+    """A context of one thread with every upstream dialect, StableHLO, CHLO and VHLO."""
     register_passes()
     _forestall_wrapper_lookups()
     context = ir.Context()
     context.enable_multithreading(False)
-    context.allow_unregistered_dialects = allow_unregistered
     _extension("_stablehlo").register_dialect(context, load=True)
     with context, ir.Location.unknown():
         passmanager.PassManager.parse(_DIALECT_CARRIERS).run(ir.Module.create().operation)
-    from mlir_shard.dialects import sdy
-
-    sdy.load(context)
     return context

@@ -8,8 +8,9 @@ import sys
 from contextlib import AbstractContextManager
 from typing import Any
 
-from mlir_shard import asm, host
+from mlir_shard import asm
 from mlir_shard.dialects import verification
+from mlir_shard.dialects.context import create_context
 from mlir_shard.passes import diagnostic, runner
 from mlir_shard.passes.instrumentation import Instrumentation, PrintIR, Selection, Timing
 from mlir_shard.passes.registry import PassFailure
@@ -30,7 +31,7 @@ class Session:
         self._pipeline = pipeline
         self._console = console
         self._timing = timing
-        self._context = host.create_context(allow_unregistered=arguments.allow_unregistered_dialect)
+        self._context = create_context(allow_unregistered=arguments.allow_unregistered_dialect)
         self._instrumentations = self._make_instrumentations()
 
     def process(self, part: Source) -> str:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import pytest
 
 from mlir_shard import asm, host
+from mlir_shard.dialects.context import create_context
 
 
 @pytest.fixture(scope="module")
 def context():
-    return host.create_context()
+    return create_context()
 
 
 def printed(text: str, context, **options) -> str:

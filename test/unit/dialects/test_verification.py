@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from mlir_shard import asm, host
+from mlir_shard import asm
 from mlir_shard.dialects import sdy, verification
+from mlir_shard.dialects.context import create_context
 from mlir_shard.dialects.sdy_verifiers import VERIFIERS
 from mlir_shard.host import ir
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding, TensorShardingPerValue
@@ -34,7 +35,7 @@ def errors() -> list[str]:
 
 @pytest.fixture
 def context(errors: list[str]) -> Iterator[Any]:
-    context = host.create_context()
+    context = create_context()
 
     def record(diagnostic: Any) -> bool:
         errors.append(diagnostic.message)

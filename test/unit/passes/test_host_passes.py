@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlir_shard import host
+from mlir_shard.dialects.context import create_context
 from mlir_shard.passes import host_names, host_passes, host_summaries
 from mlir_shard.passes.host_passes import HostPassError
 from mlir_shard.passes.host_summary_table import SUMMARIES
@@ -102,7 +102,7 @@ def test_names() -> None:
 
 
 def test_dialects() -> None:
-    names = host_names.dialects(host.create_context())
+    names = host_names.dialects(create_context())
     assert {"builtin", "func", "arith", "linalg", "shard", "mpi", "stablehlo", "llvm", "tosa"} <= set(names)
 
 

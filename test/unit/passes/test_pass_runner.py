@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mlir_shard
-from mlir_shard import host
+from mlir_shard.dialects.context import create_context
 from mlir_shard.host import ir
 from mlir_shard.passes.diagnostic import Diagnostic
 from mlir_shard.passes.instrumentation import Instrumentation, PrintIR, Selection, Timing
@@ -37,7 +37,7 @@ module @inner {
 }
 """
 
-CONTEXT = host.create_context()
+CONTEXT = create_context()
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_verification_after_each_pass(module: Any) -> None:
 
 
 def test_a_host_pass_that_fails() -> None:
-    context = host.create_context(allow_unregistered=True)
+    context = create_context(allow_unregistered=True)
     module = ir.Module.parse('func.func @f() {\n  "my.op"() : () -> tensor<4xf32>\n  return\n}', context)
     (diagnostic,) = failure(module, "builtin.module(cse,one-shot-bufferize)")
     assert "op was not bufferized" in diagnostic.message

@@ -11,9 +11,10 @@ import pytest
 from transforms import device_simulation
 from transforms.random_programs import generate
 
-from mlir_shard import asm, host
+from mlir_shard import asm
 from mlir_shard import run as run_passes
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.context import create_context
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import device_box
 
@@ -24,7 +25,7 @@ def main_of(module: Any) -> Any:
 
 def check(text: str, mesh: Mesh, seed: int = 0) -> str:
     """Runs `text` whole and on each device; returns the local program."""
-    context = host.create_context()
+    context = create_context()
     module = asm.parse_module(text, context)
     run_passes(module, "builtin.module(shard-propagate)")
     function = main_of(module)

@@ -1,0 +1,145 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors of a program as NumPy arrays: element types, random inputs, blocks of a tensor and memref descriptors.
+
+An element type is named as MLIR writes it. Between processes, and in compiled code, arrays have the storage type:
+that of the elements, but `uint16` for `bf16`, which NumPy has only with the package ml_dtypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mlir_shard.runtime.error import RunError
+from mlir_shard.sharding.layout import Box
+
+Array = npt.NDArray[Any]
+
+_STORAGE: dict[str, Any] = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": np.uint16,
+    "i1": np.bool_,
+    "index": np.int64,
+    **{f"{sign}{bits}": f"int{bits}" for sign in ("i", "si") for bits in (8, 16, 32, 64)},
+    **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """The type of a tensor: its shape and the name of its element type."""
+
+    shape: tuple[int, ...]
+    element_type: str
+
+    def __str__(self) -> str:
+        return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.element_type}>"
+
+
+def is_supported(element_type: str) -> bool:
+    """Whether tensors of this element type can be passed to a compiled program."""
+    return element_type in _STORAGE
+
+
+def storage_dtype(element_type: str) -> np.dtype[Any]:
+    """The dtype of arrays in compiled code."""
+    return np.dtype(_STORAGE[element_type])
+
+
+def numpy_dtype(element_type: str) -> np.dtype[Any]:
+    """The dtype of arrays as users see them; RunError for `bf16` where ml_dtypes is not installed."""
+    if element_type != "bf16":
+        return storage_dtype(element_type)
+    try:
+        import ml_dtypes
+    except ModuleNotFoundError as error:
+        raise RunError("bf16 arrays need the package ml_dtypes: pip install ml_dtypes") from error
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def is_float(element_type: str) -> bool:
+    """Whether results of this element type depend on the order of operations."""
+    return element_type in ("f64", "f32", "f16", "bf16")
+
+
+def checked(name: str, array: Array, spec: TensorSpec) -> Array:
+    """`array` in storage form, C-contiguous; RunError that names the argument where shape or dtype are not `spec`'s."""
+    expected = numpy_dtype(spec.element_type)
+    # NumPy's files know no bfloat16: such an array comes back as two bytes without a meaning.
+    if spec.element_type == "bf16" and array.dtype == np.dtype("V2"):
+        array = array.view(expected)
+    if array.shape != spec.shape:
+        raise RunError(f"{name} of the program is {spec}: the array given has shape {_shape_text(array.shape)}")
+    if array.dtype != expected:
+        raise RunError(f"{name} of the program is {spec}: the array given has dtype {array.dtype}, not {expected}")
+    return np.ascontiguousarray(array).reshape(spec.shape).view(storage_dtype(spec.element_type))
+
+
+def presented(array: Array, element_type: str) -> Array:
+    """An array in storage form as users see it."""
+    return array.view(numpy_dtype(element_type))
+
+
+def random(spec: TensorSpec, generator: np.random.Generator) -> Array:
+    """A random array: floats from a standard normal distribution, integers from 0 to 9."""
+    dtype = numpy_dtype(spec.element_type)
+    if is_float(spec.element_type):
+        return np.asarray(generator.standard_normal(spec.shape)).astype(dtype)
+    if spec.element_type == "i1":
+        return np.asarray(generator.integers(0, 2, spec.shape)).astype(dtype)
+    return np.asarray(generator.integers(0, 10, spec.shape)).astype(dtype)
+
+
+def cut(array: Array, box: Box, local_shape: Sequence[int]) -> Array:
+    """The block of `array` in `box`, with zeros after it where the block is shorter than `local_shape`."""
+    block = np.zeros(tuple(local_shape), array.dtype)
+    block[box.local_slices] = array[box.slices]
+    return block
+
+
+def _shape_text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) if shape else "()"
+
+
+def descriptor_type(rank: int) -> type[ctypes.Structure]:
+    """The C structure of a ranked memref: two pointers, the offset, then sizes and strides in elements."""
+    fields = [
+        ("allocated", ctypes.c_void_p),
+        ("aligned", ctypes.c_void_p),
+        ("offset", ctypes.c_int64),
+        ("sizes", ctypes.c_int64 * rank),
+        ("strides", ctypes.c_int64 * rank),
+    ]
+    return type(f"MemRef{rank}", (ctypes.Structure,), {"_fields_": fields})
+
+
+def describe(array: Array) -> Any:
+    """The descriptor of an array, which has to outlive it."""
+    descriptor: Any = descriptor_type(array.ndim)()
+    descriptor.allocated = descriptor.aligned = array.ctypes.data
+    descriptor.sizes[:] = array.shape
+    descriptor.strides[:] = [stride // array.itemsize for stride in array.strides]
+    return descriptor
+
+
+def copy_out(descriptor: Any, spec: TensorSpec) -> Array:
+    """A copy of what a memref descriptor refers to."""
+    dtype = storage_dtype(spec.element_type)
+    sizes, strides = tuple(descriptor.sizes), tuple(descriptor.strides)
+    if sizes != spec.shape:
+        raise RunError(f"the program returned a tensor of shape {_shape_text(sizes)} where its type is {spec}")
+    if 0 in sizes:
+        return np.empty(sizes, dtype)
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    start = descriptor.aligned + descriptor.offset * dtype.itemsize
+    flat = np.frombuffer((ctypes.c_char * (extent * dtype.itemsize)).from_address(start), dtype)
+    byte_strides = [stride * dtype.itemsize for stride in strides]
+    return np.lib.stride_tricks.as_strided(flat, sizes, byte_strides).copy()

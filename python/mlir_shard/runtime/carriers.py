@@ -1,0 +1,117 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Element types that MPI can carry for those that upstream's lowering to MPI knows no datatype for.
+
+That lowering takes f32, f64 and integers of 8, 16, 32 and 64 bits. What is only moved goes as the bits it has; what is
+reduced goes as a wider type in which the reduction is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+
+_arith = host.dialect("arith")
+
+_CARRIED_BITS = (8, 16, 32, 64)
+_ORDERED = ("max", "min")
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """How a tensor value goes in and comes out: `enter` and `leave` build at the current insertion point.
+
+    reduction: the reduction to do on what is carried, where there is one.
+    """
+
+    enter: Callable[[Any], Any]
+    leave: Callable[[Any], Any]
+    reduction: str = ""
+
+
+def for_moving(element_type: Any) -> Carrier | None:
+    """The carrier of a tensor that is only moved, None where there is none."""
+    if _is_carried(element_type):
+        return _as_is("")
+    if isinstance(element_type, ir.IndexType):
+        return _by(_arith.index_cast, _arith.index_cast, element_type, ir.IntegerType.get_signless(64))
+    if isinstance(element_type, ir.FloatType) and element_type.width in _CARRIED_BITS:
+        return _by(_arith.bitcast, _arith.bitcast, element_type, ir.IntegerType.get_signless(element_type.width))
+    if isinstance(element_type, ir.IntegerType) and element_type.is_signless and element_type.width < 8:
+        return _by(_arith.extui, _arith.trunci, element_type, ir.IntegerType.get_signless(8))
+    if isinstance(element_type, ir.IntegerType) and element_type.width in _CARRIED_BITS:
+        return _signless(element_type)
+    return None
+
+
+def for_reducing(element_type: Any, reduction: str) -> Carrier | None:
+    """The carrier of a tensor that is reduced, None where there is none.
+
+    reduction: as `shard` names it. A sum of i1 is their `or`, as in StableHLO.
+    """
+    if reduction not in ("sum", "product", "max", "min", "bitwise_and", "bitwise_or", "bitwise_xor"):
+        return None
+    if _is_carried(element_type):
+        return _as_is(reduction)
+    if isinstance(element_type, ir.IndexType):
+        return _by(_arith.index_cast, _arith.index_cast, element_type, ir.IntegerType.get_signless(64), reduction)
+    if isinstance(element_type, ir.FloatType) and element_type.width < 32:
+        return _by(_arith.extf, _arith.truncf, element_type, ir.F32Type.get(), reduction)
+    if not isinstance(element_type, ir.IntegerType):
+        return None
+    if element_type.is_signless and element_type.width == 1:
+        wanted = "max" if reduction == "sum" else reduction
+        return _by(_arith.extui, _arith.trunci, element_type, ir.IntegerType.get_signless(8), wanted)
+    if element_type.is_signed and element_type.width in _CARRIED_BITS:
+        return _signless(element_type, reduction)
+    if element_type.is_unsigned and element_type.width in _CARRIED_BITS:
+        if reduction not in _ORDERED:
+            return _signless(element_type, reduction)
+        return _widened_unsigned(element_type, reduction) if element_type.width < 64 else None
+    return None
+
+
+def _is_carried(element_type: Any) -> bool:
+    if isinstance(element_type, ir.IntegerType):
+        return element_type.is_signless and element_type.width in _CARRIED_BITS
+    return isinstance(element_type, (ir.F32Type, ir.F64Type))
+
+
+def _as_is(reduction: str) -> Carrier:
+    return Carrier(lambda value: value, lambda value: value, reduction)
+
+
+def _by(
+    enter: Callable[..., Any], leave: Callable[..., Any], element_type: Any, carried_type: Any, reduction: str = ""
+) -> Carrier:
+    return Carrier(
+        lambda value: enter(_with_elements(value.type, carried_type), value),
+        lambda value: leave(_with_elements(value.type, element_type), value),
+        reduction,
+    )
+
+
+def _signless(element_type: Any, reduction: str = "") -> Carrier:
+    """Only the type changes; these casts meet those around the operations that StableHLO's lowering makes signless."""
+    return _by(_cast, _cast, element_type, ir.IntegerType.get_signless(element_type.width), reduction)
+
+
+def _widened_unsigned(element_type: Any, reduction: str) -> Carrier:
+    inner = _signless(element_type)
+    narrow, wide = ir.IntegerType.get_signless(element_type.width), ir.IntegerType.get_signless(64)
+    outer = _by(_arith.extui, _arith.trunci, narrow, wide)
+    return Carrier(
+        lambda value: outer.enter(inner.enter(value)), lambda value: inner.leave(outer.leave(value)), reduction
+    )
+
+
+def _cast(type_: Any, value: Any) -> Any:
+    return ir.Operation.create("builtin.unrealized_conversion_cast", results=[type_], operands=[value]).result
+
+
+def _with_elements(type_: Any, element_type: Any) -> Any:
+    return ir.RankedTensorType.get(type_.shape, element_type)

@@ -1,0 +1,94 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a global module with sharding annotations to the program that each rank runs, and the one without sharding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mlir_shard
+from mlir_shard.passes.pipeline import PipelineError
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.runtime import interface, lowering_process
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.program import Program
+from mlir_shard.runtime.unsharded import drop_sharding
+
+PROPAGATED, LOCAL = "propagated", "local"
+
+# Called with the name of a stage, `PROPAGATED` or `LOCAL`, and the module after it.
+Watch = Callable[[str, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelines:
+    """How a global module becomes a local one: `propagate` decides all shardings, then `spmdize` goes by them."""
+
+    propagate: str = "shard-propagate"
+    spmdize: str = "shard-spmdize"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The program of the ranks, and, where asked for, the program that runs alone and has no sharding."""
+
+    sharded: Program
+    unsharded: Program | None
+
+
+DEFAULT_PIPELINES = Pipelines()
+
+
+def compile_module(
+    module: Any,
+    ranks: int | None = None,
+    *,
+    function: str = "main",
+    pipelines: Pipelines = DEFAULT_PIPELINES,
+    with_unsharded: bool = True,
+    watch: Watch | None = None,
+) -> Compiled:
+    """Compiles a function of a global module for `ranks` ranks, by default as many as its mesh has devices.
+
+    Position p in the mesh is rank p. The module is left as it is. RunError where it cannot be compiled.
+    """
+    entry = interface.name_of(interface.entry_function(module, function))
+    propagated = module.operation.clone()
+    _run(propagated, pipelines.propagate)
+    if watch:
+        watch(PROPAGATED, propagated)
+    ranks = interface.check_ranks(propagated, ranks)
+    arguments, results = interface.ports(interface.entry_function(propagated, entry), ranks)
+    local = propagated.operation.clone()
+    _run(local, pipelines.spmdize)
+    if watch:
+        watch(LOCAL, local)
+    interface.check_local(interface.entry_function(local, entry), arguments, results)
+    texts = [_text(local)]
+    if with_unsharded:
+        unsharded = module.operation.clone()
+        drop_sharding(unsharded)
+        texts.append(_text(unsharded))
+    lowered = lowering_process.lower(texts, entry)
+    sharded = Program(lowered[0], entry, arguments, results, ranks)
+    if not with_unsharded:
+        return Compiled(sharded, None)
+    whole_arguments, whole_results = tuple(map(interface.alone, arguments)), tuple(map(interface.alone, results))
+    return Compiled(sharded, Program(lowered[1], entry, whole_arguments, whole_results, 1))
+
+
+def _run(module: Any, pipeline: str) -> None:
+    try:
+        mlir_shard.run(module, f"builtin.module({pipeline})")
+    except PassFailure as failure:
+        raise RunError(f"the program cannot be sharded by '{pipeline}'", failure.diagnostics) from failure
+    except PipelineError as error:
+        raise RunError(f"'{pipeline}' is no pipeline: {error.message}") from error
+
+
+def _text(module: Any) -> str:
+    """With locations: what cannot be lowered is reported where it stands in the user's text."""
+    text: str = module.operation.get_asm(enable_debug_info=True)
+    return text

@@ -1,0 +1,104 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Running programs on global arrays: inputs are checked and cut, results put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlir_shard.runtime import arrays
+from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Pipelines, compile_module
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.mpi import MpiEngine
+from mlir_shard.runtime.program import Engine, Port, Program
+from mlir_shard.runtime.verify import compare
+from mlir_shard.sharding.layout import Box
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result of a program, put together: the global array, and what ranks do not agree on, empty if they do."""
+
+    port: Port
+    array: Array
+    disagreement: str
+
+
+def execute(
+    module: Any,
+    inputs: Sequence[Array],
+    ranks: int | None = None,
+    *,
+    function: str = "main",
+    pipelines: Pipelines = DEFAULT_PIPELINES,
+    engine: Engine | None = None,
+) -> list[Array]:
+    """Shards a global module with annotations, runs a function of it on MPI ranks and returns its global results.
+
+    Args:
+        module: the `ir.Module`, in tensors, annotated for sdy or with upstream's `shard`; it is left as it is.
+        inputs: one global array for each argument, of its shape and dtype.
+        ranks: by default as many as the mesh has devices, and nothing else where there is a mesh.
+        function: the function's name.
+        pipelines: what shards the module.
+        engine: what runs the program, by default MPI on this machine.
+
+    Raises:
+        RunError: the module cannot be sharded, lowered or run, or the inputs do not fit it, or ranks that hold
+            the same part of a result computed different values.
+    """
+    compiled = compile_module(module, ranks, function=function, pipelines=pipelines, with_unsharded=False)
+    results = run_program(compiled.sharded, inputs, engine or MpiEngine())
+    for result in results:
+        if result.disagreement:
+            raise RunError(result.disagreement)
+    return [result.array for result in results]
+
+
+def run_program(program: Program, inputs: Sequence[Array], engine: Engine) -> list[Result]:
+    """The results of a program for global inputs; arrays are as users see them. RunError as in `execute`."""
+    stored = check_inputs(program, inputs)
+    by_rank = engine.run(program, stored)
+    return [_assemble(port, [of_rank[index] for of_rank in by_rank]) for index, port in enumerate(program.results)]
+
+
+def check_inputs(program: Program, inputs: Sequence[Array]) -> list[Array]:
+    """The inputs in storage form; RunError names the first that does not fit."""
+    if len(inputs) != len(program.arguments):
+        wanted = ", ".join(str(port.spec) for port in program.arguments)
+        raise RunError(f"the program takes {len(program.arguments)} arrays, not {len(inputs)}: ({wanted})")
+    return [
+        arrays.checked(port.name, np.asarray(array), port.spec)
+        for port, array in zip(program.arguments, inputs, strict=True)
+    ]
+
+
+def random_inputs(program: Program, seed: int) -> list[Array]:
+    """Random inputs for a program, the same for the same seed."""
+    generator = np.random.default_rng(seed)
+    return [arrays.random(port.spec, generator) for port in program.arguments]
+
+
+def _assemble(port: Port, blocks: Sequence[Array]) -> Result:
+    element_type = port.spec.element_type
+    whole = np.zeros(port.spec.shape, arrays.storage_dtype(element_type))
+    presented = arrays.presented(whole, element_type)
+    first_with: dict[Box, int] = {}
+    disagreement = ""
+    for rank, (box, block) in enumerate(zip(port.boxes, blocks, strict=True)):
+        part = block[box.local_slices]
+        first = first_with.setdefault(box, rank)
+        if first == rank:
+            whole[box.slices] = part
+        elif not disagreement:
+            comparison = compare(arrays.presented(part, element_type), presented[box.slices], element_type)
+            if not comparison.is_equal:
+                place = ", ".join(f"{start}:{stop}" for start, stop in zip(box.start, box.stop, strict=True))
+                difference = f"they differ by up to {comparison.absolute:.3g}"
+                disagreement = f"ranks {first} and {rank} hold different copies of {port.name}[{place}]: {difference}"
+    return Result(port, presented, disagreement)

@@ -1,0 +1,144 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What goes in and out of a function: types, and which part of each tensor a rank holds by the function's shardings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.passes import diagnostic
+from mlir_shard.runtime import arrays
+from mlir_shard.runtime.arrays import TensorSpec
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.program import Port
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.sharding.layout import Box, device_box
+
+
+def entry_function(module: Any, name: str) -> Any:
+    """The `func.func` of that name, or, where there is no `main`, the only public function.
+
+    RunError where there is none, or it has no body.
+    """
+    functions = [op.operation for op in module.operation.regions[0].blocks[0].operations]
+    functions = [op for op in functions if op.name == "func.func" and len(op.regions[0].blocks)]
+    named = {op.attributes["sym_name"].value: op for op in functions}
+    if name in named:
+        return named[name]
+    public = [known for known, op in named.items() if _is_public(op)]
+    if name == "main" and len(public) == 1:
+        return named[public[0]]
+    known = ", ".join(f"@{one}" for one in named) or "none with a body"
+    raise RunError(f"the program has no function @{name} to run; its functions: {known}")
+
+
+def name_of(function: Any) -> str:
+    """The name of a function, without `@`."""
+    name: str = function.attributes["sym_name"].value
+    return name
+
+
+def check_ranks(module: Any, ranks: int | None) -> int:
+    """The number of devices that the meshes of a module have, `ranks` or 1 where it has none.
+
+    RunError where that is not `ranks`, or where the meshes do not agree.
+    """
+    meshes = {name: mesh for name, mesh in sdy.meshes(module).items() if not mesh.is_empty and not mesh.is_maximal}
+    if not meshes:
+        return ranks or 1
+    described = {name: f"@{name} of {mesh.total_size} ({mesh})" for name, mesh in meshes.items()}
+    sizes = {mesh.total_size for mesh in meshes.values()}
+    if len(sizes) > 1:
+        raise RunError(f"the meshes of the program differ in their number of devices: {', '.join(described.values())}")
+    devices = sizes.pop()
+    if ranks is not None and ranks != devices:
+        raise RunError(f"the program is for {devices} ranks, not {ranks}: its mesh is {next(iter(described.values()))}")
+    return devices
+
+
+def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """The arguments and the results of a function whose shardings are decided.
+
+    RunError where one is no tensor that can be passed, or has no place on the devices.
+    """
+    type_ = function.attributes["function_type"].value
+    arguments = function.regions[0].blocks[0].arguments
+    return (
+        tuple(
+            _port(f"argument {index}", one, sdy.get_sharding(arguments[index]), function, ranks)
+            for index, one in enumerate(type_.inputs)
+        ),
+        tuple(
+            _port(f"result {index}", one, sdy.get_result_sharding(function, index), function, ranks)
+            for index, one in enumerate(type_.results)
+        ),
+    )
+
+
+def alone(port: Port) -> Port:
+    """The same argument or result where one rank holds all of it."""
+    whole = Box((0,) * len(port.spec.shape), port.spec.shape)
+    return Port(port.name, port.spec, port.spec, (whole,))
+
+
+def check_local(function: Any, arguments: tuple[Port, ...], results: tuple[Port, ...]) -> None:
+    """RunError where the types of a local function are not those that the shardings make of the global ones."""
+    type_ = function.attributes["function_type"].value
+    for types, expected in ((type_.inputs, arguments), (type_.results, results)):
+        local = [str(one) for one in types]
+        if local != [str(port.local) for port in expected]:
+            wanted = ", ".join(str(port.local) for port in expected)
+            message = f"the local function has types ({', '.join(local)}), but its shardings make them ({wanted})"
+            raise RunError("the program was not made local as it is sharded", [_error(message, function)])
+
+
+def _is_public(function: Any) -> bool:
+    attributes = function.attributes
+    return "sym_visibility" not in attributes or attributes["sym_visibility"].value == "public"
+
+
+def _error(message: str, op: Any) -> diagnostic.Diagnostic:
+    return diagnostic.at("error", message, op.location)
+
+
+def _port(name: str, type_: Any, sharding: TensorSharding | None, function: Any, ranks: int) -> Port:
+    spec = _spec(name, type_, function)
+    if sharding is None:
+        return _replicated(name, spec, "", ranks)
+    mesh = sdy.mesh_of(sharding, function)
+    if mesh is None:
+        raise _unplaced(f"{name} is sharded on {sharding.mesh_text}, which the program does not define", function)
+    if sharding.unreduced_axes:
+        axes = ", ".join(map(str, sharding.unreduced_axes))
+        raise _unplaced(f"{name} is unreduced along {axes}: a function's arguments and results are whole", function)
+    if mesh.is_empty or mesh.is_maximal:
+        return _replicated(name, spec, str(sharding), ranks)
+    return _sharded(name, spec, sharding, mesh)
+
+
+def _unplaced(message: str, function: Any) -> RunError:
+    return RunError("the program cannot be run as it is sharded", [_error(message, function)])
+
+
+def _replicated(name: str, spec: TensorSpec, sharding: str, ranks: int) -> Port:
+    whole = Box((0,) * len(spec.shape), spec.shape)
+    return Port(name, spec, spec, (whole,) * ranks, sharding)
+
+
+def _sharded(name: str, spec: TensorSpec, sharding: TensorSharding, mesh: Mesh) -> Port:
+    local = tuple(size or 0 for size in sharding.local_shape(spec.shape, mesh))
+    boxes = tuple(device_box(sharding, mesh, spec.shape, device) for device in mesh.devices)
+    return Port(name, spec, TensorSpec(local, spec.element_type), boxes, str(sharding))
+
+
+def _spec(name: str, type_: Any, function: Any) -> TensorSpec:
+    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+        message = f"{name} has type {type_}: only tensors of static shape can be passed to a program that is run"
+        raise RunError("the program cannot be run", [_error(message, function)])
+    spec = TensorSpec(tuple(type_.shape), str(type_.element_type))
+    if not arrays.is_supported(spec.element_type):
+        message = f"{name} has type {type_}, whose elements have no counterpart in NumPy"
+        raise RunError("the program cannot be run", [_error(message, function)])
+    return spec

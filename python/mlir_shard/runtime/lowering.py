@@ -1,0 +1,161 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a module on tensors, with upstream's shard collectives, to the LLVM dialect: all host pipelines are here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir, passmanager
+from mlir_shard.passes import diagnostic
+from mlir_shard.passes.diagnostic import Diagnostic
+from mlir_shard.runtime import collectives, communicators
+from mlir_shard.runtime.error import RunError
+
+# StableHLO, CHLO, TOSA, and element-wise arith and math on tensors. What is unsigned becomes signless last: until then
+# StableHLO's lowering chooses signed or unsigned operations by the type.
+_TO_LINALG = (
+    "func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,"
+    "func.func(tosa-to-linalg-named,tosa-to-linalg,tosa-to-arith,tosa-to-tensor,tosa-to-scf),"
+    "convert-elementwise-to-linalg,linalg-fuse-elementwise-ops,canonicalize,cse"
+)
+
+# The constants of MPI differ between its implementations, and upstream chooses them by this attribute of the module.
+_MPI_ATTRIBUTE, _MPI_CHOICE = "dlti.map", '#dlti.map<"MPI:Implementation" = "MPICH">'
+
+_TO_MPI = "convert-shard-to-mpi,canonicalize,cse"
+
+_TO_BUFFERS = (
+    "one-shot-bufferize{allow-return-allocs-from-loops=true bufferize-function-boundaries=true "
+    "function-boundary-type-conversion=identity-layout-map},"
+    "buffer-deallocation-pipeline,convert-bufferization-to-memref,canonicalize"
+)
+
+_TO_LLVM = (
+    "convert-linalg-to-loops,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+    # The C library lacks some of the functions that LLVM has, and LLVM's log1p near 0 is not exact.
+    "convert-math-to-llvm{approximate-log1p=false},convert-math-to-libm,arith-expand{include-bf16=true},"
+    "convert-to-llvm,reconcile-unrealized-casts,canonicalize,cse"
+)
+
+# Stands between an operation that was lowered and one that was not.
+_CAST = "builtin.unrealized_conversion_cast"
+
+_C_INTERFACE = "llvm.emit_c_interface"
+
+# What may be left of a program where it goes to buffers.
+_BUFFERIZABLE = frozenset(
+    {"affine", "arith", "bufferization", "builtin", "cf", "complex", "func", "index", "linalg", "math", "memref", "mpi"}
+    | {"scf", "tensor", "ub", "vector"}
+)
+
+
+def lower(module: Any, entry: str) -> None:
+    """Lowers a module in place; `entry` is the function to call from outside, by its C interface.
+
+    RunError with the diagnostics where that fails.
+    """
+    context = module.context
+    reported: list[Diagnostic] = []
+
+    def handle(one: Any) -> bool:
+        if one.severity == ir.DiagnosticSeverity.ERROR:
+            reported.append(diagnostic.from_host(one))
+        return True
+
+    handler = context.attach_diagnostic_handler(handle)
+    context.emit_error_diagnostics = True
+    try:
+        with context, ir.Location.unknown():
+            _run_stages(module, entry)
+    except ir.MLIRError as error:
+        raise RunError("the program cannot be lowered to LLVM", reported) from error
+    finally:
+        handler.detach()
+
+
+def _run_stages(module: Any, entry: str) -> None:
+    _prepare_functions(module, entry)
+    module.operation.attributes[_MPI_ATTRIBUTE] = ir.Attribute.parse(_MPI_CHOICE)
+    collectives.legalize(module)
+    _run(module, _TO_LINALG)
+    _run(module, _TO_MPI)
+    _erase_grids(module)
+    _check_dialects(module, _BUFFERIZABLE)
+    communicators.share(module)
+    _erase_deallocations(module)
+    _run(module, _TO_BUFFERS)
+    _copies_to_linalg(module)
+    _run(module, _TO_LLVM)
+    _check_dialects(module, frozenset({"builtin", "llvm"}))
+
+
+def _run(module: Any, pipeline: str) -> None:
+    passmanager.PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
+
+
+def _prepare_functions(module: Any, entry: str) -> None:
+    """Leaves the entry alone visible, and drops attributes of arguments and results that a frontend has put there."""
+    for op in list(module.body.operations):
+        if op.operation.name != "func.func":
+            continue
+        attributes = op.operation.attributes
+        for name in ("arg_attrs", "res_attrs"):
+            if name in attributes:
+                del attributes[name]
+        is_entry = attributes["sym_name"].value == entry
+        attributes["sym_visibility"] = ir.StringAttr.get("public" if is_entry else "private")
+        if is_entry:
+            attributes[_C_INTERFACE] = ir.UnitAttr.get()
+
+
+def _erase_grids(module: Any) -> None:
+    """The lowering to MPI leaves them, and nothing refers to them any more."""
+    for op in list(module.body.operations):
+        if op.operation.name == "shard.grid":
+            op.operation.erase()
+
+
+def _erase_deallocations(module: Any) -> None:
+    """All buffers are freed by the deallocation pipeline, which refuses a program that frees some itself."""
+    for op in _all(module, lambda name: name == "memref.dealloc"):
+        op.erase()
+
+
+def _copies_to_linalg(module: Any) -> None:
+    """Copies as loops: a copy of strided memory would call a library that the bindings do not ship."""
+    linalg = host.dialect("linalg")
+    for copy in _all(module, lambda name: name == "memref.copy"):
+        with ir.InsertionPoint(copy), copy.location:
+            linalg.copy(copy.operands[0], outs=[copy.operands[1]])
+        copy.erase()
+
+
+def _check_dialects(module: Any, known: frozenset[str]) -> None:
+    """RunError names the outermost operations of other dialects than the known: they have not been lowered."""
+    left: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name.partition(".")[0] in known and op.name != _CAST:
+            return ir.WalkResult.ADVANCE
+        left.append(op)
+        return ir.WalkResult.SKIP
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if left:
+        messages = [diagnostic.at("error", f"'{op.name}' has no lowering to LLVM", op.location) for op in left]
+        raise RunError("the program cannot be lowered to LLVM", messages)
+
+
+def _all(module: Any, matches: Callable[[str], bool]) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if matches(op.name):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found

@@ -1,0 +1,49 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A compiled program, and what runs one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mlir_shard.runtime.arrays import Array, TensorSpec
+from mlir_shard.sharding.layout import Box
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An argument or a result.
+
+    name: as diagnostics call it, `argument 0` say; spec: the global tensor; local: what one rank holds, which is
+    padded where its box is smaller; boxes: the part of the global tensor that each rank holds; sharding: for tables.
+    """
+
+    name: str
+    spec: TensorSpec
+    local: TensorSpec
+    boxes: tuple[Box, ...]
+    sharding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What each of `ranks` processes runs: the function `entry` of a module in the LLVM dialect, as text.
+
+    The function takes and returns local tensors as memrefs, by its C interface (`llvm.emit_c_interface`).
+    """
+
+    text: str
+    entry: str
+    arguments: tuple[Port, ...]
+    results: tuple[Port, ...]
+    ranks: int
+
+
+class Engine(Protocol):
+    """Something that runs programs."""
+
+    def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
+        """The local results of each rank, for global inputs; both in storage form. RunError where a rank fails."""
+        ...

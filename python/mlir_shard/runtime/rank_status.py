@@ -1,0 +1,86 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What ranks say of themselves, in the folder of the run.
+
+rank.<rank>.log     what it printed
+rank.<rank>.pids    its processes
+rank.<rank>.shm     the shared memory it has mapped
+rank.<rank>.ended   how it ended
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+COMPLETED = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a rank ended: `COMPLETED` or what went wrong, and when, in nanoseconds of the machine's monotonic clock."""
+
+    what: str
+    when: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankStatus:
+    """The folder of the run, by its path."""
+
+    directory: Path
+
+    def log(self, rank: int) -> Path:
+        """Where the output of a rank goes."""
+        return self.directory / f"rank.{rank}.log"
+
+    def write_pids(self, rank: int, pids: Sequence[int]) -> None:
+        """Says which processes a rank has."""
+        self._replace(f"rank.{rank}.pids", " ".join(map(str, pids)))
+
+    def read_pids(self) -> list[int]:
+        """The processes of the ranks that have begun."""
+        return [int(pid) for path in self.directory.glob("rank.*.pids") for pid in path.read_text().split()]
+
+    def write_end(self, rank: int, end: End) -> None:
+        """Says how a rank ended."""
+        self._replace(f"rank.{rank}.ended", f"{end.when} {end.what}")
+
+    def read_end(self, rank: int) -> End | None:
+        """How a rank ended, None where it did not say."""
+        try:
+            when, _, what = (self.directory / f"rank.{rank}.ended").read_text(encoding="utf-8").partition(" ")
+        except FileNotFoundError:
+            return None
+        return End(what, int(when))
+
+    def write_shared_memory(self, rank: int, paths: Sequence[str]) -> None:
+        """Says which files of shared memory a rank has mapped."""
+        self._replace(f"rank.{rank}.shm", "\n".join(paths))
+
+    def remove_shared_memory(self) -> None:
+        """Removes the files of shared memory that the ranks said they mapped, for ranks that cannot do so any more."""
+        for said in self.directory.glob("rank.*.shm"):
+            for name in said.read_text(encoding="utf-8").splitlines():
+                Path(name).unlink(missing_ok=True)
+
+    def _replace(self, name: str, text: str) -> None:
+        # A reader sees the whole text or no file.
+        written = self.directory / f".{name}"
+        written.write_text(text, encoding="utf-8")
+        written.replace(self.directory / name)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process of that number that has not ended."""
+    try:
+        os.kill(pid, 0)
+        # What has ended is there until somebody waits for it, which the first process of a system may be slow to do.
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    except PermissionError:
+        return True
+    return state not in ("Z", "X")

@@ -1,0 +1,59 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether a sharded program computed what the program without sharding does.
+
+Sharding changes the order in which numbers are added, so floats may differ by rounding: an element is right where it
+differs by no more than the tolerance of its type, taken of its own magnitude or of the mean magnitude of the tensor.
+Everything else has to be equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlir_shard.runtime import arrays
+from mlir_shard.runtime.arrays import Array
+
+# Some hundred units in the last place of each type, and for f32 what is asked of the perceptrons.
+TOLERANCES = {"f64": 1e-12, "f32": 1e-5, "f16": 1e-2, "bf16": 5e-2}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The greatest absolute and relative error of any element, and whether all are within the tolerance."""
+
+    absolute: float
+    relative: float
+    is_equal: bool
+
+
+def compare(actual: Array, expected: Array, element_type: str) -> Comparison:
+    """Compares arrays of one shape and of an element type. NaN equals NaN, and an infinity itself."""
+    if not arrays.is_float(element_type):
+        wrong = actual != expected
+        difference = _greatest_difference(actual[wrong], expected[wrong])
+        return Comparison(difference, 1.0 if wrong.any() else 0.0, not wrong.any())
+    got, wanted = actual.astype(np.float64), expected.astype(np.float64)
+    same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.where(same, 0.0, np.abs(got - wanted))
+    # What is not finite and not the same is wrong by any measure.
+    error = np.where(np.isfinite(got) & np.isfinite(wanted) | same, error, np.inf)
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    scale = float(finite.mean()) if finite.size else 0.0
+    magnitude = np.where(np.isfinite(wanted), np.maximum(np.abs(wanted), scale), 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(error == 0, 0.0, error / magnitude)
+    tolerance = TOLERANCES[element_type]
+    return Comparison(_greatest(error), _greatest(relative), bool((relative <= tolerance).all()))
+
+
+def _greatest_difference(got: Array, wanted: Array) -> float:
+    """Of whole numbers, exact whatever their size, and of truth values as 0 and 1."""
+    return max((float(abs(int(a) - int(b))) for a, b in zip(got.flat, wanted.flat, strict=True)), default=0.0)
+
+
+def _greatest(values: Array) -> float:
+    return float(values.max()) if values.size else 0.0

@@ -1,0 +1,44 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""shard-run's table: for each result its type, its sharding and how far it is from the unsharded program's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mlir_shard.runtime.execution import Result
+    from mlir_shard.runtime.program import Program
+    from mlir_shard.runtime.verify import Comparison
+
+_HEADINGS = ("result", "type", "sharding", "max abs error", "max rel error", "")
+
+
+def title(program: Program, is_compared: bool) -> str:
+    """What ran, and what the table below says."""
+    how = "compared with it on one, without sharding" if is_compared else "not compared with anything"
+    return f"@{program.entry} on {program.ranks} rank{'s' if program.ranks > 1 else ''}, {how}:"
+
+
+def table(results: Sequence[Result], comparisons: Sequence[Comparison] | None) -> str:
+    """The table as text; `comparisons` are those of the results, None where nothing was compared."""
+    rows = [_HEADINGS if comparisons is not None else _HEADINGS[:3]]
+    for index, result in enumerate(results):
+        row = (str(index), str(result.port.spec), result.port.sharding or "replicated")
+        rows.append((*row, *_errors(result, comparisons[index])) if comparisons is not None else row)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(lines)
+
+
+def all_agree(results: Sequence[Result], comparisons: Sequence[Comparison] | None) -> bool:
+    """Whether every result is right, as far as that was compared, and the same on every rank that holds it."""
+    equal = comparisons is None or all(one.is_equal for one in comparisons)
+    return equal and not any(result.disagreement for result in results)
+
+
+def _errors(result: Result, comparison: Comparison) -> tuple[str, str, str]:
+    is_right = comparison.is_equal and not result.disagreement
+    verdict = "OK" if is_right else "MISMATCH"
+    return f"{comparison.absolute:.2e}", f"{comparison.relative:.2e}", verdict

@@ -1,0 +1,35 @@
+// RUN: not shard-run 2>&1 | FileCheck %s --check-prefix=NOTHING
+// RUN: not shard-run -n none %s 2>&1 | FileCheck %s --check-prefix=COUNT
+// RUN: not shard-run -n 2 %s 2>&1 | FileCheck %s --check-prefix=RANKS
+// RUN: not shard-run --function absent %s 2>&1 | FileCheck %s --check-prefix=FUNCTION
+// RUN: not shard-run --show locl %s 2>&1 | FileCheck %s --check-prefix=STAGE
+// RUN: not shard-run --pipeline cse %s 2>&1 | FileCheck %s --check-prefix=ONE
+// RUN: not shard-run --pipeline 'shard-propagat;shard-spmdize' %s 2>&1 | FileCheck %s --check-prefix=PIPELINE
+// RUN: not shard-run --save %S/results.txt %s 2>&1 | FileCheck %s --check-prefix=SUFFIX
+// RUN: not shard-run --save %S/absent/results.npz %s 2>&1 | FileCheck %s --check-prefix=UNWRITABLE
+// RUN: not shard-run --load %S/absent.py %s 2>&1 | FileCheck %s --check-prefix=LOAD
+// RUN: not shard-run %S/absent.mlir 2>&1 | FileCheck %s --check-prefix=ABSENT
+// RUN: not shard-run %S 2>&1 | FileCheck %s --check-prefix=DIRECTORY
+// RUN: not shard-run %s --inputs %S/absent.npy 2>&1 | FileCheck %s --check-prefix=INPUT
+// RUN: not shard-run %s --inputs %s 2>&1 | FileCheck %s --check-prefix=NOINPUT
+
+// NOTHING: shard-run: error: the following arguments are required: FILE
+// COUNT: shard-run: error: argument -n/--ranks: 'none' is no number of ranks: 1 or more
+// RANKS: shard-run: error: the program is for 4 ranks, not 2: its mesh is @mesh of 4 (<["x"=4]>)
+// FUNCTION: shard-run: error: the program has no function @absent to run; its functions: @main
+// STAGE: shard-run: error: argument --show: 'locl' is no stage to show; did you mean 'local'?
+// ONE: shard-run: error: argument --pipeline: 'cse' is one pipeline: two are needed, with a semicolon between
+// PIPELINE: shard-run: error: {{.*}}shard-propagat{{.*}}did you mean 'shard-propagate'
+// SUFFIX: shard-run: error: --save={{.*}}results.txt: the results are saved as a .npz file
+// UNWRITABLE: shard-run: error: cannot open output file '{{.*}}results.npz': No such file or directory
+// LOAD: error: cannot load '{{.*}}absent.py'
+// ABSENT: shard-run: error: cannot open input file '{{.*}}absent.mlir': No such file or directory
+// DIRECTORY: shard-run: error: cannot open input file '{{.*}}': Is a directory
+// INPUT: shard-run: error: cannot read the input '{{.*}}absent.npy': No such file or directory
+// NOINPUT: shard-run: error: cannot read the input '{{.*}}': it holds no array of NumPy's
+
+sdy.mesh @mesh = <["x"=4]>
+
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  return %a : tensor<8xf32>
+}

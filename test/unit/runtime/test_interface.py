@@ -1,0 +1,103 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which functions can be run, on how many ranks, and which part of a tensor each rank holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import mlir_shard
+from mlir_shard.runtime import interface
+from mlir_shard.runtime.compile import Pipelines, compile_module
+from mlir_shard.runtime.error import RunError
+
+
+def parse(text: str) -> Any:
+    return mlir_shard.parse(text, mlir_shard.create_context())
+
+
+def test_the_ranks_hold_blocks_in_the_order_of_the_mesh() -> None:
+    module = parse("""
+      sdy.mesh @mesh = <["x"=2, "y"=2], device_ids=[3, 2, 1, 0]>
+      func.func @main(%a: tensor<6x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>}) -> tensor<6x5xf32> {
+        return %a : tensor<6x5xf32>
+      }""")
+    (argument,), (result,) = interface.ports(interface.entry_function(module, "main"), 4)
+    assert str(argument.local) == "tensor<3x3xf32>"
+    boxes = [(box.start, box.size) for box in argument.boxes]
+    assert boxes == [((0, 0), (3, 3)), ((3, 0), (3, 3)), ((0, 3), (3, 2)), ((3, 3), (3, 2))]
+    assert result.sharding == ""
+    assert [box.size for box in result.boxes] == [(6, 5)] * 4
+
+
+@pytest.mark.parametrize(
+    ("mesh", "argument", "complaint"),
+    [
+        ("", "tensor<?xf32>", r"argument 0 has type tensor<\?xf32>: only tensors of static shape can be passed"),
+        ("", "f32", "argument 0 has type f32: only tensors of static shape can be passed"),
+        ("", "tensor<4xf8E5M2>", "argument 0 has type tensor<4xf8E5M2>, whose elements have no counterpart in NumPy"),
+        ("", "tensor<4xi4>", "argument 0 has type tensor<4xi4>, whose elements have no counterpart in NumPy"),
+        (
+            'sdy.mesh @mesh = <["x"=2]>',
+            'tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}',
+            'argument 0 is unreduced along "x"',
+        ),
+    ],
+)
+def test_arguments_that_cannot_be_passed(mesh: str, argument: str, complaint: str) -> None:
+    module = parse(f"{mesh}\nfunc.func @main(%a: {argument}) {{\n  return\n}}")
+    with pytest.raises(RunError, match=complaint):
+        interface.ports(interface.entry_function(module, "main"), 2)
+
+
+def test_the_function_to_run() -> None:
+    module = parse("""
+      func.func private @inner() { return }
+      func.func @step() { return }
+      func.func private @declared()""")
+    assert interface.name_of(interface.entry_function(module, "main")) == "step"
+    assert interface.name_of(interface.entry_function(module, "inner")) == "inner"
+    for name in ("other", "declared"):
+        with pytest.raises(RunError, match=f"no function @{name} to run; its functions: @inner, @step"):
+            interface.entry_function(module, name)
+    with pytest.raises(RunError, match="no function @main to run; its functions: none with a body"):
+        interface.entry_function(parse(""), "main")
+
+
+def test_the_number_of_ranks() -> None:
+    module = parse('sdy.mesh @mesh = <["x"=2, "y"=3]>\nsdy.mesh @one = <[], device_ids=[0]>')
+    assert interface.check_ranks(module, None) == 6
+    assert interface.check_ranks(module, 6) == 6
+    with pytest.raises(RunError, match=r'for 6 ranks, not 4: its mesh is @mesh of 6 \(<\["x"=2, "y"=3\]>\)'):
+        interface.check_ranks(module, 4)
+    assert interface.check_ranks(parse(""), None) == 1
+    assert interface.check_ranks(parse(""), 3) == 3
+    differing = parse('sdy.mesh @a = <["x"=2]>\nsdy.mesh @b = <["x"=3]>')
+    with pytest.raises(RunError, match=r"differ in their number of devices: @a of 2 .*, @b of 3"):
+        interface.check_ranks(differing, None)
+
+
+def test_a_program_that_was_not_made_local_is_refused() -> None:
+    module = parse("""
+      sdy.mesh @mesh = <["x"=2]>
+      func.func @main(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) { return }""")
+    complaint = r"the local function has types \(tensor<6xf32>\), but its shardings make them \(tensor<3xf32>\)"
+    with pytest.raises(RunError, match=complaint):
+        compile_module(module, pipelines=Pipelines("canonicalize", "canonicalize"))
+
+
+def test_the_module_is_left_as_it_is() -> None:
+    module = parse("""
+      sdy.mesh @mesh = <["x"=2]>
+      func.func @main(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<6xf32> {
+        %0 = stablehlo.add %a, %a : tensor<6xf32>
+        return %0 : tensor<6xf32>
+      }""")
+    before = str(module)
+    compiled = compile_module(module)
+    assert str(module) == before
+    assert compiled.sharded.ranks == 2
+    assert compiled.unsharded is not None
+    assert compiled.unsharded.ranks == 1

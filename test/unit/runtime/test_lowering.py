@@ -1,0 +1,125 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From tensors to LLVM: what is refused and how, and that what JAX prints computes what JAX does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlir_shard
+from mlir_shard.runtime import lowering_process, processes
+from mlir_shard.runtime.compile import compile_module
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.execution import run_program
+from mlir_shard.runtime.mpi import SingleProcessEngine
+from mlir_shard.runtime.verify import compare
+
+
+def reduction(element_type: str, kind: str) -> str:
+    type_ = f"tensor<4x{element_type}>"
+    return f"""
+shard.grid @g(shape = 2x2)
+func.func @main(%a: {type_}) -> {type_} {{
+  %0 = shard.all_reduce %a on @g grid_axes = [0] reduction = {kind} : {type_} -> {type_}
+  return %0 : {type_}
+}}"""
+
+
+def test_the_constants_are_those_of_mpich_whatever_the_module_says() -> None:
+    chosen = 'module attributes {dlti.map = #dlti.map<"MPI:Implementation" = "OpenMPI">} {'
+    (lowered,) = lowering_process.lower([f"{chosen}{reduction('f32', 'sum')}}}"], "main")
+    assert "MPI_Allreduce" in lowered
+    assert "ompi_" not in lowered
+
+
+def test_only_the_entry_can_be_called_from_outside() -> None:
+    text = """
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @other(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @other(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = arith.addf %a, %a : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+    (lowered,) = lowering_process.lower([text], "main")
+    assert "@_mlir_ciface_main" in lowered
+    assert "@_mlir_ciface_other" not in lowered
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (
+            "func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {\n"
+            "  %0 = stablehlo.cholesky %a : tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>\n}",
+            "2:8: error: 'stablehlo.cholesky' has no lowering to LLVM",
+        ),
+        (reduction("f32", "average"), r"4:8: error: 'shard.all_reduce' of .* by .*average.* has no lowering to MPI"),
+        (
+            reduction("ui64", "max"),
+            r"4:8: error: 'shard.all_reduce' of tensor<4xui64> by .*max.* has no lowering to MPI",
+        ),
+        (
+            "shard.grid @g(shape = 2)\nfunc.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+            "  %0 = shard.shift %a on @g grid_axes = [0] shift_axis = 0 offset = 1 rotate "
+            ": tensor<4xf32> -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}",
+            "3:8: error: 'shard.shift' has no lowering to MPI",
+        ),
+    ],
+    ids=["operation", "reduction", "element type", "collective"],
+)
+def test_what_cannot_be_lowered_is_named(text: str, complaint: str) -> None:
+    with pytest.raises(RunError, match=complaint):
+        lowering_process.lower([text], "main")
+
+
+def test_a_crash_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "import os, sys; print('not a module I know', file=sys.stderr); sys.stderr.flush(); os.abort()"
+    monkeypatch.setattr(processes, "python_command", lambda module: [sys.executable, "-c", script])
+    with pytest.raises(RunError, match=r"crashed with SIGABRT; the last it wrote:\n  not a module I know"):
+        lowering_process.lower([reduction("f32", "sum")], "main")
+
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+X = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
+INTEGERS = np.array([-9, -1, 0, 1, 8, 5], np.int32)
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "functions": (
+        lambda x: [f(x) for f in (jnp.exp, jnp.log1p, jnp.tanh, jnp.tan, jax.lax.rsqrt, jax.lax.erf, jnp.cbrt)],
+        (np.abs(X),),
+    ),
+    "f16": (lambda x: (x @ x.T, jnp.exp(x), x.sum(0)), (X.astype(np.float16),)),
+    "bf16": (lambda x: (x @ x.T, jnp.exp(x), x.sum(0)), (X.astype(jnp.bfloat16),)),
+    "integers": (lambda x: (x // 3, x % 5, x << 2, x >> 1, x & 7, x.max(), jnp.argmax(x)), (INTEGERS,)),
+    "unsigned": (lambda x: (x // 3, jnp.maximum(x, 7), x >> 1, x.astype(np.float32)), (INTEGERS.astype(np.uint32),)),
+    "truth values": (lambda x: (x > 0, jnp.any(x > 0), jnp.where(x > 0, 1, 2)), (X,)),
+    "windows": (lambda x: (jnp.pad(x, 1), x[::2, 1:], jnp.flip(x), jnp.roll(x, 1), jnp.cumsum(x)), (X,)),
+    "attention": (
+        lambda q, k: jax.nn.softmax(jnp.where(jnp.tril(jnp.ones((5, 5), bool)), q @ k.T, -1e9)) @ k,
+        (X, X[::-1].copy()),
+    ),
+    "gradient": (jax.grad(lambda w, x: (jax.nn.gelu(x @ w) ** 2).sum()), (X.T.copy(), X)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_jax(name: str) -> None:
+    function, arguments = FUNCTIONS[name]
+    jitted = jax.jit(function)
+    module = mlir_shard.parse(jitted.lower(*arguments).as_text(), mlir_shard.create_context())
+    program = compile_module(module).unsharded
+    assert program is not None
+    results = run_program(program, list(arguments), SingleProcessEngine(120))
+    expected = jax.tree.leaves(jitted(*arguments))
+    assert len(results) == len(expected)
+    for result, wanted in zip(results, expected, strict=True):
+        comparison = compare(result.array, np.asarray(wanted), result.port.spec.element_type)
+        assert comparison.is_equal, f"{result.port.name}: {comparison}"

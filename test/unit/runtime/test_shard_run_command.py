@@ -1,0 +1,230 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""shard-run as a command: its inputs and outputs, and what it leaves behind when it or a rank is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runtime.local_program import needs_mpich
+
+COMMAND = [sys.executable, "-m", "mlir_shard.tools.shard_run"]
+FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
+SECONDS = 60.0
+
+PROGRAM = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(
+    %a: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %b: tensor<3xi32>)
+    -> (tensor<4x3xf32>, tensor<3xi32>) {
+  %0 = stablehlo.add %a, %a : tensor<4x3xf32>
+  %1 = stablehlo.multiply %b, %b : tensor<3xi32>
+  return %0, %1 : tensor<4x3xf32>, tensor<3xi32>
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.mlir"
+    path.write_text(PROGRAM)
+    return path
+
+
+def shard_run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=SECONDS)
+
+
+@needs_mpich
+def test_inputs_and_results_as_files(program: Path, tmp_path: Path) -> None:
+    a, b = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([1, -2, 3], np.int32)
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    np.savez(tmp_path / "both.npz", a, b)
+    for inputs in (["a.npy", "b.npy"], ["both.npz"]):
+        ended = shard_run("-n", 4, program, "--inputs", *inputs, "--save", "out.npz", cwd=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+        with np.load(tmp_path / "out.npz") as saved:
+            assert saved.files == ["result0", "result1"]
+            np.testing.assert_array_equal(saved["result0"], a + a)
+            np.testing.assert_array_equal(saved["result1"], b * b)
+        (tmp_path / "out.npz").unlink()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "complaint"),
+    [
+        (np.zeros((4, 3), np.float32), None, "the program takes 2 arrays, not 1: (tensor<4x3xf32>, tensor<3xi32>)"),
+        (
+            np.zeros((4, 3), np.float32),
+            np.zeros(4, np.int32),
+            "argument 1 of the program is tensor<3xi32>: the array given has shape 4",
+        ),
+        (
+            np.zeros((4, 3)),
+            np.zeros(3, np.int32),
+            "argument 0 of the program is tensor<4x3xf32>: the array given has dtype float64, not float32",
+        ),
+    ],
+)
+def test_wrong_inputs(program: Path, tmp_path: Path, a: np.ndarray, b: np.ndarray | None, complaint: str) -> None:
+    np.savez(tmp_path / "in.npz", *(array for array in (a, b) if array is not None))
+    (tmp_path / "out.npz").write_bytes(b"as before")
+    ended = shard_run(program, "--inputs", "in.npz", "--save", "out.npz", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr == f"shard-run: error: {complaint}\n"
+    assert (tmp_path / "out.npz").read_bytes() == b"as before"
+
+
+@needs_mpich
+def test_the_seed_decides_the_inputs(program: Path, tmp_path: Path) -> None:
+    saved = []
+    for number, seed in enumerate([5, 5, 6]):
+        ended = shard_run(program, "--seed", seed, "--save", f"{number}.npz", "--no-verify", cwd=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+        saved.append(np.load(tmp_path / f"{number}.npz")["result0"])
+    np.testing.assert_array_equal(saved[0], saved[1])
+    assert not np.array_equal(saved[0], saved[2])
+
+
+@needs_mpich
+def test_a_folder_with_modules_of_known_names_is_no_harm(program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "json.py").write_text("raise RuntimeError('not the json that is meant')")
+    script = "import sys; sys.path.pop(0); from mlir_shard.tools.shard_run import main; sys.exit(main())"
+    ended = subprocess.run(
+        [sys.executable, "-c", script, str(program)], cwd=folder, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+@needs_mpich
+def test_more_ranks_than_cores(program: Path, tmp_path: Path) -> None:
+    axes = 2 * (os.cpu_count() or 1) + 1
+    text = PROGRAM.replace('"x"=2, "y"=2', f'"x"={axes}').replace("4x3", f"{axes}x3")
+    program.write_text(text)
+    ended = shard_run(program, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert f"@main on {axes} ranks" in ended.stdout
+
+
+def test_without_mpich_the_error_says_what_to_install(program: Path, tmp_path: Path) -> None:
+    script = """
+import importlib.metadata, sys
+found = importlib.metadata.distribution
+def distribution(name):
+    if name == "mpich":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return found(name)
+importlib.metadata.distribution = distribution
+from mlir_shard.tools.shard_run import main
+sys.exit(main())
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "shard-run: error: the package mpich, which runs programs on several ranks, is not installed: "
+        "pip install 'mlir-shard[run]'\n"
+    )
+
+
+class Hanging:
+    """A shard-run in which one rank hangs, all ranks having begun."""
+
+    def __init__(self, program: Path, folder: Path) -> None:
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        pipelines = "shard-propagate;shard-spmdize,fail-on-rank{rank=1 how=hang}"
+        self.process = subprocess.Popen(
+            [*COMMAND, str(program), "--load", str(FAILING), "--pipeline", pipelines],
+            env={**os.environ, "TMPDIR": str(self.temporary)},
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_until(lambda: len(list(self.temporary.glob("*/rank.*.shm"))) == 4)
+        self.pids = [[*map(int, path.read_text().split())] for path in sorted(self.temporary.glob("*/rank.*.pids"))]
+        named = {line for path in self.temporary.glob("*/rank.*.shm") for line in path.read_text().splitlines()}
+        self.shared_memory = [Path(name) for name in named]
+
+    def end(self) -> tuple[int, str]:
+        """The exit status and what was written on standard error, once it has ended by itself."""
+        _, errors = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, errors
+
+    def ranks_are_gone(self) -> bool:
+        return not any(is_running(pid) for pids in self.pids for pid in pids)
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process is there and has not ended; who should wait for it may not have done so yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        os.sched_yield()
+
+
+@pytest.fixture
+def hanging(program: Path, tmp_path: Path) -> Iterator[Hanging]:
+    started = Hanging(program, tmp_path)
+    try:
+        yield started
+    finally:
+        for pid in [started.process.pid, *(pid for pids in started.pids for pid in pids)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        started.process.communicate()
+
+
+@needs_mpich
+@pytest.mark.parametrize(
+    ("number", "code", "errors"),
+    [(signal.SIGINT, 130, "shard-run: error: interrupted\n"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")],
+)
+def test_a_signal_ends_everything(hanging: Hanging, number: int, code: int, errors: str) -> None:
+    hanging.process.send_signal(number)
+    assert hanging.end() == (code, errors)
+    assert hanging.ranks_are_gone()
+    assert list(hanging.temporary.iterdir()) == []
+    assert not any(path.exists() for path in hanging.shared_memory)
+
+
+@needs_mpich
+def test_ranks_do_not_outlive_a_killed_run(hanging: Hanging) -> None:
+    hanging.process.kill()
+    wait_until(hanging.ranks_are_gone)
+    assert list(hanging.temporary.iterdir()) == []
+    assert not any(path.exists() for path in hanging.shared_memory)
+
+
+@needs_mpich
+@pytest.mark.parametrize("rank", [0, 3])
+def test_a_rank_killed_from_outside_is_named(hanging: Hanging, rank: int) -> None:
+    child, _ = hanging.pids[rank]
+    os.kill(child, signal.SIGKILL)
+    message = f"shard-run: error: rank {rank} of 4 was killed by SIGKILL (Killed); it wrote nothing\n"
+    assert hanging.end() == (1, message)
+    assert hanging.ranks_are_gone()
+    assert list(hanging.temporary.iterdir()) == []
+    assert not any(path.exists() for path in hanging.shared_memory)
