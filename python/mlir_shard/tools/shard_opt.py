@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mlir_shard.dialects.context import create_context
 from mlir_shard.tools.command_line import Arguments, UsageError, parse
 
 if TYPE_CHECKING:
@@ -95,6 +94,7 @@ def _load_passes(arguments: Arguments, console: Console) -> None:
 
 def _dialects() -> tuple[str, ...]:
     from mlir_shard.asm.syntax import SYNTAXES
+    from mlir_shard.dialects.context import create_context
     from mlir_shard.passes import host_names
 
     return tuple(sorted({*host_names.dialects(create_context()), *SYNTAXES}))

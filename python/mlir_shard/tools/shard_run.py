@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlir_shard import __version__
-from mlir_shard.dialects.context import create_context
 from mlir_shard.tools import run_arguments
 from mlir_shard.tools.command_line import UsageError
 from mlir_shard.tools.run_arguments import RunArguments
@@ -83,6 +82,7 @@ def _parse(arguments: RunArguments, console: Console) -> Any | None:
     """The module to run; None after the diagnostics where the text is none."""
     from mlir_shard import asm
     from mlir_shard.dialects import verification
+    from mlir_shard.dialects.context import create_context
     from mlir_shard.passes import diagnostic, plugins, registry
     from mlir_shard.tools import source
 
