@@ -91,9 +91,6 @@ def _attribute_value(dialect: DialectDef, attribute: AttributeArgument) -> tuple
 
 
 def region_accessor(regions: Sequence[RegionDef], index: int) -> list[str]:
-    """The property for region number `index`, or for the group of regions that begins there."""
-    region = regions[index]
-    name = safe(region.name or f"region{index}", RESERVED_IN_OPS)
-    if region.variadicity is Variadicity.SINGLE:
-        return property_source(name, "ir.Region", region.summary, f"return self.operation.regions[{index}]")
-    return property_source(name, "Sequence[ir.Region]", region.summary, f"return self.operation.regions[{index}:]")
+    """The property for region number `index`."""
+    name = safe(regions[index].name or f"region{index}", RESERVED_IN_OPS)
+    return property_source(name, "ir.Region", regions[index].summary, f"return self.operation.regions[{index}]")

@@ -83,8 +83,11 @@ def _dag(dag_operator: Value, values: tuple[Value, ...], names: tuple[Value, ...
     return Dag(dag_operator, tuple((value, name if isinstance(name, str) else "") for value, name in named), ())
 
 
-def _all(values: tuple[Value, ...], function: Callable[[int, int], int]) -> int:
-    return reduce(function, (value for value in values if isinstance(value, int)))
+def _all(values: tuple[int, ...], function: Callable[[int, int], int]) -> int:
+    for value in values:
+        if not isinstance(value, int):
+            raise OperatorError("integers were expected")
+    return reduce(function, values)
 
 
 OPERATORS: dict[str, Operator] = {
@@ -133,5 +136,7 @@ def apply(name: str, arguments: list[Value]) -> Value:
         raise OperatorError("an argument has no value")
     try:
         return OPERATORS[name](*arguments)
-    except (TypeError, AttributeError, IndexError, ValueError, ZeroDivisionError) as error:
+    except IndexError as error:
+        raise OperatorError("the list is too short") from error
+    except (TypeError, AttributeError, ValueError, ZeroDivisionError) as error:
         raise OperatorError(str(error)) from error

@@ -95,7 +95,12 @@ class Expressions:
 
     def name_text(self, tree: Node, scope: Scope) -> str:
         """A value that names a def: identifiers that mean nothing stand for themselves."""
-        value = self._pasted(tree, scope)
+        if tree.data == "name" and scope.lookup(str(tree.children[0])) is None:
+            return str(tree.children[0])
+        try:
+            value = self._pasted(tree, scope)
+        except OperatorError as error:
+            raise OdsError(f"these cannot be joined by '#': {error}", location_of(tree, scope)) from error
         if not isinstance(value, str):
             raise OdsError(f"the name of a def must be a string, not {describe(value)}", location_of(tree, scope))
         return str(value)

@@ -16,6 +16,7 @@ from pathlib import Path
 from mlir_shard.ods import model_source
 from mlir_shard.ods.attribute_source import attribute_class, value_classes
 from mlir_shard.ods.conversion_source import enum_table
+from mlir_shard.ods.irdl_source import irdl
 from mlir_shard.ods.model import DialectDef
 from mlir_shard.ods.op_source import op_class
 from mlir_shard.ods.reader import read
@@ -55,8 +56,10 @@ _FORMAT_CLASSES = ("Custom", "Directive", "Group", "Literal", "TypeOf", "Variabl
 def module_source(dialect: DialectDef, source: str, values: str = VALUES) -> str:
     """The Python module for `dialect`; `source` is what it says it was made from.
 
-    `values` is the module of the dataclasses and enums that stand for the dialect's attributes and enums.
+    `values` is the module of the dataclasses and enums that stand for the dialect's attributes and enums. Raises
+    OdsError where the module could not be used, because MLIR cannot register the dialect.
     """
+    irdl(dialect)
     attributes = [attribute.name for attribute in dialect.attributes]
     ops = [op.name for op in dialect.ops]
     classes = [attribute_class(dialect, attribute) for attribute in dialect.attributes]
@@ -104,8 +107,8 @@ def _imported(names: Sequence[str], indent: int = 0) -> str:
 def _tables(dialect: DialectDef) -> str:
     lines = []
     for enum in dialect.enums:
-        entries = ", ".join(f"{case.value}: {enum.name}.{case.symbol}" for case in enum.cases)
-        lines.append(f"{enum_table(enum.name)} = {{{entries}}}\n")
+        entries = "".join(f"    {case.value}: {enum.name}.{case.symbol},\n" for case in enum.cases)
+        lines.append(f"{enum_table(enum.name)} = {{\n{entries}}}\n")
     return "\n" + "".join(lines) if lines else ""
 
 
@@ -131,10 +134,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         dialect = read(options.file, options.include, dialect=options.dialect)
+        text = module_source(dialect, options.file.name, options.values)
     except OdsError as error:
         print(error, file=sys.stderr)
         return 1
-    text = module_source(dialect, options.file.name, options.values)
     if options.output is None:
         sys.stdout.write(text)
     else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mlir_shard.ods.model import AttributeConstraint, DialectDef, OpDef, Operand, ResultDef, Variadicity
+from mlir_shard.ods.source import OdsError
 from mlir_shard.ods.type_runs import LIMIT, are_runs
 
 # The C++ classes of builtin attributes, and the names MLIR has registered them under.
@@ -38,8 +39,13 @@ _BUILTIN = {
 def irdl(dialect: DialectDef) -> tuple[str, str]:
     """Two modules that together define the dialect: first its attributes and types, then its operations.
 
-    An attribute or type has one parameter whatever ODS gives it, a string: the text of its parameters.
+    An attribute or type has one parameter whatever ODS gives it, a string: the text of its parameters. Raises OdsError
+    for an operation with a group of regions of any length, which IRDL cannot say.
     """
+    for op in dialect.ops:
+        for region in op.regions:
+            if region.variadicity is not Variadicity.SINGLE:
+                raise OdsError(f"'{op.name}' has a group of regions, '{region.name}', which IRDL cannot register")
     storage = [f"irdl.attribute @{attribute.mnemonic}" for attribute in dialect.attributes]
     storage += [f"irdl.type @{type_.mnemonic}" for type_ in dialect.types]
     body = ['%0 = irdl.base "#builtin.string"', "irdl.parameters(text: %0)"]
@@ -68,8 +74,7 @@ def _operation(dialect: DialectDef, op: OpDef) -> list[str]:
         lines.append(f"irdl.attributes {{{', '.join(entries)}}}")
     if op.results:
         lines += _values("result", op.results)
-    # IRDL cannot say how many regions there are where a group of them may be of any length.
-    if op.regions and all(region.variadicity is Variadicity.SINGLE for region in op.regions):
+    if op.regions:
         for index, region in enumerate(op.regions):
             size = "" if region.blocks is None else f" with size {region.blocks}"
             lines.append(f"%region{index} = irdl.region{size}")

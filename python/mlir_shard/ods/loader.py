@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from mlir_shard.ods.preprocess import preprocess
 from mlir_shard.ods.source import Location, OdsError, Source
@@ -65,8 +65,6 @@ class Loader:
         except UnicodeDecodeError as error:
             raise OdsError(f"cannot read '{path}': it is not UTF-8 text") from error
         source = Source(str(path), text)
-        if is_prelude(path):
-            return source, _parse_prelude(path, text)
         return source, parse(source, preprocess(source, self._macros))
 
     def included(self, name: str, location: Location) -> Path | None:
@@ -84,18 +82,6 @@ class Loader:
         raise OdsError(f"'{name}' is in none of the directories {searched}", location)
 
 
-def is_prelude(path: Path) -> bool:
-    """Whether a file is one of the prelude's."""
-    return path.parent == PRELUDE.parent
-
-
-@cache
-def _parse_prelude(path: Path, text: str) -> Node:
-    # The prelude is the same for every file that is read, and has no directives.
-    source = Source(str(path), text)
-    return parse(source, preprocess(source, set()))
-
-
 def parse(source: Source, text: str) -> Node:
     """The tree of `text`, which is what preprocessing left of `source`."""
     try:
@@ -105,26 +91,25 @@ def parse(source: Source, text: str) -> Node:
 
 
 def _syntax_error(source: Source, text: str, error: UnexpectedInput) -> OdsError:
-    location = Location(source, max(error.line, 1), max(error.column, 1))
-    if isinstance(error, UnexpectedCharacters):
-        rest = text[error.pos_in_stream :]
-        if rest.startswith('"'):
-            return OdsError("this string has no end on its line", location)
-        if rest.startswith("[{"):
-            return OdsError("this code block has no '}]'", location)
-        word = re.match(r"\w+", rest)
-        found = word[0] if word is not None else rest[:1]
-        if found in _UNSUPPORTED:
-            return OdsError(_UNSUPPORTED[found], location)
-        return OdsError(f"'{found}' cannot stand here{_expected(error.allowed)}", location)
-    if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         end = Location(source, 1, 1).advanced(source.text, len(source.text.rstrip()))
         return OdsError(f"the file ends too early{_expected(error.expected)}", end)
-    assert isinstance(error, UnexpectedToken)
-    return OdsError(f"'{str(error.token).splitlines()[0]}' cannot stand here{_expected(error.expected)}", location)
+    position = error.pos_in_stream or 0
+    location = Location(source, 1, 1).advanced(text, position)
+    rest = text[position:]
+    if rest.startswith('"'):
+        return OdsError("this string has no end on its line", location)
+    if text[: position + 1].endswith("[{"):
+        return OdsError("this code block has no '}]'", Location(source, location.line, location.column - 1))
+    word = re.match(r"\w+", rest)
+    found = word[0] if word is not None else rest[:1]
+    if found in _UNSUPPORTED:
+        return OdsError(_UNSUPPORTED[found], location)
+    expected = error.allowed if isinstance(error, UnexpectedCharacters) else getattr(error, "expected", None)
+    return OdsError(f"'{found}' cannot stand here{_expected(expected)}", location)
 
 
 def _expected(terminals: Iterable[str] | None) -> str:
     # Past a handful, a list of what could stand there says less than the place itself.
-    names = sorted({_PUNCTUATION.get(name, f"'{name.lower()}'") for name in terminals or ()})
+    names = sorted({_PUNCTUATION.get(name, f"'{name.lstrip('_').lower()}'") for name in terminals or ()})
     return f"; {' or '.join(names)} was expected" if 0 < len(names) <= 4 else ""

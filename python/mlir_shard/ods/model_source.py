@@ -20,7 +20,7 @@ def expression(value: object, indent: int = 0) -> str:
         return one_line
     inner = indent + 4
     pad, end = " " * inner, " " * indent
-    if isinstance(value, str):
+    if isinstance(value, str) and "\n" in value:
         pieces = value.splitlines(keepends=True)
         return "(\n" + "".join(f"{pad}{quote(piece)}\n" for piece in pieces) + f"{end})"
     if isinstance(value, tuple):

@@ -35,12 +35,11 @@ def op_class(dialect: DialectDef, op: OpDef) -> str:
         "Results": [(_safe(name), summary) for name, summary in parts],
         "Regions": [(_safe(each.name), each.summary) for each in op.regions],
     }
-    fixed = sum(region.variadicity is Variadicity.SINGLE for region in op.regions)
     lines = [
         *docstring(op.summary, op.description, sections),
         "",
         f'OPERATION_NAME = "{dialect.name}.{op.mnemonic}"',
-        f"_ODS_REGIONS = ({fixed}, {fixed == len(op.regions)})",
+        f"_ODS_REGIONS = ({len(op.regions)}, True)",
         *_segments("OPERAND", op.operands),
         *_segments("RESULT", results),
         "",
@@ -116,7 +115,6 @@ def _builder(dialect: DialectDef, op: OpDef, results: tuple[ResultDef, ...]) -> 
             keywords.append(f"{name}: bool = False")
         else:
             keywords.append(f"{name}: {type_.removesuffix(' | None')} | None = None")
-    positional += [f"{count}: int" for count in _region_counts(op)]
     keywords += ["loc: ir.Location | None = None", "ip: ir.InsertionPoint | None = None"]
     parameters = [f"{each}," for each in ("self", *positional, "*", *keywords)]
     return ["def __init__(", *indented(parameters), ") -> None:", *indented(_body(dialect, op, results))]
@@ -158,17 +156,10 @@ def _body(dialect: DialectDef, op: OpDef, results: tuple[ResultDef, ...]) -> lis
         f"operands={listed[0]}",
         f"results={listed[1]}",
         "attributes=attributes",
+        "loc=loc",
+        "ip=ip",
     ]
-    counts = _region_counts(op)
-    if counts:
-        arguments.append(f"regions={' + '.join([str(len(op.regions) - len(counts)), *counts])}")
-    arguments += ["loc=loc", "ip=ip"]
     return [*lines, "super().__init__(", *indented([f"{each}," for each in arguments]), ")"]
-
-
-def _region_counts(op: OpDef) -> list[str]:
-    """The parameters that say how many regions groups of regions have."""
-    return [f"num_{region.name}" for region in op.regions if region.variadicity is not Variadicity.SINGLE]
 
 
 def _listed(parts: Sequence[Operand | ResultDef]) -> str:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from lark import Token, Tree
 
 from mlir_shard.ods.expressions import Expressions, Node, location_of, type_of
-from mlir_shard.ods.loader import Loader, is_prelude
+from mlir_shard.ods.loader import PRELUDE, Loader
 from mlir_shard.ods.records import UNSET, Field, FieldType, Record, Value, convert
 from mlir_shard.ods.scope import NO_FIELDS, Scope
 from mlir_shard.ods.source import Location, OdsError, did_you_mean
@@ -93,8 +94,15 @@ class Program:
     def _run_include(self, tree: Node, scope: Scope) -> None:
         name = str(tree.children[0])[1:-1]
         path = self._loader.included(name, location_of(tree, scope))
-        if path is not None:
+        if path == PRELUDE:
+            self._adopt(_prelude())
+        elif path is not None:
             self._run_file(path)
+
+    def _adopt(self, other: Program) -> None:
+        self.records.update(other.records)
+        self._classes.update(other._classes)
+        self._globals.update(other._globals)
 
     def _run_class(self, tree: Node, scope: Scope) -> None:
         name, template, parents, body = tree.children
@@ -126,13 +134,12 @@ class Program:
         for parent in _trees(parents):
             known = known | self._add_parent(record, parent, Scope(scope.source, scope, {}, record, known))
         for bindings, outer in self._bindings:
-            self._override_all(record, bindings, outer, known)
+            self._override(record, bindings, Scope(outer.source, outer, {}, record, known))
         self._add_items(record, _trees(body), scope, known, {})
         self.records[name] = record
         # Mistakes are to be found here, not when somebody happens to look at the field.
-        if not is_prelude(Path(scope.source.name)):
-            for field in record:
-                record[field]
+        for field in record:
+            record[field]
 
     def _run_let_in(self, tree: Node, scope: Scope) -> None:
         *bindings, block = tree.children
@@ -275,10 +282,6 @@ class Program:
             return Field(type_, lambda: self._expressions.evaluate(tree, scope), location_of(tree, scope))
         return Field(type_, lambda: UNSET, location)
 
-    def _override_all(self, record: Record, binding: Node, outer: Scope, known: frozenset[str]) -> None:
-        if str(binding.children[0]) in record.fields:
-            self._override(record, binding, Scope(outer.source, outer, {}, record, known))
-
     def _override(self, record: Record, item: Node, scope: Scope) -> None:
         name, value = item.children
         assert isinstance(name, Token)
@@ -294,6 +297,12 @@ class Program:
             overridden=(str(name), lambda: kept.value(str(name))),
         )
         record.fields[str(name)] = self._field(value, inner, former.type, location_of(name, scope))
+
+
+@cache
+def _prelude() -> Program:
+    """The prelude, which is the same for every file: what it defines never changes any more."""
+    return Program(PRELUDE)
 
 
 def _trees(node: Node | Token | None) -> tuple[Node, ...]:

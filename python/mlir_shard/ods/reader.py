@@ -122,7 +122,7 @@ class _Reader:
             has_custom_assembly_format=record.flag("hasCustomAssemblyFormat"),
             has_verifier=record.flag("hasVerifier") or record.flag("hasRegionVerifier"),
         )
-        _checked(record, lambda text: format_check.check_op(op, text))
+        _checked(record, lambda text: format_check.check_op(op, text, _derived_types(record)))
         return op
 
     def _attribute(self, record: Record) -> AttrDef:

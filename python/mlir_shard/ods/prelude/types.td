@@ -156,7 +156,7 @@ def AnyNon0RankedTensor : Non0RankedTensorOf<[AnyType]>;
 def AnyStaticShapeTensor : StaticShapeTensorOf<[AnyType]>;
 def AnyMemRef : MemRefOf<[AnyType]>;
 def AnyUnrankedMemRef : UnrankedMemRefOf<[AnyType]>;
-def AnyRankedOrUnrankedMemRef : AnyTypeOf<[AnyUnrankedMemRef, AnyMemRef], "ranked or unranked memref">;
+def AnyRankedOrUnrankedMemRef : AnyTypeOf<[AnyUnrankedMemRef, AnyMemRef], "ranked or unranked memref of any type values">;
 def AnyStaticShapeMemRef : StaticShapeMemRefOf<[AnyType]>;
 def AnyVectorOfAnyRank : VectorOfAnyRankOf<[AnyType]>;
 def AnyVectorOfNonZeroRank : VectorOfNonZeroRankOf<[AnyType]>;
