@@ -4,53 +4,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mlir_shard.tools.command_line import Arguments, UsageError, parse
+from mlir_shard.tools.exit_status import complain, exit_status
 
 if TYPE_CHECKING:
     from mlir_shard.passes.resolution import Nest, Step
     from mlir_shard.tools.diagnostics import Console
 
-INTERRUPTED = 130
-TRACEBACK_VARIABLE = "MLIR_SHARD_TRACEBACK"
+TOOL = "shard-opt"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs shard-opt; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
-    try:
-        return _drive(parse(sys.argv[1:] if argv is None else argv))
-    except UsageError as error:
-        return _complain(str(error))
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has gone; the interpreter would complain about it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:
-        if os.environ.get(TRACEBACK_VARIABLE):
-            raise
-        return _complain(_internal_error(error))
-
-
-def _complain(message: str) -> int:
-    print(f"shard-opt: error: {message}", file=sys.stderr, flush=True)
-    return 1
-
-
-def _internal_error(error: Exception) -> str:
-    if isinstance(error, ImportError):
-        return str(error)
-    from mlir_shard.passes.diagnostic import of_exception
-
-    found = of_exception(error, "internal error:", None)
-    where = f" at {found.position.file}:{found.position.line}" if found.position else ""
-    return f"{found.message.splitlines()[0]}{where}; {TRACEBACK_VARIABLE}=1 shows more"
+    return exit_status(TOOL, lambda: _drive(parse(sys.argv[1:] if argv is None else argv)))
 
 
 def _drive(arguments: Arguments) -> int:
@@ -67,7 +37,7 @@ def _drive(arguments: Arguments) -> int:
         _load_passes(arguments, console)
     except plugins.PluginError as error:
         if error.diagnostic.position is None:
-            return _complain(error.diagnostic.message)
+            return complain(TOOL, error.diagnostic.message)
         console.report(error.diagnostic)
         return 1
     if arguments.help or arguments.list_passes:
@@ -126,7 +96,7 @@ def _optimize(arguments: Arguments, console: Console) -> int:
             with timing.phase("Output"):
                 output.write(arguments.output, f"\n{arguments.output_split_marker}\n\n".join(texts))
     except (source.SourceError, output.OutputError) as error:
-        return _complain(str(error))
+        return complain(TOOL, str(error))
     finally:
         if arguments.timing:
             print(timing.report(), file=sys.stderr, flush=True)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -13,43 +12,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from mlir_shard import __version__
 from mlir_shard.tools import run_arguments
 from mlir_shard.tools.command_line import UsageError
+from mlir_shard.tools.exit_status import complain, exit_status
 from mlir_shard.tools.run_arguments import RunArguments
 
 if TYPE_CHECKING:
     from mlir_shard.tools.diagnostics import Console
 
-INTERRUPTED = 130
-TRACEBACK_VARIABLE = "MLIR_SHARD_TRACEBACK"
+TOOL = "shard-run"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs shard-run; returns its exit status: 0, 1 for a mismatch or any error, 130 where it was interrupted."""
-    try:
-        return _drive(run_arguments.parse(sys.argv[1:] if argv is None else argv, __version__))
-    except UsageError as error:
-        return _complain(str(error))
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has gone; the interpreter would complain about it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:
-        if os.environ.get(TRACEBACK_VARIABLE):
-            raise
-        return _complain(_internal_error(error))
-
-
-def _complain(message: str) -> int:
-    print(f"shard-run: error: {message}", file=sys.stderr, flush=True)
-    return 1
-
-
-def _internal_error(error: Exception) -> str:
-    if isinstance(error, ImportError):
-        return str(error)
-    return f"internal error: {type(error).__name__}: {error}; {TRACEBACK_VARIABLE}=1 shows more"
+    return exit_status(TOOL, lambda: _drive(run_arguments.parse(sys.argv[1:] if argv is None else argv, __version__)))
 
 
 def _drive(arguments: RunArguments) -> int:
@@ -71,7 +45,7 @@ def _drive(arguments: RunArguments) -> int:
     except RunError as error:
         for one in error.diagnostics:
             console.report(one)
-        return _complain(error.message)
+        return complain(TOOL, error.message)
 
 
 def _end(number: int, _: Any) -> NoReturn:
@@ -144,7 +118,7 @@ def _run(module: Any, arguments: RunArguments, given: list[Any] | None) -> int:
     print(run_report.table(results, comparisons), flush=True)
     for result in results:
         if result.disagreement:
-            _complain(result.disagreement)
+            complain(TOOL, result.disagreement)
     return 0 if run_report.all_agree(results, comparisons) else 1
 
 
