@@ -46,7 +46,7 @@ def passes(own_registry: None) -> None:
         "builtin.module(func.func(llvm-request-c-wrappers),builtin.module(on-module),convert-func-to-llvm)",
         "any(on-any,on-function,any(cse))",
         "builtin.module()",
-        "builtin.module(canonicalize{disable-patterns={a,b} top-down=false})",
+        "builtin.module(canonicalize{top-down=false disable-patterns={a,b}})",
     ],
 )
 def test_text_survives(text: str) -> None:
