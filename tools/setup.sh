@@ -1,0 +1,96 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# For sourcing: from a machine with python3 and cc to a virtual environment that holds the project.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
+
+say() { printf '%s\n' "-- $*" >&2; }
+die() {
+  printf '%s\n' "error: $*" >&2
+  exit 1
+}
+
+# Sets `python` to the interpreter in $PYTHON, else to the first supported one of those on PATH.
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
+    if "$candidate" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null; then
+      python=$(command -v "$candidate")
+      return
+    fi
+  done
+  die "no Python from 3.10 to 3.13 among: ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}" \
+    "(the variable PYTHON names another)"
+}
+
+can_make_venv() { "$python" -c 'import ensurepip, venv' 2>/dev/null; }
+has_headers() {
+  "$python" -c 'import os, sys, sysconfig as s; sys.exit(not os.path.exists(s.get_path("include") + "/Python.h"))'
+}
+has_compiler() {
+  local compiler
+  for compiler in ${CXX:-c++ g++ clang++}; do
+    echo '#include <optional>' | "$compiler" -std=c++17 -x c++ -fsyntax-only - 2>/dev/null && return
+  done
+  return 1
+}
+
+# Debian's python3 and cc come without these; they are installed where we may, and asked for where we may not.
+ensure_system() {
+  local missing=()
+  can_make_venv || missing+=(python3-venv)
+  has_headers || missing+=(python3-dev)
+  has_compiler || missing+=(g++)
+  [ ${#missing[@]} -eq 0 ] && return
+  if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    install_packages "${missing[@]}"
+    can_make_venv && has_headers && has_compiler && return
+  fi
+  die "$python cannot build the project here: run \`apt-get install ${missing[*]}\` as root, or give another" \
+    "interpreter in the variable PYTHON (needed: its venv module, its C headers, a C++17 compiler)"
+}
+
+install_packages() {
+  local log
+  log=$(mktemp)
+  say "installing $* with apt-get"
+  if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"; } \
+    </dev/null >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    die "apt-get could not install $*; its whole output is in $log"
+  fi
+  rm -f "$log"
+}
+
+# ensure_venv DIR: a virtual environment of $python, made anew where it is of another interpreter or was moved.
+ensure_venv() {
+  local venv=$1 made_for
+  made_for="$venv $("$python" -VV | tr '\n' ' ') $("$python" -c 'import sys; print(sys.base_prefix)')"
+  [ "$(cat "$venv/.made-for" 2>/dev/null)" = "$made_for" ] && return
+  say "making $venv"
+  "$python" -m venv --clear "$venv" || die "$python could not make a virtual environment in $venv"
+  printf '%s\n' "$made_for" >"$venv/.made-for"
+}
+
+# What an installed project is made of, as one digest.
+sources_digest() {
+  (
+    cd "$root" || exit
+    find pyproject.toml CMakeLists.txt README.md LICENSE lib dialect_defs python -type f \
+      ! -path '*/__pycache__/*' ! -path 'python/mlir_shard/dialect_defs/*' ! -name '*.so' ! -name '_*_gen.py' \
+      -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
+  )
+}
+
+# ensure_project DIR PIP_ARGUMENT...: the project in the virtual environment DIR, installed again where it changed.
+ensure_project() {
+  local venv=$1 wanted
+  shift
+  wanted="$* $(sources_digest)"
+  [ "$(cat "$venv/.installed" 2>/dev/null)" = "$wanted" ] && return
+  say "installing mlir-shard with its requirements in $venv"
+  (cd "$root" && "$venv/bin/python" -m pip install --quiet "$@") </dev/null >&2 || die "pip install $* failed"
+  printf '%s\n' "$wanted" >"$venv/.installed"
+}
