@@ -36,6 +36,11 @@ struct MlirStringRef {
   std::size_t length;
 };
 
+struct MlirNamedAttribute {
+  MlirIdentifier name;
+  MlirAttribute attribute;
+};
+
 inline MlirStringRef toStringRef(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view toView(MlirStringRef text) { return {text.data, text.length}; }
 
@@ -57,6 +62,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(int, mlirLocationFileLineColRangeGetStartColumn, (MlirLocation))                                            \
   FUNCTION(int, mlirLocationFileLineColRangeGetStartLine, (MlirLocation))                                              \
   FUNCTION(bool, mlirLocationIsAFileLineColRange, (MlirLocation))                                                      \
+  FUNCTION(MlirNamedAttribute, mlirOperationGetAttribute, (MlirOperation, std::intptr_t))                              \
   FUNCTION(MlirAttribute, mlirOperationGetAttributeByName, (MlirOperation, MlirStringRef))                             \
   FUNCTION(MlirContext, mlirOperationGetContext, (MlirOperation))                                                      \
   FUNCTION(MlirAttribute, mlirOperationGetDiscardableAttributeByName, (MlirOperation, MlirStringRef))                  \
@@ -64,11 +70,13 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirLocation, mlirOperationGetLocation, (MlirOperation))                                                    \
   FUNCTION(MlirIdentifier, mlirOperationGetName, (MlirOperation))                                                      \
   FUNCTION(MlirOperation, mlirOperationGetNextInBlock, (MlirOperation))                                                \
+  FUNCTION(std::intptr_t, mlirOperationGetNumAttributes, (MlirOperation))                                              \
   FUNCTION(std::intptr_t, mlirOperationGetNumDiscardableAttributes, (MlirOperation))                                   \
   FUNCTION(std::intptr_t, mlirOperationGetNumOperands, (MlirOperation))                                                \
   FUNCTION(std::intptr_t, mlirOperationGetNumResults, (MlirOperation))                                                 \
   FUNCTION(MlirValue, mlirOperationGetOperand, (MlirOperation, std::intptr_t))                                         \
   FUNCTION(MlirValue, mlirOperationGetResult, (MlirOperation, std::intptr_t))                                          \
+  FUNCTION(void, mlirOperationSetDiscardableAttributeByName, (MlirOperation, MlirStringRef, MlirAttribute))            \
   FUNCTION(void, mlirOperationSetLocation, (MlirOperation, MlirLocation))                                              \
   FUNCTION(MlirBlock, mlirRegionGetFirstBlock, (MlirRegion))                                                           \
   FUNCTION(MlirRegion, mlirRegionGetNextInOperation, (MlirRegion))                                                     \

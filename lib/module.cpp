@@ -4,6 +4,7 @@
 // The Python module mlir_shard._native: what has to look at every character or every operation of a module.
 
 #include "capi.h"
+#include "module_arrays.h"
 #include "source_map.h"
 #include "text.h"
 #include "walk.h"
@@ -11,6 +12,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <stdexcept>
 
 namespace py = pybind11;
@@ -37,14 +39,16 @@ std::ptrdiff_t findClosingIn(const py::str &text, std::size_t open) {
   return close == std::string_view::npos ? -1 : static_cast<std::ptrdiff_t>(close);
 }
 
-// MLIR's C API in the library that the bindings use, for operations the bindings hand out as capsules.
+// MLIR's C API in the library that the bindings use, for objects the bindings hand out as capsules.
 class Host {
 public:
-  Host(const std::string &library, std::string capsuleName) : capi(library), capsuleName(std::move(capsuleName)) {}
+  Host(const std::string &library, const std::string &capsulePrefix)
+      : capi(library), operationCapsule(capsulePrefix + "Operation._CAPIPtr"),
+        attributeCapsule(capsulePrefix + "Attribute._CAPIPtr"), valueCapsule(capsulePrefix + "Value._CAPIPtr") {}
 
   void moveLocationsOf(const py::capsule &op, const std::string &buffer, const std::string &file,
                        const SourceMap &map) const {
-    moveLocations(capi, fromCapsule(op), buffer, file, map);
+    moveLocations(capi, operation(op), buffer, file, map);
   }
 
   std::vector<py::tuple> attributeUses(const py::capsule &op, const std::vector<std::pair<std::string, bool>> &names,
@@ -53,26 +57,44 @@ public:
     for (const auto &[name, alike] : names)
       queries.push_back({name, alike});
     std::vector<py::tuple> uses;
-    for (const AttributeUse &use : distinctAttributeUses(capi, fromCapsule(op), queries, scopes))
-      uses.push_back(py::make_tuple(toCapsule(use.op), queries[use.query].name, static_cast<int>(use.place), use.index));
+    for (const AttributeUse &use : distinctAttributeUses(capi, operation(op), queries, scopes))
+      uses.push_back(
+          py::make_tuple(capsule(use.op), queries[use.query].name, static_cast<int>(use.place), use.index));
     return uses;
   }
 
-private:
-  MlirOperation fromCapsule(const py::capsule &capsule) const {
-    void *pointer = PyCapsule_GetPointer(capsule.ptr(), capsuleName.c_str());
-    if (!pointer)
-      throw py::error_already_set();
-    return {pointer};
+  std::unique_ptr<ModuleArrays> read(const py::capsule &op, const std::vector<std::string> &ignored) const {
+    return std::make_unique<ModuleArrays>(capi, operation(op), ignored);
   }
 
-  py::capsule toCapsule(MlirOperation op) const {
-    return py::reinterpret_steal<py::capsule>(
-        PyCapsule_New(const_cast<void *>(op.pointer), capsuleName.c_str(), nullptr));
+  void setAttribute(const ModuleArrays &arrays, const std::vector<std::size_t> &ops, const std::string &name,
+                    const py::capsule &attribute) const {
+    MlirAttribute value{pointer(attribute, attributeCapsule)};
+    for (std::size_t op : ops)
+      capi.mlirOperationSetDiscardableAttributeByName(arrays.ops.at(op), toStringRef(name), value);
+  }
+
+  MlirOperation operation(const py::capsule &capsule) const { return {pointer(capsule, operationCapsule)}; }
+  MlirValue value(const py::capsule &capsule) const { return {pointer(capsule, valueCapsule)}; }
+  py::capsule capsule(MlirOperation op) const { return make(op.pointer, operationCapsule); }
+  py::capsule capsule(MlirAttribute attribute) const { return make(attribute.pointer, attributeCapsule); }
+  py::capsule capsule(MlirValue value) const { return make(value.pointer, valueCapsule); }
+
+private:
+  static void *pointer(const py::capsule &capsule, const std::string &name) {
+    void *found = PyCapsule_GetPointer(capsule.ptr(), name.c_str());
+    if (!found)
+      throw py::error_already_set();
+    return found;
+  }
+
+  // The capsule does not own its name, so it must not outlive the host, which lives as long as the process.
+  static py::capsule make(const void *pointer, const std::string &name) {
+    return py::reinterpret_steal<py::capsule>(PyCapsule_New(const_cast<void *>(pointer), name.c_str(), nullptr));
   }
 
   Capi capi;
-  std::string capsuleName;
+  std::string operationCapsule, attributeCapsule, valueCapsule;
 };
 
 } // namespace
@@ -92,11 +114,51 @@ PYBIND11_MODULE(_native, module) {
            py::arg("line"), py::arg("column"))
       .def("__bool__", [](const SourceMap &map) { return !map.empty(); });
 
+  py::class_<Groups>(module, "Groups", "Numbers in groups: group i is numbers[start[i]:start[i + 1]].")
+      .def_readonly("start", &Groups::start)
+      .def_readonly("numbers", &Groups::numbers);
+
+  py::class_<ModuleArrays>(module, "ModuleArrays", "The operations of a module in pre-order, as flat arrays.")
+      .def("__len__", [](const ModuleArrays &arrays) { return arrays.ops.size(); })
+      .def_readonly("parents", &ModuleArrays::parents)
+      .def_readonly("signatures", &ModuleArrays::signatures)
+      .def_readonly("operands", &ModuleArrays::operands)
+      .def_readonly("results", &ModuleArrays::results)
+      .def_readonly("definers", &ModuleArrays::definers);
+
   py::class_<Host>(module, "Host", "The host's C API.")
-      .def(py::init<const std::string &, std::string>(), py::arg("library"), py::arg("capsule_name"))
+      .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
       .def("move_locations", &Host::moveLocationsOf, py::arg("op"), py::arg("buffer"), py::arg("file"), py::arg("map"),
            "Turns locations in a parsed buffer into locations in the user's file.")
       .def("attribute_uses", &Host::attributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),
            "The uses of discardable attributes as (operation, name, 0 on it | 1 on an argument | 2 on a result, index);\n"
-           "`names` says with each name whether of uses that are alike one will do.");
+           "`names` says with each name whether of uses that are alike one will do.")
+      .def("read", &Host::read, py::arg("op"), py::arg("ignored"), py::keep_alive<0, 1>(),
+           "Reads what is under an operation; attributes named in `ignored` do not count in signatures.")
+      .def("representatives",
+           [](const Host &host, const ModuleArrays &arrays) {
+             std::vector<py::capsule> found;
+             for (MlirOperation op : arrays.representatives)
+               found.push_back(host.capsule(op));
+             return found;
+           }, py::arg("arrays"), "The first operation of each signature.")
+      .def("operation", [](const Host &host, const ModuleArrays &arrays,
+                           std::size_t op) { return host.capsule(arrays.ops.at(op)); }, py::arg("arrays"), py::arg("op"))
+      .def("value", [](const Host &host, const ModuleArrays &arrays,
+                       std::size_t value) { return host.capsule(arrays.values.at(value)); },
+           py::arg("arrays"), py::arg("value"))
+      .def("number_of", [](const Host &host, const ModuleArrays &arrays,
+                           const py::capsule &value) { return arrays.numberOf(host.value(value)); },
+           py::arg("arrays"), py::arg("value"), "The number of a value, -1 for one that is not in the module.")
+      .def("attributes", [](const Host &host, const ModuleArrays &arrays, const std::string &name) {
+             std::vector<MlirAttribute> distinct;
+             std::vector<std::int32_t> numbers = arrays.attributesOf(name, distinct);
+             std::vector<py::capsule> capsules;
+             for (MlirAttribute attribute : distinct)
+               capsules.push_back(host.capsule(attribute));
+             return py::make_tuple(std::move(numbers), std::move(capsules));
+           }, py::arg("arrays"), py::arg("name"),
+           "For each operation the number of its discardable attribute among the distinct ones, -1 for none; and these.")
+      .def("set_attribute", &Host::setAttribute, py::arg("arrays"), py::arg("ops"), py::arg("name"),
+           py::arg("attribute"), "Sets a discardable attribute on operations.");
 }

@@ -113,9 +113,9 @@ def opt_tool() -> Path | None:
     return None
 
 
-def capsule_name(kind: str) -> str:
-    """The name of the capsule in which the bindings hand out a C API object, `kind` being `"Operation"` say."""
-    return f"{_extension('_mlir').__name__.split('.')[0]}.ir.{kind}._CAPIPtr"
+def capsule_prefix() -> str:
+    """What the name of a capsule begins with in which the bindings hand out a C API object; its class follows."""
+    return f"{_extension('_mlir').__name__.split('.')[0]}.ir."
 
 
 _passes_registered = False

@@ -45,7 +45,7 @@ def native_host() -> _native.Host:
     """The native core on the host's C API, made when first needed."""
     global _native_host
     if _native_host is None:
-        _native_host = _native.Host(str(host.capi_library()), host.capsule_name("Operation"))
+        _native_host = _native.Host(str(host.capi_library()), host.capsule_prefix())
     return _native_host
 
 

@@ -1,0 +1,63 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// A module read once into flat arrays, so that what goes over all operations need not go through the IR.
+#pragma once
+
+#include "capi.h"
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace mlir_shard {
+
+// Numbers into one array, in groups: group i is numbers[start[i]] to numbers[start[i + 1]].
+struct Groups {
+  std::vector<std::int32_t> start{0};
+  std::vector<std::int32_t> numbers;
+
+  void endGroup() { start.push_back(static_cast<std::int32_t>(numbers.size())); }
+};
+
+// The operations under a root in pre-order, the root not among them, and the values they define and use.
+//
+// Operations that agree in name, types and attributes have the same signature; both kinds of handles stay valid only
+// while nothing is erased.
+class ModuleArrays {
+public:
+  // Attributes named in `ignored` do not count in signatures.
+  ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored);
+
+  // The number of a value; -1 for one that is not in the module.
+  std::int32_t numberOf(MlirValue value) const;
+
+  // For each operation the number of its discardable attribute `name` in `distinct`, -1 where it has none.
+  std::vector<std::int32_t> attributesOf(const std::string &name, std::vector<MlirAttribute> &distinct) const;
+
+  std::vector<MlirOperation> ops;
+  std::vector<std::int32_t> parents; // The enclosing operation, -1 under the root.
+  std::vector<std::int32_t> signatures;
+  std::vector<MlirOperation> representatives; // The first operation of each signature.
+  Groups operands;
+  Groups results;
+  std::vector<MlirValue> values;
+  std::vector<std::int32_t> definers; // The operation a value is a result of, -1 for block arguments.
+
+private:
+  void visit(MlirOperation op, std::int32_t parent);
+  std::int32_t add(MlirValue value, std::int32_t definer);
+  std::int32_t signatureOf(MlirOperation op);
+
+  const Capi &capi;
+  std::vector<const void *> ignoredNames;
+  std::unordered_map<const void *, std::int32_t> numbers;
+
+  struct PointersHash {
+    std::size_t operator()(const std::vector<const void *> &pointers) const;
+  };
+  std::unordered_map<std::vector<const void *>, std::int32_t, PointersHash> signatureNumbers;
+};
+
+} // namespace mlir_shard
