@@ -4,11 +4,13 @@
 // The Python module mlir_shard._native: what has to look at every character or every operation of a module.
 
 #include "capi.h"
+#include "fixpoint.h"
 #include "module_arrays.h"
 #include "source_map.h"
 #include "text.h"
 #include "walk.h"
 
+#include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -125,6 +127,17 @@ PYBIND11_MODULE(_native, module) {
       .def_readonly("operands", &ModuleArrays::operands)
       .def_readonly("results", &ModuleArrays::results)
       .def_readonly("definers", &ModuleArrays::definers);
+
+  py::class_<Fixpoint>(module, "Fixpoint",
+                       "Steps over nodes that share values, until none changes a value's state.\n\n"
+                       "`step(kind, states)` gives the states of a node's values after it, or None where all stay; it is\n"
+                       "asked once for each distinct input, and not where all states are -1.")
+      .def(py::init<std::size_t, Fixpoint::Step>(), py::arg("value_count"), py::arg("step"))
+      .def("add", &Fixpoint::add, py::arg("kind"), py::arg("uses"), py::arg("definitions"))
+      .def("run", [](Fixpoint &fixpoint, Fixpoint::States states) {
+             fixpoint.run(states);
+             return states;
+           }, py::arg("states"), "The states of all values at the fixpoint, from those before.");
 
   py::class_<Host>(module, "Host", "The host's C API.")
       .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
