@@ -4,11 +4,29 @@
 
 from __future__ import annotations
 
-from mlir_shard.rules import arith, linalg, local_linalg, local_ops, math, sdy, stablehlo, tensor
+from mlir_shard.rules import (
+    arith,
+    bufferization,
+    chlo,
+    complex,
+    linalg,
+    linalg_layout,
+    local_linalg,
+    local_ops,
+    math,
+    programs,
+    sdy,
+    stablehlo,
+    tensor,
+    tensor_slices,
+    tosa,
+)
 from mlir_shard.rules.builder import RuleBuilder
 from mlir_shard.rules.partition import Blocks, PartitionError, partition_rule
 from mlir_shard.rules.reduction import reduction_of
 from mlir_shard.rules.registry import RuleCache, RuleError, RuleOptions, rule_for, sharding_rule
+from mlir_shard.rules.text import RuleText, RuleTextError, parse_rule, rule_from_text
+from mlir_shard.rules.without_rule import reason_without_rule, without_rule
 
 __all__ = [
     "Blocks",
@@ -17,16 +35,29 @@ __all__ = [
     "RuleCache",
     "RuleError",
     "RuleOptions",
+    "RuleText",
+    "RuleTextError",
     "arith",
+    "bufferization",
+    "chlo",
+    "complex",
     "linalg",
+    "linalg_layout",
     "local_linalg",
     "local_ops",
     "math",
+    "parse_rule",
     "partition_rule",
+    "programs",
+    "reason_without_rule",
     "reduction_of",
     "rule_for",
+    "rule_from_text",
     "sdy",
     "sharding_rule",
     "stablehlo",
     "tensor",
+    "tensor_slices",
+    "tosa",
+    "without_rule",
 ]

@@ -4,16 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mlir_shard.rules.elementwise import register_elementwise
-from mlir_shard.rules.registry import RuleOptions, sharding_rule
-from mlir_shard.sharding import OpShardingRule
+from mlir_shard.rules.without_rule import without_rule
 
 register_elementwise("arith.*")
-
-
-@sharding_rule("arith.constant")
-def constant(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """None: nothing to propagate between, its users decide."""
-    return None
+without_rule("arith.constant", because="it has no operand: its users decide")

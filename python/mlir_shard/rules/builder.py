@@ -70,20 +70,48 @@ class RuleBuilder:
     def add_common_factor(
         self, dim: int, size: int, type_: FactorType = FactorType.PASS_THROUGH, *, blocked: bool = False
     ) -> RuleBuilder:
-        """Adds a factor mapped to dimension `dim` of every operand and result that has a rank of at least 1."""
-        operand_dims = [dim if mapping else None for mapping in self._operands]
-        result_dims = [dim if mapping else None for mapping in self._results]
+        """Adds a factor mapped to dimension `dim` of every operand and result that has that many dimensions."""
+        operand_dims, result_dims = _wherever(self._operands, dim), _wherever(self._results, dim)
         return self.add_factor(operand_dims, result_dims, size, type_, blocked=blocked)
+
+    def add_factors_of_sides(
+        self, dim: int, operand_size: int, result_size: int, type_: FactorType = FactorType.NEED_REPLICATION
+    ) -> RuleBuilder:
+        """Adds two factors: one mapped to dimension `dim` of all operands, then one to that of all results."""
+        no_operand, no_result = (None,) * len(self._operands), (None,) * len(self._results)
+        self.add_factor(_wherever(self._operands, dim), no_result, operand_size, type_)
+        return self.add_factor(no_operand, _wherever(self._results, dim), result_size, type_)
 
     def add_pointwise(
         self,
         shape: Sequence[int],
         type_of: Callable[[int], FactorType] = lambda dim: FactorType.PASS_THROUGH,
+        *,
+        blocked: Callable[[int], bool] = lambda dim: False,
     ) -> RuleBuilder:
-        """Adds one common factor for each dimension of `shape`; `type_of` gives the type from the dimension."""
+        """Adds one common factor for each dimension of `shape`.
+
+        From the dimension, `type_of` gives the type, and `blocked` whether propagation must not go along it.
+        """
         for dim, size in enumerate(shape):
-            self.add_common_factor(dim, size, type_of(dim))
+            self.add_common_factor(dim, size, type_of(dim), blocked=blocked(dim))
         return self
+
+    def add_resized(
+        self, before: Sequence[int], after: Sequence[int], changed: FactorType, *, blocked: bool = False
+    ) -> RuleBuilder:
+        """Adds one common factor for each dimension of `before`, of type `changed` where `after` has another size.
+
+        With `blocked` propagation does not go along the dimensions whose size changes.
+        """
+        if len(before) != len(after):
+            raise ValueError(f"the shapes {tuple(before)} and {tuple(after)} have different ranks")
+        resized = [one != other for one, other in zip(before, after, strict=True)]
+        return self.add_pointwise(
+            before,
+            lambda dim: changed if resized[dim] else FactorType.PASS_THROUGH,
+            blocked=lambda dim: blocked and resized[dim],
+        )
 
     def build(self) -> OpShardingRule:
         """The rule. A dimension without a factor gets one of size 1 of its own, as every dimension needs one."""
@@ -118,11 +146,15 @@ class RuleBuilder:
         return factor
 
 
+def _wherever(mappings: Sequence[Sequence[object]], dim: int) -> list[int | None]:
+    return [dim if dim < len(mapping) else None for mapping in mappings]
+
+
 def pointwise(op: Any) -> OpShardingRule | None:
     """The rule of an op whose tensors all have the shape of its first result, or rank 0.
 
-    None where there is no result, or where the first one is no ranked tensor.
+    None where there is no operand or no result, or where the first result is no ranked tensor.
     """
-    if not len(op.results) or not isinstance(op.results[0].type, ir.RankedTensorType):
+    if not len(op.operands) or not len(op.results) or not isinstance(op.results[0].type, ir.RankedTensorType):
         return None
     return RuleBuilder.for_op(op).add_pointwise(op.results[0].type.shape).build()

@@ -25,7 +25,10 @@ _COMBINERS = {
     "stablehlo.maximum": ReductionOp.MAX,
     "stablehlo.minimum": ReductionOp.MIN,
 }
-_SUMMING_OPS = ("stablehlo.dot_general", "stablehlo.dot")
+# A gather sums, as a device that does not have what is selected contributes zeros.
+_SUMMING_OPS = ("stablehlo.convolution", "stablehlo.dot", "stablehlo.dot_general", "stablehlo.gather")
+# Their bodies take the accumulators first.
+_COMBINING_OPS = ("stablehlo.reduce", "stablehlo.scatter")
 
 Combiner = Callable[[Any], "ReductionOp | None"]
 _by_name: dict[str, Combiner] = {}
@@ -55,7 +58,7 @@ def reduction_op(op: Any) -> ReductionOp | None:
         return _by_name[op.name](op)
     if op.name in _SUMMING_OPS:
         return ReductionOp.SUM
-    if op.name == "stablehlo.reduce":
+    if op.name in _COMBINING_OPS:
         return _of_region(op, first_accumulator=0)
     if is_structured(op):
         return _of_region(op, first_accumulator=len(op.operands) - len(op.results))

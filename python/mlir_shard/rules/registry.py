@@ -81,6 +81,12 @@ def _entry_of(op: Any) -> _Entry | None:
     return next((entry for holds, entry in _by_predicate if holds(op)), None)
 
 
+def depends_on_context(op: Any) -> bool:
+    """Whether the rule of `op` looks at more than its name, types and attributes."""
+    entry = _entry_of(op.operation)
+    return entry is not None and entry.context_key is not None
+
+
 def op_signature(op: Any) -> tuple[Hashable, ...]:
     """What makes two ops the same to a rule: name, types, and attributes other than those of propagation."""
     attributes = op.attributes

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops to ask for rules, from text."""
+"""Ops to ask for rules, from text, and their rules as text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 
 from mlir_shard import asm
 from mlir_shard.dialects.context import create_context
+from mlir_shard.rules import RuleOptions, rule_for
+from mlir_shard.sharding import factor_symbol
+
+_BY_DEFAULT = RuleOptions()
 
 # An operation does not keep its module alive.
 _alive: list[Any] = []
@@ -19,3 +23,21 @@ def ops(text: str) -> list[Any]:
     _alive.append(module)
     function = module.body.operations[0].operation
     return [op.operation for op in function.regions[0].blocks[0].operations]
+
+
+def spelled(op: Any, options: RuleOptions = _BY_DEFAULT) -> str:
+    """The rule of an op with its special factors, `None` without one."""
+    rule = rule_for(op, options)
+    if rule is None:
+        return "None"
+    result = str(rule)
+    for name in ("reduction", "need_replication", "permutation", "blocked_propagation"):
+        factors = getattr(rule, f"{name}_factors")
+        if factors:
+            result += f" {name}={','.join(map(factor_symbol, factors))}"
+    return result
+
+
+def rule_of(signature: str, op: str, *, conservative: bool = False) -> str:
+    """The rule, as `spelled`, of one op in a function with these arguments."""
+    return spelled(ops(f"({signature}) {{\n {op}\n return }}")[0], RuleOptions(conservative))

@@ -31,6 +31,31 @@ def test_types_and_blocking() -> None:
     assert rule.blocked_propagation_factors == (2,)
 
 
+def test_a_dimension_that_not_all_tensors_have() -> None:
+    rule = RuleBuilder([2, 1], [2]).add_pointwise([4, 8]).build()
+    assert str(rule) == "([i, j], [i])->([i, j]) {i=4, j=8}"
+
+
+def test_resized_dimensions() -> None:
+    builder = RuleBuilder([2, 0], [2]).add_resized([4, 8], [4, 2], FactorType.PERMUTATION)
+    rule = builder.build()
+    assert str(rule) == "([i, j], [])->([i, j]) {i=4, j=8}"
+    assert (rule.permutation_factors, rule.blocked_propagation_factors) == ((1,), ())
+    blocked = RuleBuilder([2], [2]).add_resized([4, 8], [2, 8], FactorType.NEED_REPLICATION, blocked=True).build()
+    assert (blocked.need_replication_factors, blocked.blocked_propagation_factors) == ((0,), (0,))
+
+
+def test_only_dimensions_of_the_same_rank_are_resized() -> None:
+    with pytest.raises(ValueError, match=r"the shapes \(4, 8\) and \(4,\) have different ranks"):
+        RuleBuilder([2], [1]).add_resized([4, 8], [4], FactorType.PERMUTATION)
+
+
+def test_factors_of_sides() -> None:
+    rule = RuleBuilder([1, 1, 0], [1]).add_factors_of_sides(0, 4, 8).build()
+    assert str(rule) == "([i], [i], [])->([j]) {i=4, j=8}"
+    assert rule.need_replication_factors == (0, 1)
+
+
 def test_later_factors_are_minor() -> None:
     rule = RuleBuilder([1], [2]).add_factor([0], [0], 2).add_factor([0], [1], 4).build()
     assert str(rule) == "([ij])->([i, j]) {i=2, j=4}"

@@ -5,24 +5,10 @@
 from __future__ import annotations
 
 import pytest
-from rules.modules import ops
+from rules.modules import ops, rule_of
 
-from mlir_shard.rules import rule_for
 from mlir_shard.rules.reduction import reduction_op
-from mlir_shard.sharding import ReductionOp, factor_symbol
-
-
-def spelled(text: str) -> str:
-    """The rule of the first op with its special factors, `None` without one."""
-    rule = rule_for(ops(text)[0])
-    if rule is None:
-        return "None"
-    result = str(rule)
-    for name in ("reduction", "need_replication", "permutation"):
-        factors = getattr(rule, f"{name}_factors")
-        if factors:
-            result += f" {name}={','.join(map(factor_symbol, factors))}"
-    return result
+from mlir_shard.sharding import ReductionOp
 
 
 @pytest.mark.parametrize(
@@ -45,12 +31,12 @@ def spelled(text: str) -> str:
             "([i, j, l], [i, l, k], [i, j, k])->([i, j, k]) {i=2, j=4, k=16, l=8} reduction=l",
         ),
         (
-            # A window over two loops cannot be cut as one.
+            # Windows overlap, and are whole.
             "%a: tensor<1x10x3xf32>, %b: tensor<3x3x5xf32>",
             "linalg.conv_1d_nwc_wcf ins(%a, %b : tensor<1x10x3xf32>, tensor<3x3x5xf32>) "
             "outs(%e : tensor<1x8x5xf32>) -> tensor<1x8x5xf32>",
-            "([i, n, m], [l, m, k], [i, j, k])->([i, j, k]) {i=1, j=8, k=5, l=3, m=3, n=10} "
-            "reduction=l,m need_replication=n",
+            "([i, j, m], [l, m, k], [i, j, k])->([i, j, k]) {i=1, j=8, k=5, l=3, m=3} "
+            "reduction=m need_replication=l permutation=j",
         ),
         (
             "%a: tensor<2x4x8xf32>, %b: tensor<8x2x16xf32>",
@@ -83,7 +69,7 @@ def spelled(text: str) -> str:
 def test_rules(signature: str, op: str, expected: str) -> None:
     initials = "%c: tensor<4xf32>, %d: tensor<2x4x16xf32>, %e: tensor<1x8x5xf32>"
     arguments = ", ".join(filter(None, (signature, initials)))
-    assert spelled(f"({arguments}) {{\n %0 = {op}\n return }}") == expected
+    assert rule_of(arguments, f"%0 = {op}") == expected
 
 
 @pytest.mark.parametrize(
@@ -101,7 +87,7 @@ def test_rules(signature: str, op: str, expected: str) -> None:
 )
 def test_reshapes(before: str, after: str, expected: str) -> None:
     one, other = (f"tensor<{shape + 'x' if shape else ''}f32>" for shape in (before, after))
-    assert spelled(f"(%a: {one}) {{\n %0 = stablehlo.reshape %a : ({one}) -> {other}\n return }}") == expected
+    assert rule_of(f"%a: {one}", f"%0 = stablehlo.reshape %a : ({one}) -> {other}") == expected
 
 
 def generic(combiner: str, element: str = "f32") -> str:

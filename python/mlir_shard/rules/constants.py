@@ -1,0 +1,77 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which ops make constant tensors, and which make constant tensors of constant ones, by op name.
+
+The uses of a constant say nothing about each other, so each may have a copy of what makes it. What is elementwise
+makes constants of constants too. A dialect registers its other ops here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.elementwise import is_elementwise
+
+_constant: set[str] = set()
+_constant_of_constants: set[str] = set()
+_scalar_expansion: set[str] = set()
+
+
+def register_constant(*names: str) -> None:
+    """Says of ops that their results are constant."""
+    _constant.update(names)
+
+
+def register_constant_of_constants(*names: str) -> None:
+    """Says of ops that their results are constant where their operands are."""
+    _constant_of_constants.update(names)
+
+
+def register_scalar_expansion(*names: str) -> None:
+    """Says of ops that they repeat a scalar, so that it costs as little as a constant to make their result twice."""
+    _scalar_expansion.update(names)
+    register_constant_of_constants(*names)
+
+
+def is_constant(name: str) -> bool:
+    """Whether ops of this name have constant results."""
+    return name in _constant
+
+
+def is_constant_of_constants(op: Any) -> bool:
+    """Whether the results of an op are constant where its operands are; name and types decide."""
+    name: str = op.name
+    if name == "stablehlo.bitcast_convert":
+        return shape_of(op.operands[0].type) == shape_of(op.results[0].type)
+    return name in _constant_of_constants or name.startswith("chlo.broadcast_") or is_elementwise(name)
+
+
+def is_scalar_expansion(name: str) -> bool:
+    """Whether ops of this name repeat a scalar where their operand is one."""
+    return name in _scalar_expansion
+
+
+register_constant(
+    "arith.constant",
+    "complex.constant",
+    "sdy.constant",
+    "stablehlo.constant",
+    "stablehlo.iota",
+    "tosa.const",
+    "tosa.const_shape",
+)
+register_constant_of_constants(
+    "sdy.propagation_barrier",
+    "sdy.reshard",
+    "stablehlo.reshape",
+    "stablehlo.slice",
+    "tensor.collapse_shape",
+    "tensor.empty",
+    "tensor.expand_shape",
+    "tensor.extract_slice",
+    "tosa.reshape",
+    "tosa.slice",
+    "tosa.tile",
+)
+register_scalar_expansion("linalg.fill", "stablehlo.broadcast_in_dim", "tensor.splat")

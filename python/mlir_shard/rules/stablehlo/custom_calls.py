@@ -1,0 +1,154 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sharding rules of custom calls, by the name of what they call: the names that JAX and XLA use.
+
+What is called by any other name is unknown, and has no rule but one in its attribute `sdy.sharding_rule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlir_shard.rules.builder import RuleBuilder, pointwise, shape_of
+from mlir_shard.rules.registry import RuleFunction, RuleOptions, sharding_rule
+from mlir_shard.sharding.rule import FactorType, OpShardingRule
+
+_by_target: dict[str, RuleFunction] = {}
+
+
+def custom_call_rule(*targets: str) -> Callable[[RuleFunction], RuleFunction]:
+    """Registers a function as the sharding rule of custom calls of these targets, as `sharding_rule` does for ops."""
+
+    def register(function: RuleFunction) -> RuleFunction:
+        for target in targets:
+            _by_target[target] = function
+        return function
+
+    return register
+
+
+def _target(op: Any) -> str:
+    return str(op.attributes["call_target_name"].value)
+
+
+def _seeds_random_bits(op: Any) -> bool:
+    return _target(op) == "X64Combine" and any(
+        use.owner.name == "stablehlo.rng_bit_generator" for result in op.results for use in result.uses
+    )
+
+
+@sharding_rule("stablehlo.custom_call", context_key=_seeds_random_bits)
+def custom_call(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """The rule of its target, None for an unknown one."""
+    rule = _by_target.get(_target(op))
+    return rule(op, options) if rule is not None else None
+
+
+@custom_call_rule(
+    "annotate_device_placement",
+    "Cholesky",
+    "CompactWyHelper",
+    "InspectSharding",
+    "InvertDiagBlocksLowerTriangular",
+    "InvertDiagBlocksUpperTriangular",
+    "LayoutConstraint",
+    "MoveToDevice",
+    "MoveToHost",
+    "X64SplitHigh",
+    "X64SplitLow",
+    "_SPMDInternalOp_MultiPad",
+    "_SPMDInternalOp_MultiRotate",
+    "_SPMDInternalOp_MultiSlice",
+    "_SPMDInternalOp_RotateRight",
+    "_SPMDInternalOp_Wrap",
+    "mhlo.erf",
+    "xla.megascale.provide_metadata",
+)
+def same_shape(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """All tensors are sharded alike."""
+    return pointwise(op)
+
+
+@custom_call_rule("X64Combine")
+def combined_words(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """Elementwise, but for the state of a random generator, which is whole and tells its words nothing."""
+    if not _seeds_random_bits(op):
+        return pointwise(op)
+    return (
+        RuleBuilder.for_op(op)
+        .add_pointwise(shape_of(op.results[0].type), lambda dim: FactorType.NEED_REPLICATION, blocked=lambda dim: True)
+        .build()
+    )
+
+
+@custom_call_rule("Eigh")
+def eigh(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """The matrix dimensions correspond too; the eigenvalues have the last one."""
+    if not _is_call(op, 1, 2):
+        return None
+    shape = shape_of(op.operands[0].type)
+    row, column = len(shape) - 2, len(shape) - 1
+    return (
+        RuleBuilder.for_op(op)
+        .add_pointwise(shape[:-2])
+        .add_factor([row], [row, None], shape[row])
+        .add_factor([column], [column, row], shape[column])
+        .build()
+    )
+
+
+@custom_call_rule("Qr", "QrDecompositionBlock")
+def qr(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """The matrix dimensions correspond, and have to be whole; so has that of the coefficients, which is its own."""
+    if not _is_call(op, 1, 2):
+        return None
+    shape, coefficients = shape_of(op.operands[0].type), shape_of(op.results[1].type)
+    row, column = len(shape) - 2, len(shape) - 1
+    builder = RuleBuilder.for_op(op).add_pointwise(shape[:-2])
+    for dim in (row, column):
+        builder.add_factor([dim], [dim, None], shape[dim], FactorType.NEED_REPLICATION)
+    return builder.add_factor([None], [None, row], coefficients[row], FactorType.NEED_REPLICATION).build()
+
+
+@custom_call_rule("ProductOfElementaryHouseholderReflectors")
+def householder_product(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """As the decomposition that it undoes, with the coefficients as an operand."""
+    if not _is_call(op, 2, 1):
+        return None
+    shape, coefficients = (shape_of(operand.type) for operand in op.operands)
+    row, column = len(shape) - 2, len(shape) - 1
+    builder = RuleBuilder.for_op(op).add_pointwise(shape[:-2])
+    for dim in (row, column):
+        builder.add_factor([dim, None], [dim], shape[dim], FactorType.NEED_REPLICATION)
+    return builder.add_factor([None, row], [None], coefficients[row], FactorType.NEED_REPLICATION).build()
+
+
+@custom_call_rule("mhlo.topk")
+def top_k(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """The dimension of which the largest are taken has to be whole."""
+    if not _is_call(op, 1, 2):
+        return None
+    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    return RuleBuilder.for_op(op).add_resized(before, after, FactorType.NEED_REPLICATION, blocked=True).build()
+
+
+@custom_call_rule("ApproxTopK", "PartialReduce")
+def partial_reduce(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """Values and their indices, of which each device may find its best; the best of all have to be whole."""
+    if not _is_call(op, 4, 2):
+        return None
+    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    builder = RuleBuilder.for_op(op)
+    for dim, (size, result_size) in enumerate(zip(before, after, strict=True)):
+        if size == result_size:
+            builder.add_common_factor(dim, size)
+        else:
+            builder.add_factor([dim, dim, None, None], [None, None], size)
+            builder.add_factor([None] * 4, [dim, dim], result_size, FactorType.NEED_REPLICATION, blocked=True)
+    return builder.build()
+
+
+def _is_call(op: Any, operands: int, results: int) -> bool:
+    """Whether the call has the signature that its target is known by."""
+    return len(op.operands) == operands and len(op.results) == results

@@ -1,0 +1,272 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sharding rules as text in the manner of einsum and einops: `b i k, b k j -> b i j`.
+
+    rule    ::= tensors "->" tensors mark*
+    tensors ::= tensor ("," tensor)*            operands, then results; an empty tensor is a scalar or no tensor
+    tensor  ::= ("..." | dim)*
+    dim     ::= factor | "1" | "_" | "(" factor+ ")"
+    mark    ::= type "={" factor ("," factor)* "}"
+    type    ::= "reduction" | "need_replication" | "permutation" | "blocked_propagation"
+
+A factor is a word. `(h d)` is a dimension made of factors, major to minor; `1` one of size 1 that takes no part, `_`
+one of any size that has to be whole; `...` stands for any number of leading, pass-through dimensions, the same in
+all tensors that have it. A factor in no result is a reduction where it is not marked as something else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.registry import RuleError, RuleFunction, RuleOptions
+from mlir_shard.sharding.rule import OpShardingRule, TensorMapping
+
+_TYPES = ("reduction", "need_replication", "permutation", "blocked_propagation")
+_MARK = re.compile(r"\s+(\w+)=\{([^{}]*)\}\s*$")
+_TOKEN = re.compile(r"\s*(?:(\.\.\.)|(\((?:\s*[A-Za-z]\w*)+\s*\))|([A-Za-z]\w*|1|_)(?!\w))")
+_ELLIPSIS = ("...",)
+
+Dim = tuple[str, ...]
+
+
+class RuleTextError(ValueError):
+    """A rule's text that says nothing, or something that does not fit the shapes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """A rule that was read from text, for all shapes that fit it.
+
+    A dimension is the tuple of its factors; `("1",)`, `("_",)` and `("...",)` are what their text says. `marks` pairs
+    a type with the factors marked with it.
+    """
+
+    text: str
+    operands: tuple[tuple[Dim, ...], ...]
+    results: tuple[tuple[Dim, ...], ...]
+    marks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def rule(
+        self,
+        operand_shapes: Sequence[Sequence[int]],
+        result_shapes: Sequence[Sequence[int]],
+        sizes: Mapping[str, int] | None = None,
+    ) -> OpShardingRule:
+        """The rule for these shapes. `sizes` gives factors that the shapes leave open.
+
+        Raises RuleTextError where the shapes do not fit the text, naming tensor, factor and sizes.
+        """
+        for kind, given_tensors, given in (
+            ("operand", self.operands, operand_shapes),
+            ("result", self.results, result_shapes),
+        ):
+            if len(given_tensors) != len(given):
+                raise RuleTextError(f"'{self.text}' has {len(given_tensors)} {kind}s, but there are {len(given)}")
+        shapes = [tuple(shape) for shape in (*operand_shapes, *result_shapes)]
+        tensors = _without_ellipses(self, shapes)
+        known = _Sizes(self.text, dict(sizes or {}))
+        known.read(tensors, shapes, [self.name_of(number) for number in range(len(shapes))])
+        return _numbered(self, tensors, shapes, known.sizes)
+
+    def name_of(self, number: int) -> str:
+        """What a person calls tensor `number`, counted through operands and results."""
+        inputs = len(self.operands)
+        return f"operand {number}" if number < inputs else f"result {number - inputs}"
+
+
+def parse_rule(text: str) -> RuleText:
+    """Reads a rule. Raises RuleTextError with the place of what it cannot read."""
+    body = text
+    marks: list[tuple[str, tuple[str, ...]]] = []
+    while match := _MARK.search(body):
+        marks.insert(0, (match[1], tuple(name.strip() for name in match[2].split(","))))
+        body = body[: match.start()]
+    sides = body.split("->")
+    if len(sides) != 2:
+        raise RuleTextError(f"'{text}' is no rule: it has {len(sides) - 1} '->', not one between operands and results")
+    operands, results = (tuple(_tensor(tensor, text) for tensor in side.split(",")) for side in sides)
+    rule = RuleText(text, operands, results, tuple(marks))
+    _check(rule)
+    return rule
+
+
+def rule_from_text(text: str, **sizes: int) -> RuleFunction:
+    """A function to register: `sharding_rule("my.matmul")(rule_from_text("b i k, b k j -> b i j"))`.
+
+    `sizes` gives factors that shapes leave open, `(h d)` by `h=8` say. Raises RuleTextError where the text is no
+    rule; the function raises RuleError where an op does not fit it.
+    """
+    parsed = parse_rule(text)
+
+    def rule(op: Any, options: RuleOptions) -> OpShardingRule:
+        try:
+            return parsed.rule(
+                [shape_of(value.type) for value in op.operands], [shape_of(value.type) for value in op.results], sizes
+            )
+        except RuleTextError as error:
+            raise RuleError(op, f"the rule of '{op.name}' does not fit: {error}") from error
+
+    return rule
+
+
+def _tensor(tensor: str, text: str) -> tuple[Dim, ...]:
+    dims: list[Dim] = []
+    position = 0
+    tensor = tensor.strip()
+    while position < len(tensor):
+        match = _TOKEN.match(tensor, position)
+        if match is None:
+            found = tensor[position:].split()[0]
+            raise RuleTextError(
+                f"'{text}' is no rule: '{found}' is no dimension: a word, several in parentheses, '1', '_' or '...' is"
+            )
+        dims.append(tuple(match[0].strip(" \t\n()").split()))
+        position = match.end()
+    return tuple(dims)
+
+
+def _factors(tensors: Sequence[Sequence[Dim]]) -> list[str]:
+    """All factors in the order they are first named in."""
+    names = [factor for tensor in tensors for dim in tensor for factor in dim if factor not in ("1", "_", "...")]
+    return list(dict.fromkeys(names))
+
+
+def _check(rule: RuleText) -> None:
+    tensors = (*rule.operands, *rule.results)
+    for number, tensor in enumerate(tensors):
+        names = [factor for dim in tensor for factor in dim if factor not in ("1", "_")]
+        for factor in names:
+            if names.count(factor) > 1:
+                raise RuleTextError(f"'{rule.text}' is no rule: '{factor}' is twice in {rule.name_of(number)}")
+        if _ELLIPSIS in tensor[1:]:
+            raise RuleTextError(f"'{rule.text}' is no rule: '...' is not in front in {rule.name_of(number)}")
+    known, typed = _factors(tensors), dict[str, str]()
+    for type_, factors in rule.marks:
+        if type_ not in _TYPES:
+            raise RuleTextError(f"'{rule.text}' is no rule: '{type_}' is no type of factors: {', '.join(_TYPES)} are")
+        for factor in factors:
+            if factor not in known:
+                raise RuleTextError(f"'{rule.text}' is no rule: {type_} factor '{factor}' is in no tensor")
+            if type_ != "blocked_propagation" and typed.setdefault(factor, type_) != type_:
+                raise RuleTextError(
+                    f"'{rule.text}' is no rule: '{factor}' is both a {typed[factor]} and a {type_} factor"
+                )
+            if type_ == "reduction" and factor in _factors(rule.results):
+                raise RuleTextError(
+                    f"'{rule.text}' is no rule: reduction factor '{factor}' is in a result, but is reduced"
+                )
+
+
+def _without_ellipses(rule: RuleText, shapes: Sequence[Sequence[int]]) -> list[list[Dim]]:
+    expanded: list[list[Dim]] = []
+    leading: int | None = None
+    for number, (tensor, shape) in enumerate(zip((*rule.operands, *rule.results), shapes, strict=True)):
+        name = rule.name_of(number)
+        if _ELLIPSIS not in tensor:
+            if len(tensor) != len(shape):
+                raise RuleTextError(
+                    f"'{rule.text}' gives {name} {len(tensor)} dimensions, but its shape is {list(shape)}"
+                )
+            expanded.append(list(tensor))
+            continue
+        count = len(shape) - len(tensor) + 1
+        if count < 0:
+            raise RuleTextError(
+                f"'{rule.text}' gives {name} at least {len(tensor) - 1} dimensions, but its shape is {list(shape)}"
+            )
+        if leading is not None and leading != count:
+            raise RuleTextError(f"'...' of '{rule.text}' is {count} dimensions in {name}, but {leading} before it")
+        leading = count
+        expanded.append([*((f"...{dim}",) for dim in range(count)), *tensor[1:]])
+    return expanded
+
+
+@dataclass(slots=True)
+class _Sizes:
+    """The sizes of factors, read from dimensions until no more follow."""
+
+    text: str
+    sizes: dict[str, int]
+
+    def read(self, tensors: Sequence[Sequence[Dim]], shapes: Sequence[Sequence[int]], names: Sequence[str]) -> None:
+        """Raises RuleTextError where a dimension does not fit, or leaves two factors open."""
+        left = [
+            (dim, size, f"dim {index} of {name}")
+            for tensor, shape, name in zip(tensors, shapes, names, strict=True)
+            for index, (dim, size) in enumerate(zip(tensor, shape, strict=True))
+            if dim != ("_",)
+        ]
+        while left:
+            waiting = [entry for entry in left if not self._read(*entry)]
+            if len(waiting) == len(left):
+                dim, size, where = left[0]
+                unknown = ", ".join(factor for factor in dim if factor not in self.sizes)
+                raise RuleTextError(
+                    f"'{self.text}' leaves open how {where}, of size {size}, is made of its factors: "
+                    f"the sizes of {unknown} have to be given"
+                )
+            left = waiting
+
+    def _read(self, dim: Dim, size: int, where: str) -> bool:
+        if dim == ("1",):
+            if size != 1:
+                raise RuleTextError(f"'{self.text}' says that {where} has size 1, but it has {size}")
+            return True
+        unknown = [factor for factor in dim if factor not in self.sizes]
+        if len(unknown) > 1:
+            return False
+        known = math.prod(self.sizes[factor] for factor in dim if factor not in unknown)
+        spelled = " x ".join(f"{factor}={self.sizes[factor]}" for factor in dim if factor not in unknown)
+        if not unknown and known != size:
+            raise RuleTextError(f"{where} has size {size}, but '{self.text}' makes it {spelled}")
+        if unknown:
+            if known == 0 or size % known:
+                raise RuleTextError(f"{where} has size {size}, which is no multiple of {spelled} in '{self.text}'")
+            self.sizes[unknown[0]] = size // known
+        return True
+
+
+def _numbered(
+    rule: RuleText, tensors: Sequence[Sequence[Dim]], shapes: Sequence[Sequence[int]], known: Mapping[str, int]
+) -> OpShardingRule:
+    # The factors of results come first, as in the rules of ops.
+    inputs = len(rule.operands)
+    ordered = _factors([*tensors[inputs:], *tensors[:inputs]])
+    index = {factor: number for number, factor in enumerate(ordered)}
+    sizes = [known[factor] for factor in ordered]
+    whole: list[int] = []
+
+    def factors_of(dim: Dim, size: int) -> tuple[int, ...]:
+        if dim in (("1",), ("_",)):
+            if dim == ("_",):
+                whole.append(len(sizes))
+            sizes.append(size)
+            return (len(sizes) - 1,)
+        # A factor of size 1 is none of several.
+        several = [factor for factor in dim if known[factor] != 1] or [dim[0]]
+        return tuple(index[factor] for factor in several)
+
+    mappings = [
+        TensorMapping.of(*(factors_of(dim, size) for dim, size in zip(tensor, shape, strict=True)))
+        for tensor, shape in zip(tensors, shapes, strict=True)
+    ]
+    marked = {type_: [index[one] for of, names in rule.marks if of == type_ for one in names] for type_ in _TYPES}
+    in_results = {
+        factor for mapping in mappings[inputs:] for dim in mapping.dim_mappings for factor in dim.factor_indices
+    }
+    typed = {factor for type_ in _TYPES[:3] for factor in marked[type_]}
+    summed = [factor for factor in range(len(ordered)) if factor not in in_results | typed]
+    return OpShardingRule(
+        tuple(sizes),
+        tuple(mappings[:inputs]),
+        tuple(mappings[inputs:]),
+        tuple(sorted({*marked["reduction"], *summed})),
+        tuple(sorted({*marked["need_replication"], *whole})),
+        tuple(sorted(set(marked["permutation"]))),
+        tuple(sorted(set(marked["blocked_propagation"]))),
+    )

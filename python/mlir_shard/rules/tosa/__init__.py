@@ -1,0 +1,43 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sharding rules of TOSA, a file for each kind of op, registered on import of this package.
+
+Operands of type `!tosa.shape` are sizes and take no part. Zero points are tensors of one element.
+"""
+
+from __future__ import annotations
+
+from mlir_shard.rules.tosa import contraction, elementwise, indexing, layout, reduction, windows
+from mlir_shard.rules.without_rule import without_rule
+
+__all__ = ["contraction", "elementwise", "indexing", "layout", "reduction", "windows"]
+
+without_rule("tosa.const", because="it has no operand: its users decide")
+without_rule(
+    "tosa.add_shape",
+    "tosa.assert_equal_shape",
+    "tosa.concat_shape",
+    "tosa.const_shape",
+    "tosa.dim",
+    "tosa.div_ceil_shape",
+    "tosa.div_floor_shape",
+    "tosa.exp2_shape",
+    "tosa.log2_ceil_shape",
+    "tosa.log2_floor_shape",
+    "tosa.max_shape",
+    "tosa.min_shape",
+    "tosa.mod_shape",
+    "tosa.mul_shape",
+    "tosa.slice_shape",
+    "tosa.sub_shape",
+    because="it computes sizes, which have no dimension to shard",
+)
+without_rule("tosa.cond_if", "tosa.while_loop", because="values flow through its regions, which no rule describes")
+without_rule("tosa.custom", because="what it computes is not known: give it a rule in its `sdy.sharding_rule`")
+without_rule(
+    "tosa.variable",
+    "tosa.variable_read",
+    "tosa.variable_write",
+    because="it declares, reads or writes a variable: no two tensors are related by it",
+)
+without_rule("tosa.yield", because="it is a terminator")

@@ -1,0 +1,131 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sharding rules of TOSA's ops over windows: convolutions, pools, and resizing.
+
+Along a dimension of which windows are taken neighbours exchange what overlaps; windows have to be whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir_shard.rules.builder import RuleBuilder, shape_of
+from mlir_shard.rules.compound import without_ones
+from mlir_shard.rules.registry import RuleOptions, sharding_rule
+from mlir_shard.sharding.rule import FactorType, OpShardingRule
+
+
+@sharding_rule(
+    "tosa.avg_pool2d", "tosa.avg_pool2d_adaptive", "tosa.max_pool2d", "tosa.max_pool2d_adaptive", "tosa.resize"
+)
+def pool(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Batches and channels go through; along height and width a factor for the windows."""
+    size = shape_of(op.operands[0].type)
+    further = [None] * (len(op.operands) - 1)
+    moving = _moving_dims(op, range(1, 3))
+    builder = RuleBuilder.for_op(op)
+    for dim, result_size in enumerate(shape_of(op.results[0].type)):
+        if dim in (0, 3):
+            builder.add_factor([dim, *further], [dim], size[dim])
+        else:
+            _add_windows(builder, [dim, *further], dim, result_size, dim in moving, options)
+    return builder.build()
+
+
+@sharding_rule("tosa.conv2d", "tosa.conv3d", "tosa.transpose_conv2d")
+def convolution(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Of (n, h, w, c) with weights (o, kh, kw, c): `c` is a reduction, whose bias is to be counted once."""
+    image, weights, bias = (shape_of(operand.type) for operand in list(op.operands)[:3])
+    further = [None] * (len(op.operands) - 3)
+    last = len(image) - 1
+    builder = RuleBuilder.for_op(op)
+    builder.add_factor([0, None, None, *further], [0], image[0])
+    _add_spatial(builder, op, [None, *further], weights, range(1, last), range(1, last), options)
+    builder.add_factor([None, 0, 0 if bias[0] == weights[0] else None, *further], [last], weights[0])
+    return builder.add_factor([last, last, None, *further], [None], image[last], FactorType.REDUCTION).build()
+
+
+@sharding_rule("tosa.conv2d_block_scaled")
+def convolution_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
+    """As `tosa.conv2d`; channels are made of blocks, each with a scale, and each of them whole."""
+    image, scales, weights, _, bias = (shape_of(operand.type) for operand in list(op.operands)[:5])
+    result = shape_of(op.results[0].type)
+    further = [None] * (len(op.operands) - 5)
+    builder = RuleBuilder.for_op(op)
+    builder.add_factor([0, 0, None, None, None, *further], [0], image[0])
+    for dim in (1, 2):
+        whole = weights[dim] == 1 and result[dim] == image[dim]
+        _add_windows(builder, [dim, dim, None, None, None, *further], dim, result[dim], not whole, options)
+        window = [None, None, dim, dim, None, *further]
+        builder.add_factor(window, [None], weights[dim], FactorType.NEED_REPLICATION)
+    of_bias = 0 if bias[0] == weights[0] else None
+    builder.add_factor([None, None, 0, 0, of_bias, *further], [3], weights[0])
+    builder.add_factor([3, 3, 3, 3, None, *further], [None], scales[3], FactorType.REDUCTION)
+    block = [3, None, 3, None, None, *further]
+    return without_ones(
+        builder.add_factor(block, [None], image[3] // max(scales[3], 1), FactorType.NEED_REPLICATION).build()
+    )
+
+
+@sharding_rule("tosa.depthwise_conv2d")
+def depthwise(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Of (n, h, w, c) with weights (kh, kw, c, m): result channels are made of `c` and `m`."""
+    image, weights, bias = (shape_of(operand.type) for operand in list(op.operands)[:3])
+    further = [None] * (len(op.operands) - 3)
+    of_bias = 0 if bias[0] == weights[2] * weights[3] else None
+    builder = RuleBuilder.for_op(op)
+    builder.add_factor([0, None, None, *further], [0], image[0])
+    _add_spatial(builder, op, [None, *further], weights, (1, 2), (0, 1), options)
+    builder.add_factor([3, 2, of_bias, *further], [3], weights[2])
+    return without_ones(builder.add_factor([None, 3, of_bias, *further], [3], weights[3]).build())
+
+
+def _add_spatial(
+    builder: RuleBuilder,
+    op: Any,
+    further: list[None],
+    weights: Sequence[int],
+    spatial: Sequence[int],
+    in_weights: Sequence[int],
+    options: RuleOptions,
+) -> None:
+    """Adds for each spatial dimension a factor of the windows and one of what is in a window."""
+    result = shape_of(op.results[0].type)
+    moving = _moving_dims(op, spatial)
+    for dim, weights_dim in zip(spatial, in_weights, strict=True):
+        _add_windows(
+            builder,
+            [dim, None, *further],
+            dim,
+            result[dim],
+            dim in moving or weights[weights_dim] != 1,
+            options,
+        )
+        window = [None, weights_dim, *further]
+        builder.add_factor(window, [None], weights[weights_dim], FactorType.NEED_REPLICATION)
+
+
+def _add_windows(
+    builder: RuleBuilder, dims: list[int | None], dim: int, size: int, moving: bool, options: RuleOptions
+) -> None:
+    type_ = FactorType.PERMUTATION if moving else FactorType.PASS_THROUGH
+    builder.add_factor(dims, [dim], size, type_, blocked=moving and options.conservative)
+
+
+def _moving_dims(op: Any, spatial: Sequence[int]) -> set[int]:
+    """The spatial dimensions along which a result's element may depend on other elements than the one at its place.
+
+    All of them where the windows are no attributes but operands.
+    """
+    attributes = op.attributes
+    if "kernel" not in attributes and "stride" not in attributes:
+        return set(spatial)
+    pads = list(attributes["pad" if "pad" in attributes else "out_pad"])
+    strides = list(attributes["stride"])
+    kernels = list(attributes["kernel"]) if "kernel" in attributes else [1] * len(spatial)
+    return {
+        dim
+        for number, dim in enumerate(spatial)
+        if (kernels[number], strides[number], *pads[2 * number : 2 * number + 2]) != (1, 1, 0, 0)
+    }
