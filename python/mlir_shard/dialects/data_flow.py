@@ -14,9 +14,11 @@ from typing import Any
 from mlir_shard.asm import AsmSyntaxError
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.dialects.data_flow_edges import edges_of
 from mlir_shard.host import ir
 from mlir_shard.sharding import ManualAxes, TensorSharding, TensorShardingPerValue
 
+# Well-known ops with data-flow edges; those of all others are asked for (see `data_flow_edges`).
 # Ops with data-flow edges whose block arguments own an edge each.
 ARGUMENT_OWNERS = ("sdy.manual_computation", "sdy.named_computation")
 # Ops with data-flow edges where result i owns the edge of block argument i of every region.
@@ -36,7 +38,8 @@ def edge_owner(value: Any) -> Any | None:
     """The value that owns the data-flow edge `value` is a target of; None where it is the target of none."""
     op = owning_op(value)
     if op.name not in DATA_FLOW_OPS:
-        return None
+        edges = edges_of(op)
+        return next((edge.owner for edge in edges if value == edge.owner or value in edge.other_targets), None)
     if not isinstance(value.owner, ir.Block) or op.name in ARGUMENT_OWNERS:
         return value
     index = ir.BlockArgument(value).arg_number

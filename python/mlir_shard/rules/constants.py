@@ -42,6 +42,9 @@ def is_constant(name: str) -> bool:
 def is_constant_of_constants(op: Any) -> bool:
     """Whether the results of an op are constant where its operands are; name and types decide."""
     name: str = op.name
+    # A constraint is what a use asks for, so it is not made again with what is constrained.
+    if name == "sdy.sharding_constraint":
+        return False
     if name == "stablehlo.bitcast_convert":
         return shape_of(op.operands[0].type) == shape_of(op.results[0].type)
     return name in _constant_of_constants or name.startswith("chlo.broadcast_") or is_elementwise(name)

@@ -25,6 +25,15 @@ class PropagationDirection(IntEnum):
     BACKWARD = 2
     BOTH = 3
 
+    # Forward and backward are the two bits of a direction.
+    def union(self, other: PropagationDirection) -> PropagationDirection:
+        """What at least one of the two allows."""
+        return PropagationDirection(int(self) | int(other))
+
+    def intersection(self, other: PropagationDirection) -> PropagationDirection:
+        """What both of the two allow."""
+        return PropagationDirection(int(self) & int(other))
+
 
 @dataclass(frozen=True, slots=True)
 class EdgeValueRef:

@@ -4,48 +4,158 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import owning_op, shardable_value, sharding_of
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.sharding import TensorSharding
-from mlir_shard.transforms.walk import ops_below
+from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.function_shardings import rank_of
+from mlir_shard.transforms.operations import operations_named_in_post_order
+
+CONSTRAINT = "sdy.sharding_constraint"
+MANUAL = "sdy.manual_computation"
+NAMED = "sdy.named_computation"
+EDGE = "sdy.data_flow_edge"
 
 
 @register
 class ApplyShardingConstraints(Pass):
     """Gives the operand of a fully closed sharding constraint the constraint's sharding, where it has none and where
-    no other constraint on it asks for another one."""
+    no other constraint on it asks for another one. The operands of manual computations are constrained like that too.
+
+    Where the operand shares its sharding with others by a data-flow edge, its users get the constraint in its place
+    instead. And a chain of constraints on a tensor that nothing else constrains decides how the tensor is sharded
+    from there on: what uses it after the chain, but for the return, uses the chain's end.
+    """
 
     name = "sdy-apply-sharding-constraints"
     anchor = "builtin.module"
     summary = "Applies constraints that dictate the sharding of their input"
 
     def run(self, op: Any) -> None:
-        for inner in ops_below(op):
-            if inner.name == "sdy.sharding_constraint":
-                _apply(inner)
+        for inner in operations_named_in_post_order(op, CONSTRAINT, MANUAL):
+            if inner.name == CONSTRAINT:
+                _use_end_of_chain(inner)
+                _apply_constraint(inner)
+            else:
+                for index, sharding in enumerate(inner.attributes["in_shardings"].value.shardings):
+                    _apply_to_operand(inner, index, sharding)
 
 
-def _apply(constraint: Any) -> None:
-    operand = constraint.operands[0]
-    sharding = sdy.get_sharding(constraint.results[0])
-    if sharding is None or not sharding.is_fully_closed or sdy.get_sharding(operand) is not None:
+def _apply_constraint(constraint: Any) -> None:
+    tensor = constraint.operands[0]
+
+    def moved() -> Any:
+        _move_behind(constraint, tensor)
+        return constraint
+
+    _apply(tensor, constraint.attributes["sharding"].value, moved)
+
+
+def _apply_to_operand(computation: Any, index: int, sharding: TensorSharding) -> None:
+    tensor = computation.operands[index]
+
+    def added() -> Any:
+        block = isinstance(tensor.owner, ir.Block)
+        point = ir.InsertionPoint.at_block_begin(tensor.owner) if block else ir.InsertionPoint.after(tensor.owner)
+        return sdy.ShardingConstraintOp(tensor, sharding, loc=computation.location, ip=point).operation
+
+    _apply(tensor, sharding, added)
+
+
+def _apply(tensor: Any, sharding: TensorSharding, constraint_behind: Callable[[], Any]) -> None:
+    """Gives a tensor the sharding that it is constrained to, where that is dictated.
+
+    constraint_behind: gives a constraint to that sharding right behind the tensor, asked for where one is needed.
+    """
+    holder = shardable_value(tensor)
+    if holder is None or not sharding.is_fully_closed or sharding_of(tensor) is not None:
         return
-    if not _can_have_sharding(operand):
+    if not all(_asks_for(use, sharding) for use in tensor.uses):
         return
-    if all(_asks_for(use.owner.operation, sharding) for use in operand.uses):
-        sdy.set_sharding(operand, sharding)
+    if owning_op(holder).name != EDGE:
+        _attach(holder, sharding)
+        return
+    constraint = constraint_behind()
+    tensor.replace_all_uses_except(constraint.results[0], constraint)
+    if sharding.unreduced_axes:
+        # Unreduced axes do not propagate, so what is constrained to have them has to have them itself.
+        unreduced = TensorSharding.fully_open(rank_of(tensor.type), sharding.mesh_or_ref)
+        unreduced = replace(unreduced, unreduced_axes=sharding.unreduced_axes, reduction_op=sharding.reduction_op)
+        _attach(shardable_value(tensor), unreduced)
 
 
-def _can_have_sharding(value: Any) -> bool:
-    """Whether a sharding can be attached to the value: of block arguments only a function's can have one."""
-    return not isinstance(value.owner, ir.Block) or value.owner.owner.operation.name == "func.func"
+def _asks_for(use: Any, sharding: TensorSharding) -> bool:
+    """Whether a user asks for this sharding, or for none."""
+    user = use.owner.operation
+    if user.name == CONSTRAINT:
+        asked: TensorSharding = user.attributes["sharding"].value
+        return asked == sharding
+    if user.name == MANUAL:
+        of_operand: TensorSharding = user.attributes["in_shardings"].value.shardings[use.operand_number]
+        return of_operand == sharding
+    return True
 
 
-def _asks_for(user: Any, sharding: TensorSharding) -> bool:
-    """Whether a user asks for this sharding, or for none. A manual computation always asks for its own."""
-    if user.name == "sdy.sharding_constraint":
-        return sdy.get_sharding(user.results[0]) == sharding
-    return user.name != "sdy.manual_computation"
+def _attach(holder: Any, sharding: TensorSharding) -> None:
+    op = owning_op(holder)
+    if not isinstance(holder.owner, ir.Block) or op.name != NAMED:
+        sdy.set_sharding(holder, sharding)
+        return
+    arguments = op.regions[0].blocks[0].arguments
+    ranks = [rank_of(argument.type) for argument in arguments]
+    shardings = TensorShardingPerValue.fully_open(ranks, sharding.mesh_or_ref)
+    number = ir.BlockArgument(holder).arg_number
+    op.attributes["in_shardings"] = sdy.attribute(shardings.replace(number, sharding), op.context)
+
+
+def _move_behind(op: Any, value: Any) -> None:
+    if not isinstance(value.owner, ir.Block):
+        op.move_after(value.owner)
+        return
+    first = value.owner.operations[0].operation
+    if op != first:
+        op.move_before(first)
+
+
+def _use_end_of_chain(head: Any) -> None:
+    """Where a chain of constraints starts with `head`, what uses its tensor behind it uses the chain's end."""
+    tail = _end_of_chain(head)
+    if tail is None:
+        return
+    for use in list(head.operands[0].uses):
+        user = use.owner.operation
+        if user == head or user.name == "func.return" or user.block != tail.block:
+            continue
+        if tail.is_before_in_block(user):
+            user.operands[use.operand_number] = tail.results[0]
+
+
+def _end_of_chain(head: Any) -> Any | None:
+    """The last of at least two constraints, each the only use of the one before it, `head` the first.
+
+    None where there is no such chain, or where the tensor or the end of the chain is constrained by others too.
+    """
+    tensor = head.operands[0]
+    if owning_op(tensor).name == CONSTRAINT or sharding_of(tensor) is not None or _is_constrained(tensor, besides=head):
+        return None
+    tail = head
+    while (following := _only_user(tail.results[0])) is not None and following.name == CONSTRAINT:
+        tail = following
+    return None if tail == head or _is_constrained(tail.results[0]) else tail
+
+
+def _only_user(value: Any) -> Any | None:
+    uses = list(value.uses)
+    return uses[0].owner.operation if len(uses) == 1 else None
+
+
+def _is_constrained(value: Any, besides: Any | None = None) -> bool:
+    """Whether a value is constrained by another op than `besides`."""
+    users = [use.owner.operation for use in value.uses]
+    constraining = [user for user in users if user.name in (CONSTRAINT, MANUAL)]
+    return any(besides is None or user != besides for user in constraining)

@@ -8,114 +8,82 @@ touched, last touched first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 
-from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
-from mlir_shard.sharding.projection import ShardingProjection
-from mlir_shard.transforms.propagate.factor_propagation import propagate_factors
-from mlir_shard.transforms.propagate.value_graph import Node, ValueGraph
-from mlir_shard.transforms.shardings import common_mesh
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.propagate.value_graph import NOWHERE, UNKNOWN, Node, ValueGraph
 
-Shardings = tuple["TensorSharding | None", ...]
-# From the projection of an op, its rule, the mesh and the direction along a factor, the projection after propagation.
-Strategy = Callable[
-    [ShardingProjection, OpShardingRule, Mesh, Callable[[int], PropagationDirection]], ShardingProjection
-]
+States = tuple[int, ...]
+# From the number of a kind and the states of a node's places their states afterwards, None where all stay.
+Step = Callable[[int, States], "States | None"]
 
 
 class Fixpoint:
-    """Propagates through nodes by a strategy; what one node does with given shardings is worked out once."""
+    """Takes steps through the nodes of a graph; what a step gives is asked for, and remembered, by the step itself."""
 
-    def __init__(self, graph: ValueGraph, *, conservative: bool = False, strategy: Strategy | None = None) -> None:
+    def __init__(self, graph: ValueGraph) -> None:
         self._graph = graph
-        self._strategy: Strategy = strategy or partial(propagate_factors, conservative=conservative)
-        # A rule has many equal mappings and is a large key, so steps are kept by the identity of the rule object.
-        self._steps: dict[tuple[int, PropagationDirection, Shardings], Shardings | None] = {}
+        definers: list[int | None] = [None] * len(graph.states)
+        users: list[list[int]] = [[] for _ in graph.states]
+        for index, node in enumerate(graph.nodes):
+            for place in dict.fromkeys(node.operands):
+                users[place].append(index)
+            for place in node.results:
+                definers[place] = index
+        # Around a place: the node it comes from, then those that use it, the last in the text first.
+        self._around = [
+            [] if place == NOWHERE else [*([] if definer is None else [definer]), *reversed(using)]
+            for place, (definer, using) in enumerate(zip(definers, users, strict=True))
+        ]
 
-    def run(self) -> None:
-        """Brings the shardings of the graph to the fixpoint."""
-        self._through(self._graph.returns)
-        worklist = _Worklist(len(self._graph.nodes))
-        while (index := worklist.pop()) is not None:
-            for value in self._propagate(self._graph.nodes[index]):
-                worklist.add(other for other in self._touched(value) if other != index)
-        self._through(self._graph.returns)
+    def run(self, step: Step) -> None:
+        """Brings the shardings of the graph to the fixpoint of `step`."""
+        self._through(self._graph.returns, step)
+        nodes = self._graph.nodes
+        stack = list(reversed(range(len(nodes))))
+        waiting = bytearray(b"\1") * len(nodes)
+        while stack:
+            index = stack.pop()
+            waiting[index] = 0
+            for place in self._visit(nodes[index], step):
+                for other in self._around[place]:
+                    if not waiting[other] and other != index:
+                        waiting[other] = 1
+                        stack.append(other)
+        self._through(self._graph.returns, step)
 
-    def _touched(self, value: int) -> Iterator[int]:
-        """The nodes around a value: the one it comes from, then those that use it, the last in the text first."""
-        definer = self._graph.definer[value]
-        if definer is not None:
-            yield definer
-        yield from reversed(self._graph.users[value])
-
-    def _through(self, nodes: Iterable[Node]) -> None:
+    def _through(self, nodes: Iterable[Node], step: Step) -> None:
         for node in nodes:
-            self._propagate(node)
+            self._visit(node, step)
 
-    def _propagate(self, node: Node) -> list[int]:
-        """Updates the shardings around a node; the numbers of the values whose sharding is another one now."""
-        shardings = self._graph.shardings
-        numbers = node.operands + node.results
-        old = tuple(shardings[number] for number in numbers)
-        if all(sharding is None for sharding in old):
-            return []
-        key = (id(node.rule), node.direction, old)
-        if key not in self._steps:
-            self._steps[key] = self._step(node, old)
-        new = self._steps[key]
+    def _visit(self, node: Node, step: Step) -> Sequence[int]:
+        """Updates the states around a node; the places whose state is another one now."""
+        states = self._graph.states
+        places = node.places
+        old = tuple([states[place] for place in places])
+        new = step(node.kind, old)
+        if new is None:
+            return ()
         changed = []
-        for number, before, after in zip(numbers, old, new or old, strict=True):
-            if after is not before and after != shardings[number]:
-                shardings[number] = after
-                changed.append(number)
+        for place, before, after in zip(places, old, new, strict=True):
+            # A place that the node has twice may change in one position and stay in the other.
+            if after != before and place != NOWHERE:
+                states[place] = after
+                changed.append(place)
+                changed += self._follow(place, after)
         return changed
 
-    def _step(self, node: Node, old: Shardings) -> Shardings | None:
-        """The shardings after the node, each the very object before where it is the same; None where all are."""
-        found = common_mesh(old, self._graph.meshes)
-        if found is None:
-            return None
-        mesh_or_ref, mesh = found
-        count = len(node.operands)
-        before = ShardingProjection.build(old[:count], old[count:], node.rule, mesh)
-        after = self._strategy(before, node.rule, mesh, lambda factor: node.direction)
-        if after is before:
-            return None
-        return tuple(
-            one
-            if projected is tensor
-            else _changed(one, projected.to_sharding(mapping, node.rule.factor_sizes, mesh_or_ref, mesh))
-            for one, tensor, projected, mapping in zip(
-                old, before.tensors, after.tensors, node.rule.tensor_mappings, strict=True
-            )
-        )
+    def _follow(self, place: int, state: int) -> list[int]:
+        """Lets what is tied to a place follow its new state; the places that nodes have to be visited for."""
+        graph = self._graph
+        for sibling, rank in graph.siblings.get(place, ()):
+            if graph.states[sibling] == UNKNOWN:
+                graph.set_sharding(sibling, _open_like(graph.table[state], rank))
+        followers = [member for member in graph.groups.get(place, ()) if member != place]
+        for member in followers:
+            graph.states[member] = state
+        return followers
 
 
-def _changed(old: TensorSharding | None, new: TensorSharding) -> TensorSharding | None:
-    """`new`, or `old` where the new one says no more: a sharding seen along factors may not be one of dimensions."""
-    if old is None and new.is_fully_replicated and not new.replicated_axes and not new.unreduced_axes:
-        return None
-    return old if new == old else new
-
-
-class _Worklist:
-    """Node numbers, each in it at most once; the last added comes first."""
-
-    def __init__(self, count: int) -> None:
-        self._stack = list(reversed(range(count)))
-        self._waiting = set(self._stack)
-
-    def pop(self) -> int | None:
-        while self._stack:
-            index = self._stack.pop()
-            if index in self._waiting:
-                self._waiting.discard(index)
-                return index
-        return None
-
-    def add(self, indices: Iterable[int]) -> None:
-        for index in indices:
-            if index not in self._waiting:
-                self._waiting.add(index)
-                self._stack.append(index)
+def _open_like(sharding: TensorSharding | None, rank: int) -> TensorSharding | None:
+    return None if sharding is None else TensorSharding.fully_open(rank, sharding.mesh_or_ref)

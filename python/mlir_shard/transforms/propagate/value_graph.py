@@ -1,144 +1,127 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A module as propagation sees it: numbered values with shardings, and the ops between them with their rules.
+"""A module as propagation sees it: numbered places for shardings, and the nodes between them. No IR in it.
 
-Read once before propagation and written back once after it; in between nothing touches the IR.
+Shardings are numbered too, equal ones alike, so that the state of a place is an integer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
 
-from mlir_shard.dialects import sdy
-from mlir_shard.host import ir
-from mlir_shard.rules import RuleCache
-from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
-from mlir_shard.transforms.walk import ops_below
+from mlir_shard.sharding.edge_frame import EdgeFrame
+
+# The state of a place without sharding.
+UNKNOWN = -1
+# The place of all values that nothing can attach a sharding to: it never gets one.
+NOWHERE = 0
+
+
+class OpClass(Enum):
+    """What the order of propagation through ops depends on."""
+
+    ELEMENTWISE = "elementwise"
+    RESHAPING = "reshaping"
+    SLICING = "slicing"
+    BROADCAST = "broadcast"
+    EDGE = "edge"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKind:
+    """All that decides what a node does with given shardings, but for the phase of propagation.
+
+    `shared_operands` says that an operand has other uses. `fixed_direction` comes before what the phase says. `frame`
+    is that of the only result. `is_op` tells ops from identities between places, which may always take sub-axes.
+    """
+
+    rule: OpShardingRule
+    op_class: OpClass = OpClass.OTHER
+    shared_operands: bool = False
+    fixed_direction: PropagationDirection | None = None
+    frame: EdgeFrame | None = None
+    is_op: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An op with a rule: the numbers of its operands and results, and the direction shardings may go through it."""
+    """The number of a kind, and the places of operands and results."""
 
-    rule: OpShardingRule
+    kind: int
     operands: tuple[int, ...]
     results: tuple[int, ...]
-    direction: PropagationDirection = PropagationDirection.BOTH
-    op: Any = None
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The places of the operands, then of the results."""
+        return self.operands + self.results
+
+
+class ShardingTable:
+    """Shardings by number; UNKNOWN is None."""
+
+    def __init__(self) -> None:
+        self._shardings: list[TensorSharding] = []
+        self._numbers: dict[TensorSharding, int] = {}
+
+    def number(self, sharding: TensorSharding | None) -> int:
+        """The number of a sharding, equal ones having the same."""
+        if sharding is None:
+            return UNKNOWN
+        number = self._numbers.setdefault(sharding, len(self._shardings))
+        if number == len(self._shardings):
+            self._shardings.append(sharding)
+        return number
+
+    def __getitem__(self, number: int) -> TensorSharding | None:
+        return None if number == UNKNOWN else self._shardings[number]
 
 
 @dataclass(slots=True)
 class ValueGraph:
-    """The values of a module with their shardings, and the nodes between them.
+    """The places of a module with their shardings, and the nodes between them.
 
-    `definer` and `users` are by value the node it is a result of, if any, and the nodes it is an operand of.
-    `returns` are not among `nodes`: they tie the operands of the return of each function that is not called to the
-    function's results, which are numbered like values.
+    `returns` are not among `nodes`: they tie what the main function returns to the shardings of its results.
+    `groups` are places that always have the same sharding, by each place in one. Of the results of one op either all
+    have a sharding or none: `siblings` are, by each of several results, the others with their ranks.
     """
 
     meshes: dict[str, Mesh]
-    shardings: list[TensorSharding | None] = field(default_factory=list)
+    table: ShardingTable = field(default_factory=ShardingTable)
+    states: list[int] = field(default_factory=list)
+    kinds: list[NodeKind] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
-    definer: list[int | None] = field(default_factory=list)
-    users: list[list[int]] = field(default_factory=list)
     returns: list[Node] = field(default_factory=list)
-    _places: list[Any] = field(default_factory=list)
-    _original: list[TensorSharding | None] = field(default_factory=list)
-    _numbers: dict[Any, int] = field(default_factory=dict)
+    groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    siblings: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    _kinds: dict[Hashable, int] = field(default_factory=dict)
 
-    def add(self, place: _Place, sharding: TensorSharding | None) -> int:
-        """Numbers a new place that can have a sharding."""
-        self._places.append(place)
-        self.shardings.append(sharding)
-        self._original.append(sharding)
-        self.definer.append(None)
-        self.users.append([])
-        return len(self._places) - 1
+    def kind(
+        self,
+        rule: OpShardingRule,
+        op_class: OpClass = OpClass.OTHER,
+        *,
+        shared_operands: bool = False,
+        fixed_direction: PropagationDirection | None = None,
+        frame: EdgeFrame | None = None,
+        is_op: bool = True,
+    ) -> int:
+        """The number of a kind. A rule is large, so kinds are told apart by the identity of their rule objects."""
+        key = (id(rule), op_class, shared_operands, fixed_direction, frame, is_op)
+        number = self._kinds.get(key)
+        if number is None:
+            number = self._kinds[key] = len(self.kinds)
+            self.kinds.append(NodeKind(rule, op_class, shared_operands, fixed_direction, frame, is_op))
+        return number
 
-    def number(self, value: Any) -> int:
-        """The number of an IR value."""
-        if value not in self._numbers:
-            self._numbers[value] = self.add(_ValuePlace(value), sdy.get_sharding(value))
-        return self._numbers[value]
+    def sharding(self, place: int) -> TensorSharding | None:
+        """The sharding of a place."""
+        return self.table[self.states[place]]
 
-    def write_back(self) -> None:
-        """Attaches to the IR every sharding that is not the one it was read with."""
-        for place, sharding, original in zip(self._places, self.shardings, self._original, strict=True):
-            if sharding != original:
-                place.write(sharding)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Something in the IR that a sharding is attached to."""
-
-    def write(self, sharding: TensorSharding) -> None:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class _ValuePlace(_Place):
-    value: Any
-
-    def write(self, sharding: TensorSharding) -> None:
-        sdy.set_sharding(self.value, sharding)
-
-
-@dataclass(frozen=True, slots=True)
-class _FunctionResultPlace(_Place):
-    function: Any
-    index: int
-
-    def write(self, sharding: TensorSharding) -> None:
-        sdy.set_result_sharding(self.function, self.index, sharding)
-
-
-def read_module(module: Any, rules: RuleCache) -> ValueGraph:
-    """The graph of all ops in `module` that have a rule. Raises RuleError where a rule fails."""
-    graph = ValueGraph(sdy.meshes(module))
-    called: set[str] = set()
-
-    # The regions of an op with a rule say what it computes on elements.
-    for op in ops_below(module, lambda op: rules.rule_for(op) is None):
-        if op.name == "func.return":
-            _add_returns(graph, op)
-            continue
-        if op.name == "func.call":
-            called.add(op.attributes["callee"].value)
-        node = _node(graph, op, rules)
-        if node is None:
-            continue
-        for number in dict.fromkeys(node.operands):
-            graph.users[number].append(len(graph.nodes))
-        for number in node.results:
-            graph.definer[number] = len(graph.nodes)
-        graph.nodes.append(node)
-    graph.returns = [node for node in graph.returns if node.op.attributes["sym_name"].value not in called]
-    return graph
-
-
-def _node(graph: ValueGraph, op: Any, rules: RuleCache) -> Node | None:
-    direction = PropagationDirection.BOTH
-    if op.name == "sdy.propagation_barrier":
-        direction = PropagationDirection(op.attributes["allowed_direction"].value)
-        rule: OpShardingRule | None = OpShardingRule.pointwise(shape_of(op.results[0].type), 1)
-    else:
-        rule = rules.rule_for(op)
-    if rule is None:
-        return None
-    operands = tuple(graph.number(value) for value in op.operands)
-    return Node(rule, operands, tuple(graph.number(value) for value in op.results), direction, op)
-
-
-def _add_returns(graph: ValueGraph, op: Any) -> None:
-    function = op.parent.operation
-    if function.name != "func.func":
-        return
-    for index, value in enumerate(op.operands):
-        if isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape:
-            place = _FunctionResultPlace(function, index)
-            result = graph.add(place, sdy.get_result_sharding(function, index))
-            rule = OpShardingRule.pointwise(tuple(value.type.shape), 1)
-            graph.returns.append(Node(rule, (graph.number(value),), (result,), op=function))
+    def set_sharding(self, place: int, sharding: TensorSharding | None) -> None:
+        """Changes the sharding of a place, and of no other."""
+        self.states[place] = self.table.number(sharding)

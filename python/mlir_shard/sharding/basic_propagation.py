@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The basic strategy: along each factor, the axes on which all tensors of an op agree.
+"""The basic strategy of propagation: along each factor, the axes on which all tensors of an op agree.
 
-Works on projections alone. The strategy, and each decision in it, is that of Shardy's basic factor propagation.
+The strategy, and each decision in it, is that of Shardy's basic factor propagation.
 """
 
 from __future__ import annotations
@@ -10,32 +10,44 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import gcd
 
-from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, PropagationDirection
+from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.sharding.axis_lists import Axes, prefix_without_overlap
+from mlir_shard.sharding.edges import PropagationDirection
+from mlir_shard.sharding.mesh import Mesh
 from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, TensorFactorShardings
+from mlir_shard.sharding.rule import OpShardingRule
 
-Direction = Callable[[int], PropagationDirection]
+# The way in which shardings may go along each factor of a rule.
+Directions = Sequence[PropagationDirection]
 
 
-def propagate_factors(
+def propagate_basic(
     projection: ShardingProjection,
     rule: OpShardingRule,
     mesh: Mesh,
-    direction: Direction,
+    directions: Directions,
     *,
     conservative: bool = False,
+    elementwise: bool = False,
 ) -> ShardingProjection:
     """The projection with each factor's compatible axes in every tensor that can take them.
 
-    `direction` gives the way in which shardings may go along a factor; blocked factors have none. A conservative
-    propagation leaves out sub-axes.
+    A conservative propagation leaves out sub-axes. That the op is elementwise makes no difference here.
     """
-    for factor in range(rule.num_factors):
-        allowed = PropagationDirection.NONE if rule.is_blocked(factor) else direction(factor)
-        if allowed is not PropagationDirection.NONE:
-            axes = compatible_axes(projection, rule, factor, mesh, allowed, conservative=conservative)
-            projection = projection.expand(factor, axes)
+    for factor, direction in enumerate(allowed_directions(rule, directions)):
+        axes = compatible_axes(projection, rule, factor, mesh, direction, conservative=conservative)
+        projection = projection.expand(factor, axes)
     return projection
+
+
+def allowed_directions(rule: OpShardingRule, directions: Directions) -> tuple[PropagationDirection, ...]:
+    """The directions, none along blocked factors."""
+    if not rule.blocked_propagation_factors:
+        return tuple(directions)
+    return tuple(
+        PropagationDirection.NONE if rule.is_blocked(factor) else direction
+        for factor, direction in enumerate(directions)
+    )
 
 
 def compatible_axes(
@@ -48,16 +60,32 @@ def compatible_axes(
     conservative: bool = False,
 ) -> Axes:
     """The longest list of axes along `factor` that contradicts nothing in any tensor of the projection."""
+    size = rule.factor_sizes[factor]
+
+    def fitting(axis: AxisRef, sharded_size: int) -> AxisRef | None:
+        return _fitting_prefix(axis, projection, factor, sharded_size, size, mesh)
+
+    return truncate(compatible_major_axes(projection, factor, direction), fitting, mesh, conservative=conservative)
+
+
+def truncate(
+    axes: Axes, fitting: Callable[[AxisRef, int], AxisRef | None], mesh: Mesh, *, conservative: bool = False
+) -> Axes:
+    """The axes up to the first that does not fit, and of that one the prefix that does.
+
+    `fitting` gives the prefix of an axis that may follow axes of a total size. A conservative propagation takes no
+    sub-axis.
+    """
     result: list[AxisRef] = []
     sharded_size = 1
-    for axis in compatible_major_axes(projection, factor, direction):
-        fitting = _fitting_prefix(axis, projection, factor, sharded_size, rule.factor_sizes[factor], mesh)
-        if fitting is None or (conservative and fitting.sub_axis_info is not None):
+    for axis in axes:
+        kept = fitting(axis, sharded_size)
+        if kept is None or (conservative and kept.sub_axis_info is not None):
             break
-        result.append(fitting)
-        if fitting != axis:
+        result.append(kept)
+        if kept != axis:
             break
-        sharded_size *= fitting.size(mesh)
+        sharded_size *= kept.size(mesh)
     return tuple(result)
 
 
@@ -66,6 +94,8 @@ def compatible_major_axes(projection: ShardingProjection, factor: int, direction
 
     Going one way, only the tensors it begins from can make the list longer; the others can make it shorter.
     """
+    if direction is PropagationDirection.NONE:
+        return ()
     first, second = projection.operands, projection.results
     if direction is PropagationDirection.BACKWARD:
         first, second = second, first
@@ -114,40 +144,49 @@ def _fitting_prefix(
     axis: AxisRef, projection: ShardingProjection, factor: int, sharded_size: int, factor_size: int, mesh: Mesh
 ) -> AxisRef | None:
     """The largest prefix of `axis` that may come next along `factor` in every tensor."""
-    fitting: AxisRef | None = axis
     for tensor in projection.tensors:
-        for other, sharding in enumerate(tensor.factors):
-            if fitting is not None and sharding is not None and other != factor:
-                fitting = prefix_without_overlap(fitting, sharding.all_axes)
-        here = tensor.factors[factor]
-        if fitting is not None and here is not None:
-            fitting = prefix_without_overlap(fitting, tensor.replicated_axes + tensor.unreduced_axes)
-            if fitting is not None:
-                fitting = _prefix_within(fitting, here, sharded_size, factor_size, mesh)
+        fitting = prefix_beside_other_factors(axis, tensor, factor)
+        if fitting is not None:
+            fitting = prefix_within_factor(fitting, tensor, factor, sharded_size, factor_size, mesh)
         if fitting is None:
             return None
+        axis = fitting
+    return axis
+
+
+def prefix_beside_other_factors(axis: AxisRef, tensor: TensorFactorShardings, factor: int) -> AxisRef | None:
+    """The largest prefix of `axis` that shards no other factor of the tensor."""
+    fitting: AxisRef | None = axis
+    for other, sharding in enumerate(tensor.factors):
+        if fitting is not None and sharding is not None and other != factor:
+            fitting = prefix_without_overlap(fitting, sharding.all_axes)
     return fitting
 
 
-def _prefix_within(
-    axis: AxisRef, sharding: FactorSharding, sharded_size: int, factor_size: int, mesh: Mesh
+def prefix_within_factor(
+    axis: AxisRef, tensor: TensorFactorShardings, factor: int, sharded_size: int, factor_size: int, mesh: Mesh
 ) -> AxisRef | None:
-    """The largest prefix of `axis` that a tensor has, or can take, along its own factor.
+    """The largest prefix of `axis` that a tensor has, or can take after axes of `sharded_size`, along its factor.
 
-    A factor that is not the minor-most of its dimension takes only what divides it, or the next one would be strided.
+    All of it where the tensor does not have the factor. A factor that is not the minor-most of its dimension takes only
+    what divides it, or the next one would be strided.
     """
-    if any(own.contains(axis) for own in sharding.axes):
+    sharding = tensor.factors[factor]
+    if sharding is None:
         return axis
+    fitting = prefix_without_overlap(axis, tensor.replicated_axes + tensor.unreduced_axes)
+    if fitting is None or any(own.contains(fitting) for own in sharding.axes):
+        return fitting
     if not sharding.is_closed and not sharding.overflow_axes:
         if sharding.is_minor_most:
-            return axis
+            return fitting
         if factor_size % sharded_size == 0:
-            size = axis.size(mesh)
+            size = fitting.size(mesh)
             common = gcd(factor_size // sharded_size, size)
             if common == size:
-                return axis
+                return fitting
             if common != 1:
-                return AxisRef.sub(axis.name, axis.pre_size, common)
-    if sharding.axes and sharding.axes[-1].is_prefix_of(axis):
+                return AxisRef.sub(fitting.name, fitting.pre_size, common)
+    if sharding.axes and sharding.axes[-1].is_prefix_of(fitting):
         return sharding.axes[-1]
     return None

@@ -1,16 +1,16 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Propagation along factors, on values: shardings of an op's tensors before and after."""
+"""The basic strategy on values: shardings of an op's tensors before and after."""
 
 from __future__ import annotations
 
 import pytest
+from sharding.texts import sharding, text_of
 
-from mlir_shard import asm
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection
+from mlir_shard.sharding.basic_propagation import propagate_basic
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import TensorMapping
-from mlir_shard.transforms.propagate.factor_propagation import propagate_factors
 
 MESH = Mesh.of({"a": 2, "b": 4, "c": 2}.items())
 ADD = OpShardingRule.pointwise((8, 8), 2)
@@ -31,12 +31,12 @@ def propagated(
     conservative: bool = False,
 ) -> list[str]:
     """The dimension shardings of all tensors after, from the texts of those before."""
-    shardings = [asm.parse_value("sharding", f"<@mesh, {one}>") for one in dims]
+    shardings = [sharding(one) for one in dims]
     count = len(rule.operand_mappings)
     before = ShardingProjection.build(shardings[:count], shardings[count:], rule, MESH)
-    after = propagate_factors(before, rule, MESH, lambda factor: direction, conservative=conservative)
+    after = propagate_basic(before, rule, MESH, (direction,) * rule.num_factors, conservative=conservative)
     operands, results = after.to_shardings(rule, "mesh", MESH)
-    return [str(one).removeprefix("<@mesh, ").removesuffix(">") for one in (*operands, *results)]
+    return [text_of(one) for one in (*operands, *results)]
 
 
 OPEN = "[{?}, {?}]"

@@ -1,0 +1,126 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which function of a module calls which, and in what order that puts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.asm.arrays import ModuleArrays
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.transforms.operations import numbers_named
+
+MAIN = "main"
+# The name of the function that a function is a copy of.
+ORIGINAL_NAME = "sdy.original_func_name"
+
+
+def name_of(function: Any) -> str:
+    """The symbol of a function."""
+    name: str = function.attributes["sym_name"].value
+    return name
+
+
+def original_name(function: Any) -> str:
+    """The name of the function that `function` is a copy of; its own where it is no copy."""
+    key = ORIGINAL_NAME if ORIGINAL_NAME in function.attributes else "sym_name"
+    name: str = function.attributes[key].value
+    return name
+
+
+def callee(call: Any) -> str:
+    """The symbol of the function that a `func.call` calls."""
+    name: str = call.attributes["callee"].value
+    return name
+
+
+def set_callee(call: Any, name: str) -> None:
+    """Makes a `func.call` call the function of that symbol."""
+    call.attributes["callee"] = ir.FlatSymbolRefAttr.get(name, call.context)
+
+
+def has_body(function: Any) -> bool:
+    """Whether a function is defined here, rather than declared."""
+    return len(function.regions[0].blocks) > 0
+
+
+def functions(module: Any) -> dict[str, Any]:
+    """The functions of a module by symbol, in the order of the text."""
+    ops = (op.operation for op in module.operation.regions[0].blocks[0].operations)
+    return {name_of(op): op for op in ops if op.name == "func.func"}
+
+
+def main_function(module: Any) -> Any:
+    """The function that the program begins in: the only one of the module, or that called `main`.
+
+    Raises PassFailure where there is neither.
+    """
+    found = functions(module)
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if MAIN not in found:
+        raise PassFailure(f"a module with {len(found)} functions needs one called @{MAIN}, where the program begins")
+    return found[MAIN]
+
+
+@dataclass(frozen=True, slots=True)
+class CallGraph:
+    """The functions of a module by symbol, and the calls in the body of each, both in the order of the text."""
+
+    functions: dict[str, Any]
+    calls: dict[str, list[Any]]
+
+    @staticmethod
+    def of(module: Any) -> CallGraph:
+        """The call graph of a module."""
+        found = functions(module)
+        calls: dict[str, list[Any]] = {name: [] for name in found}
+        arrays = ModuleArrays(module)
+        for number in numbers_named(arrays, "func.call"):
+            top = number
+            while arrays.parents[top] >= 0:
+                top = arrays.parents[top]
+            function = arrays.operation(top)
+            if function.name == "func.func":
+                calls[name_of(function)].append(arrays.operation(number))
+        return CallGraph(found, calls)
+
+    def post_order(self) -> list[str]:
+        """The functions with bodies, each after those it calls and, as far as that leaves open, in text order."""
+        order: list[str] = []
+        seen: set[str] = set()
+        for root in self.functions:
+            if root in seen:
+                continue
+            seen.add(root)
+            stack = [(root, self._called(root))]
+            while stack:
+                name, called = stack[-1]
+                following = next((one for one in called if one not in seen), None)
+                if following is None:
+                    order.append(name)
+                    stack.pop()
+                else:
+                    seen.add(following)
+                    stack.append((following, self._called(following)))
+        return [name for name in order if has_body(self.functions[name])]
+
+    def _called(self, name: str) -> Iterator[str]:
+        return (called for call in self.calls[name] if (called := callee(call)) in self.functions)
+
+    def reject_recursion(self) -> None:
+        """Raises PassFailure at a call that leads back to the function it is in."""
+        finished: set[str] = set()
+        for name in self.post_order():
+            # A function is finished before its callers, but for one on the way back to itself.
+            for call in self.calls[name]:
+                called = callee(call)
+                if called in self.functions and has_body(self.functions[called]) and called not in finished:
+                    raise PassFailure(
+                        f"the call of @{called} in @{name} is recursive: a function cannot take the place of its call",
+                        call,
+                    )
+            finished.add(name)

@@ -1,0 +1,113 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sharding groups that share a tensor become one group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.transforms.operations import operations_named
+
+
+@register
+class ShardingGroupImport(Pass):
+    """Merges groups that have a tensor in common, and numbers those that are left from 0; a tensor is in a group once.
+
+    The first group of a tensor leads its others, and leaders are numbered in the order in which they come. The tensors
+    of a group have to have one shape, and to be in the body of the same manual computation or in none.
+    """
+
+    name = "sdy-sharding-group-import"
+    anchor = "builtin.module"
+    summary = "Checks sharding groups, merges those that share a tensor, and numbers them from 0"
+
+    def run(self, op: Any) -> None:
+        members = operations_named(op, "sdy.sharding_group")
+        _check(members)
+        groups = _Groups()
+        for ids in _ids_by_tensor(members).values():
+            for group in ids:
+                groups.merge(ids[0], group)
+        numbers = groups.numbered()
+        seen = set()
+        for member in members:
+            number = numbers[groups.leader(_group_id(member))]
+            if (member.operands[0], number) in seen:
+                member.erase()
+                continue
+            seen.add((member.operands[0], number))
+            member.attributes["group_id"] = ir.IntegerAttr.get(member.attributes["group_id"].type, number)
+
+
+def _group_id(member: Any) -> int:
+    number: int = member.attributes["group_id"].value
+    return number
+
+
+def _ids_by_tensor(members: list[Any]) -> dict[Any, list[int]]:
+    ids: dict[Any, list[int]] = {}
+    for member in members:
+        ids.setdefault(member.operands[0], []).append(_group_id(member))
+    return ids
+
+
+def _check(members: list[Any]) -> None:
+    """Raises PassFailure where the tensors of a group cannot all shard alike."""
+    first: dict[int, tuple[Any, Any, Any]] = {}
+    for member in members:
+        group = _group_id(member)
+        around, shape = _manual_computation(member), shape_of(member.operands[0].type)
+        known, known_around, known_shape = first.setdefault(group, (member, around, shape))
+        if not _same(around, known_around):
+            raise PassFailure(
+                f"sharding group {group} crosses the bounds of a manual computation: its tensors have to be in the "
+                "body of the same one, or in none",
+                member,
+                [("an earlier tensor of the group is here", known)],
+            )
+        if shape != known_shape:
+            raise PassFailure(
+                f"the tensors of sharding group {group} shard alike, so they have to have one shape, but this one is "
+                f"{member.operands[0].type}",
+                member,
+                [(f"an earlier tensor of the group is {known.operands[0].type}", known)],
+            )
+
+
+def _same(op: Any | None, other: Any | None) -> bool:
+    return op is other if op is None or other is None else bool(op == other)
+
+
+def _manual_computation(op: Any) -> Any | None:
+    """The innermost manual computation around an op, or None."""
+    parent = op.parent
+    while parent is not None and parent.operation.name != "sdy.manual_computation":
+        parent = parent.operation.parent
+    return None if parent is None else parent.operation
+
+
+class _Groups:
+    """Numbers of groups in classes, each with a leader."""
+
+    def __init__(self) -> None:
+        self._above: dict[int, int] = {}
+
+    def leader(self, group: int) -> int:
+        """The leader of the class that a group is in, itself where it is new."""
+        while (above := self._above.setdefault(group, group)) != group:
+            self._above[group] = self._above[above]
+            group = above
+        return group
+
+    def merge(self, group: int, other: int) -> None:
+        """Makes one class of those of two groups; the leader of the first one leads it."""
+        leader = self.leader(group)
+        self._above[self.leader(other)] = leader
+
+    def numbered(self) -> dict[int, int]:
+        """Consecutive numbers from 0 for the leaders, in the order in which they came."""
+        leaders = [group for group, above in self._above.items() if group == above]
+        return {group: number for number, group in enumerate(leaders)}

@@ -1,0 +1,61 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which ops propagate first: phases, each of which lets shardings through more ops than the one before.
+
+The phases are Shardy's: ops that only pass a tensor on, first where none of their operands has another use; then all
+ops, but neither forward through broadcasts nor along factors that cost communication; then along all factors; then
+everything.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from mlir_shard.sharding import PropagationDirection
+from mlir_shard.sharding.rule import FactorType
+from mlir_shard.transforms.propagate.step import Phase
+from mlir_shard.transforms.propagate.value_graph import NodeKind, OpClass
+
+NONE, FORWARD, BACKWARD, BOTH = PropagationDirection
+
+
+def _passing_on(kind: NodeKind, factor: int) -> PropagationDirection:
+    match kind.op_class:
+        case OpClass.ELEMENTWISE | OpClass.RESHAPING | OpClass.EDGE:
+            return BOTH
+        case OpClass.SLICING:
+            return FORWARD
+        case _:
+            return NONE
+
+
+def _passing_on_single_uses(kind: NodeKind, factor: int) -> PropagationDirection:
+    return NONE if kind.shared_operands else _passing_on(kind, factor)
+
+
+def _without_communication(kind: NodeKind, factor: int) -> PropagationDirection:
+    if kind.rule.factor_type(factor) is not FactorType.PASS_THROUGH:
+        return NONE
+    return _all_but_broadcasts(kind, factor)
+
+
+def _all_but_broadcasts(kind: NodeKind, factor: int) -> PropagationDirection:
+    return BACKWARD if kind.op_class is OpClass.BROADCAST else BOTH
+
+
+def _all(kind: NodeKind, factor: int) -> PropagationDirection:
+    return BOTH
+
+
+_SCHEDULE = (_passing_on_single_uses, _passing_on, _without_communication, _all_but_broadcasts, _all)
+
+
+def _up_to(number: int) -> Phase:
+    def phase(kind: NodeKind, factor: int) -> PropagationDirection:
+        return reduce(PropagationDirection.union, (one(kind, factor) for one in _SCHEDULE[: number + 1]), NONE)
+
+    return phase
+
+
+# Each phase goes wherever one before it goes.
+PHASES: tuple[Phase, ...] = tuple(_up_to(number) for number in range(len(_SCHEDULE)))

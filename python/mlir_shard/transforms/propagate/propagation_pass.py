@@ -1,0 +1,94 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What all propagation passes do: read the module, propagate by a plan, write the shardings back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure
+from mlir_shard.rules import RuleCache, RuleError, RuleOptions
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.propagate.phases import Plan, disagreeing_groups, propagate
+from mlir_shard.transforms.propagate.read_module import ModuleReader
+from mlir_shard.transforms.propagate.sdy_populate_op_sharding_rules import is_describable
+from mlir_shard.transforms.propagate.write_shardings import write_shardings
+
+
+class PropagationPass(Pass):
+    """A pass that propagates by a plan."""
+
+    anchor = "builtin.module"
+
+    keep_sharding_rules: bool = option(False, "keep the sharding rules of ops, given and found, as attributes")
+    conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication")
+
+    def plan(self) -> Plan:
+        """The plan that the options of the pass ask for."""
+        raise NotImplementedError(f"pass '{self.name}' has no method `plan`")
+
+    def run(self, op: Any) -> None:
+        try:
+            reader = self._read(op)
+            if _separate_groups(reader):
+                reader = self._read(op)
+        except RuleError as error:
+            raise PassFailure(str(error), error.op) from error
+        original = list(reader.graph.states)
+        propagate(reader.graph, self.plan())
+        write_shardings(reader, original)
+        if self.keep_sharding_rules:
+            _attach_rules(reader)
+        else:
+            _remove_rules(reader)
+
+    def _read(self, module: Any) -> ModuleReader:
+        reader = ModuleReader(module, RuleCache(RuleOptions(conservative=self.conservative_propagation)))
+        _reject_unsupported_types(reader.first_ops())
+        return reader
+
+
+def _reject_unsupported_types(ops: Iterable[Any]) -> None:
+    for op in ops:
+        for result in op.results:
+            type_ = result.type
+            if isinstance(type_, ir.TupleType):
+                raise PassFailure(f"propagation does not look into tuples, but a result has type {type_}", op)
+            if isinstance(type_, ir.ShapedType) and not (type_.has_rank and type_.has_static_shape):
+                raise PassFailure(f"propagation needs static shapes, but a result has type {type_}", op)
+
+
+def _separate_groups(reader: ModuleReader) -> bool:
+    """Where members of a group have different shardings, puts an open constraint behind each; whether it had to.
+
+    The group is then one of the constraints, and each member keeps the sharding it has.
+    """
+    groups = disagreeing_groups(reader.graph)
+    for members, sharding in groups:
+        for place in members:
+            value = reader.arrays.value(place - 1)
+            value = value.maybe_downcast() if hasattr(value, "maybe_downcast") else value
+            block = isinstance(value.owner, ir.Block)
+            point = ir.InsertionPoint.at_block_begin(value.owner) if block else ir.InsertionPoint.after(value.owner)
+            open_like = TensorSharding.fully_open(sharding.rank, sharding.mesh_or_ref)
+            constraint = sdy.ShardingConstraintOp(value, open_like, loc=value.location, ip=point)
+            value.replace_all_uses_except(constraint.result, constraint.operation)
+    return bool(groups)
+
+
+def _attach_rules(reader: ModuleReader) -> None:
+    for op, rule in reader.node_ops():
+        if is_describable(op):
+            op.attributes[sdy.SHARDING_RULE] = sdy.attribute(rule)
+
+
+def _remove_rules(reader: ModuleReader) -> None:
+    """Takes away all rules that are not the user's."""
+    indices, distinct = reader.arrays.attributes(sdy.SHARDING_RULE)
+    for op, index in enumerate(indices):
+        if index >= 0 and not sdy.value(distinct[index]).is_custom_rule:
+            del reader.arrays.operation(op).attributes[sdy.SHARDING_RULE]

@@ -1,0 +1,81 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shardings at the boundaries of functions that divide the tensors evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import gcd
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
+from mlir_shard.transforms.call_graph import functions
+from mlir_shard.transforms.data_flow_edges import (
+    MANUAL,
+    argument_owners,
+    argument_shardings,
+    is_static_shaped,
+    result_shardings,
+    set_argument_shardings,
+    set_result_shardings,
+)
+from mlir_shard.transforms.function_shardings import Side, set_shardings, shardings_of, types_of
+from mlir_shard.transforms.operations import operations_named
+
+
+@register
+class UpdateNonDivisibleInputOutputShardings(Pass):
+    """Shards arguments and results of functions, calls and manual computations along as many of their axes, from the
+    major one on, as divide each dimension evenly: nobody outside has to pad a tensor."""
+
+    name = "sdy-update-non-divisible-input-output-shardings"
+    anchor = "builtin.module"
+    summary = "Makes the shardings of inputs and outputs divide their dimensions evenly"
+
+    def run(self, op: Any) -> None:
+        meshes = sdy.meshes(op)
+        for function in functions(op).values():
+            for side in Side:
+                known = shardings_of(function, side)
+                if any(known):
+                    set_shardings(function, side, _evenly(known, types_of(function, side), meshes))
+        for one in operations_named(op, "func.call", MANUAL):
+            results = result_shardings(one)
+            if results is not None:
+                set_result_shardings(one, _evenly(results, [result.type for result in one.results], meshes))
+            arguments = argument_shardings(one)
+            if arguments is not None:
+                types = [argument.type for argument in argument_owners(one)]
+                set_argument_shardings(one, _evenly(arguments, types, meshes))
+
+
+def _evenly(shardings: Sequence[Any], types: Sequence[Any], meshes: Mapping[str, Mesh]) -> list[Any]:
+    return [
+        sharding if sharding is None or not is_static_shaped(type_) else _even(sharding, type_.shape, meshes)
+        for sharding, type_ in zip(shardings, types, strict=True)
+    ]
+
+
+def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, Mesh]) -> TensorSharding:
+    mesh = sharding.mesh_or_ref if isinstance(sharding.mesh_or_ref, Mesh) else meshes[sharding.mesh_or_ref]
+    dims = (_even_dim(dim, size, mesh) for dim, size in zip(sharding.dim_shardings, shape, strict=True))
+    return replace(sharding, dim_shardings=tuple(dims))
+
+
+def _even_dim(dim: DimensionSharding, size: int, mesh: Mesh) -> DimensionSharding:
+    """The longest prefix of the axes, the last of them perhaps a sub-axis, that divides a dimension of that size."""
+    if size % dim.sharded_size(mesh) == 0:
+        return dim
+    axes: list[AxisRef] = []
+    for axis in dim.axes:
+        whole = axis.size(mesh)
+        part = gcd(whole, size)
+        if part > 1:
+            axes.append(axis if part == whole else AxisRef.sub(axis.name, axis.pre_size, part))
+        if part < whole:
+            break
+        size //= part
+    return DimensionSharding(tuple(axes), dim.is_closed)

@@ -1,0 +1,24 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Propagation by the priorities that users give to dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlir_shard.passes.registry import register
+from mlir_shard.transforms.propagate.phases import Plan
+from mlir_shard.transforms.propagate.sdy_op_priority_propagate import OpPriorityPropagate
+
+
+@register
+class UserPriorityPropagate(OpPriorityPropagate):
+    """Propagates like `sdy-op-priority-propagate`, once for each priority that a dimension sharding has, 0 first; a
+    dimension takes part from its own priority on. Afterwards no sharding has priorities.
+    """
+
+    name = "sdy-user-priority-propagate"
+    summary = "Runs the user-priority propagation algorithm"
+
+    def plan(self) -> Plan:
+        return replace(super().plan(), by_user_priority=True)

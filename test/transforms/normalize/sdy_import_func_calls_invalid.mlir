@@ -1,0 +1,21 @@
+// RUN: shard-opt %s --split-input-file --verify-diagnostics --sdy-import-func-calls
+
+func.func @itself() {
+  // expected-error @+1 {{the call of @itself in @itself is recursive}}
+  call @itself() : () -> ()
+  return
+}
+
+// -----
+
+func.func @main() {
+  call @branches() : () -> ()
+  return
+}
+
+// expected-error @+1 {{function @branches has 2 blocks, and the body of a named computation has one}}
+func.func private @branches() {
+  cf.br ^end
+^end:
+  return
+}

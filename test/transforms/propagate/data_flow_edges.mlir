@@ -1,0 +1,101 @@
+// RUN: shard-opt %s --split-input-file --sdy-basic-propagate | FileCheck %s
+
+// Propagation through the edges of ops with regions, and of functions.
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// What is carried by a loop is sharded alike before it, in it and after it.
+// CHECK-LABEL: func.func @scf_for
+// CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}]>})
+// CHECK: math.exp {{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}]>]>}
+// CHECK: sdy.data_flow_edge {{.*}} sharding=<@mesh, [{"x", ?}]>
+func.func @scf_for(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %n: index) -> tensor<8xf32> {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %2 = scf.for %i = %0 to %n step %1 iter_args(%b = %a) -> tensor<8xf32> {
+    %4 = math.exp %b : tensor<8xf32>
+    scf.yield %4 : tensor<8xf32>
+  }
+  %3 = sdy.data_flow_edge %2 : tensor<8xf32>
+  return %3 : tensor<8xf32>
+}
+
+// The condition's operands are what comes out; the arguments of the first region have an edge of their own.
+// CHECK-LABEL: func.func @scf_while
+// CHECK-SAME: %arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}]>}
+// CHECK: sdy.data_flow_edge {{.*}} sharding=<@mesh, [{"y", ?}]>
+// CHECK: math.exp {{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y", ?}]>]>}
+func.func @scf_while(%a: tensor<8xf32>, %c: i1) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
+  %0 = scf.while (%b = %a) : (tensor<8xf32>) -> tensor<8xf32> {
+    %2 = sdy.data_flow_edge %b : tensor<8xf32>
+    scf.condition(%c) %2 : tensor<8xf32>
+  } do {
+  ^bb0(%d: tensor<8xf32>):
+    %3 = math.exp %d : tensor<8xf32>
+    scf.yield %3 : tensor<8xf32>
+  }
+  %1 = sdy.data_flow_edge %0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @scf_if
+// CHECK-SAME: %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}]>}
+func.func @scf_if(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
+  %0 = scf.if %c -> tensor<8xf32> {
+    scf.yield %a : tensor<8xf32>
+  } else {
+    scf.yield %b : tensor<8xf32>
+  }
+  %1 = sdy.data_flow_edge %0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// Without an edge nothing goes through.
+// CHECK-LABEL: func.func @no_edge
+// CHECK-SAME: -> tensor<8xf32>
+func.func @no_edge(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %c: i1) -> tensor<8xf32> {
+  %0 = scf.if %c -> tensor<8xf32> {
+    scf.yield %a : tensor<8xf32>
+  } else {
+    scf.yield %a : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+
+// In a manual computation free axes propagate, and manual ones stay outside.
+// CHECK-LABEL: func.func @manual
+// CHECK-SAME: -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {"y", ?}]>})
+// CHECK: sdy.data_flow_edge {{.*}} sharding=<@mesh, [{?}, {"y", ?}]>
+// CHECK: stablehlo.negate {{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"y", ?}]>]>}
+// CHECK: sdy.data_flow_edge {{.*}} sharding=<@mesh, [{"x", ?}, {"y", ?}]>
+func.func @manual(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<8x8xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x", ?}, {?}]>] out_shardings=[<@mesh, [{"x", ?}, {?}]>] manual_axes={"x"} (%b: tensor<4x8xf32>) {
+    %2 = sdy.data_flow_edge %b sharding=<@mesh, [{?}, {?}]> : tensor<4x8xf32>
+    %3 = stablehlo.negate %2 : tensor<4x8xf32>
+    sdy.return %3 : tensor<4x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = sdy.data_flow_edge %0 sharding=<@mesh, [{"x", ?}, {?}]> : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// From a call into its function, and back out.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}]>})
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = call @callee(%a) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = sdy.func_data_flow_edge %0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func private @callee
+// CHECK-NEXT: sdy.func_data_flow_edge %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}]>]>}
+// CHECK-NEXT: stablehlo.negate {{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}]>]>}
+func.func private @callee(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = sdy.func_data_flow_edge %a : tensor<8xf32>
+  %1 = stablehlo.negate %0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}

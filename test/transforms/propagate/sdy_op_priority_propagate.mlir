@@ -1,0 +1,62 @@
+// RUN: shard-opt %s --sdy-op-priority-propagate | FileCheck %s
+// RUN: shard-opt %s --sdy-op-priority-propagate=run-op-priority-propagation=false | FileCheck %s --check-prefix=ALL
+
+sdy.mesh @mesh = <["x"=2]>
+
+// The elementwise op comes before the matmul, though it is below it.
+// CHECK-LABEL: func.func @elementwise_first
+// CHECK-NEXT: stablehlo.dot_general
+// CHECK-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+// ALL-LABEL: func.func @elementwise_first
+// ALL-NEXT: stablehlo.dot_general
+// ALL-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+func.func @elementwise_first(
+    %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}]>}, %b: tensor<8x8xf32>,
+    %c: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"x"}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.add %0, %c : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// An op whose operand has other uses waits for those whose operands have none.
+// CHECK-LABEL: func.func @single_uses_first
+// CHECK-NEXT: stablehlo.multiply %arg0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+// ALL-LABEL: func.func @single_uses_first
+// ALL-NEXT: stablehlo.multiply %arg0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+func.func @single_uses_first(
+    %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}]>},
+    %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"x"}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.multiply %a, %a : tensor<8x8xf32>
+  %1 = stablehlo.add %0, %b : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// A scalar with several uses does not make an op wait.
+// CHECK-LABEL: func.func @scalars
+// CHECK: stablehlo.clamp {{.*}}{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+func.func @scalars(
+    %low: tensor<f32>, %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}]>}, %b: tensor<8x8xf32>,
+    %c: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"x"}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.clamp %low, %0, %low : (tensor<f32>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %2 = stablehlo.add %1, %c : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+
+// What comes backward through a broadcast is there before what would go forward.
+// CHECK-LABEL: func.func @broadcast_backward
+// CHECK: stablehlo.broadcast_in_dim {{.*}}{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+// ALL-LABEL: func.func @broadcast_backward
+// ALL: stablehlo.broadcast_in_dim {{.*}}{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+func.func @broadcast_backward(
+    %a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<8x8xf32>,
+    %c: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.broadcast_in_dim %a, dims = [0] : (tensor<8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.dot_general %c, %0, contracting_dims = [0] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.dot_general %0, %b, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = stablehlo.transpose %0, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %4 = stablehlo.add %3, %c : tensor<8x8xf32>
+  %5 = stablehlo.add %1, %4 : tensor<8x8xf32>
+  %6 = stablehlo.add %2, %5 : tensor<8x8xf32>
+  return %6 : tensor<8x8xf32>
+}

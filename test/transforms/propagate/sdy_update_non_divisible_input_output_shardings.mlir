@@ -1,0 +1,32 @@
+// RUN: shard-opt %s --sdy-update-non-divisible-input-output-shardings | FileCheck %s
+
+sdy.mesh @mesh = <["x"=4, "y"=6]>
+
+// The longest prefix that divides stays: 4 of 8 and 2 of the rest, 3 of the 6 that "y" has, the 2 of a sub-axis.
+// CHECK: func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y":(1)2}]>},
+// CHECK-SAME: %arg1: tensor<3x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(1)3, ?}, {}]>},
+// CHECK-SAME: %arg2: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(3)2}], unreduced={"y":(1)3}>},
+// CHECK-SAME: %arg3: tensor<24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}p1]>},
+// CHECK-SAME: %arg4: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+// CHECK-SAME: -> (tensor<8xf32> {jax.note}, tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(1)2}]>})
+// CHECK-NEXT: call @callee(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y":(1)2}]>]>}
+// CHECK-NEXT: stablehlo.abs %{{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>}
+// CHECK-NEXT: sdy.manual_computation(%{{.*}}) in_shardings=[<@mesh, [{"x", "y":(1)2}]>] out_shardings=[<@mesh, [{"x", "y":(1)2}]>] manual_axes={"x"}
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}]>},
+                %b: tensor<3x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}, {"x"}]>},
+                %c: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(3)2, "x"}], unreduced={"y":(1)3}>},
+                %d: tensor<24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}p1]>},
+                %e: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<8xf32> {jax.note}, tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
+  %0 = call @callee(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>} : (tensor<8xf32>) -> tensor<8xf32>
+  // What is inside a function may be padded.
+  %1 = stablehlo.abs %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>} : tensor<8xf32>
+  %2 = sdy.manual_computation(%1) in_shardings=[<@mesh, [{"x", "y"}]>] out_shardings=[<@mesh, [{"x", "y"}]>] manual_axes={"x"} (%arg: tensor<2xf32>) {
+    sdy.return %arg : tensor<2xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %1, %2 : tensor<8xf32>, tensor<8xf32>
+}
+
+func.func private @callee(%a: tensor<8xf32>) -> tensor<8xf32> {
+  return %a : tensor<8xf32>
+}
