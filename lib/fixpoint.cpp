@@ -5,12 +5,82 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 
 namespace mlir_shard {
+namespace {
 
-Fixpoint::Fixpoint(std::size_t valueCount, Step step)
-    : step(std::move(step)), definers(valueCount, -1), users(valueCount) {}
+struct StatesHash {
+  std::size_t operator()(const Fixpoint::States &states) const {
+    std::size_t hash = states.size();
+    for (std::int32_t state : states)
+      hash = (hash ^ static_cast<std::size_t>(static_cast<std::uint32_t>(state))) * 0x9E3779B97F4A7C15ull;
+    return hash;
+  }
+};
+
+// A step that is asked once for each distinct input.
+class RememberedStep {
+public:
+  explicit RememberedStep(const Fixpoint::Step &step) : step(step) {}
+
+  const std::optional<Fixpoint::States> &operator()(std::int32_t kind, const Fixpoint::States &before) {
+    key = before;
+    key.push_back(kind);
+    auto found = known.find(key);
+    if (found != known.end())
+      return found->second;
+    std::optional<Fixpoint::States> answer = step(kind, before);
+    if (answer && answer->size() != before.size())
+      throw std::invalid_argument("a step has to give a state for each value of its node");
+    key = before;
+    key.push_back(kind);
+    return known.emplace(key, std::move(answer)).first->second;
+  }
+
+private:
+  const Fixpoint::Step &step;
+  Fixpoint::States key;
+  std::unordered_map<Fixpoint::States, std::optional<Fixpoint::States>, StatesHash> known;
+};
+
+// The numbers of nodes, each in it at most once; the last added comes first.
+class Worklist {
+public:
+  explicit Worklist(std::size_t count) : waiting(count, 1) {
+    for (std::size_t number = count; number-- > 0;)
+      stack.push_back(static_cast<std::int32_t>(number));
+  }
+
+  bool empty() const { return stack.empty(); }
+
+  std::int32_t pop() {
+    const std::int32_t number = stack.back();
+    stack.pop_back();
+    waiting[number] = 0;
+    return number;
+  }
+
+  void add(std::int32_t number) {
+    if (waiting[number])
+      return;
+    waiting[number] = 1;
+    stack.push_back(number);
+  }
+
+private:
+  std::vector<std::int32_t> stack;
+  std::vector<char> waiting;
+};
+
+} // namespace
+
+Fixpoint::Fixpoint(std::size_t valueCount, std::int32_t constant, const std::vector<std::int32_t> &tied)
+    : constant(constant), isTied(valueCount, 0), definers(valueCount, -1), users(valueCount) {
+  for (std::int32_t value : tied)
+    isTied.at(value) = 1;
+}
 
 void Fixpoint::add(std::int32_t kind, const std::vector<std::int32_t> &uses,
                    const std::vector<std::int32_t> &definitions) {
@@ -21,6 +91,8 @@ void Fixpoint::add(std::int32_t kind, const std::vector<std::int32_t> &uses,
       others.push_back(number);
   }
   for (std::int32_t value : definitions) {
+    if (value == constant)
+      continue;
     if (definers.at(value) >= 0)
       throw std::invalid_argument("a value has one definition");
     definers[value] = number;
@@ -30,73 +102,48 @@ void Fixpoint::add(std::int32_t kind, const std::vector<std::int32_t> &uses,
   nodes.push_back(std::move(node));
 }
 
-std::size_t Fixpoint::StatesHash::operator()(const States &states) const {
-  std::size_t hash = states.size();
-  for (std::int32_t state : states)
-    hash = (hash ^ static_cast<std::size_t>(static_cast<std::uint32_t>(state))) * 0x9E3779B97F4A7C15ull;
-  return hash;
-}
-
-// What the node's values become; the same question has the same answer, and is put once.
-const std::optional<Fixpoint::States> &Fixpoint::after(const Node &node, const States &states) {
-  States key;
-  key.reserve(node.values.size() + 1);
-  for (std::int32_t value : node.values)
-    key.push_back(states[value]);
-  key.push_back(node.kind);
-  auto found = known.find(key);
-  if (found != known.end())
-    return found->second;
-  States before(key.begin(), key.end() - 1);
-  std::optional<States> answer = step(node.kind, before);
-  if (answer && answer->size() != before.size())
-    throw std::invalid_argument("a step has to give a state for each value of its node");
-  return known.emplace(std::move(key), std::move(answer)).first->second;
-}
-
-void Fixpoint::run(States &states) {
+void Fixpoint::run(States &states, const Step &step, const Follow &follow) const {
   if (states.size() != definers.size())
     throw std::invalid_argument("there has to be a state for each value");
-  std::vector<std::int32_t> stack;
-  std::vector<char> waiting(nodes.size(), 1);
-  for (std::size_t number = nodes.size(); number-- > 0;)
-    stack.push_back(static_cast<std::int32_t>(number));
-  auto touch = [&](std::int32_t number, std::int32_t by) {
-    if (number >= 0 && number != by && !waiting[number]) {
-      waiting[number] = 1;
-      stack.push_back(number);
-    }
-  };
+  RememberedStep remembered(step);
+  Worklist worklist(nodes.size());
   States before;
-  while (!stack.empty()) {
-    const std::int32_t number = stack.back();
-    stack.pop_back();
-    if (!waiting[number])
-      continue;
-    waiting[number] = 0;
+  std::vector<std::int32_t> changed;
+  while (!worklist.empty()) {
+    const std::int32_t number = worklist.pop();
     const Node &node = nodes[number];
-    if (std::all_of(node.values.begin(), node.values.end(),
-                    [&](std::int32_t value) { return states[value] == unknown; }))
-      continue;
-    const std::optional<States> &next = after(node, states);
-    if (!next)
-      continue;
     before.clear();
     for (std::int32_t value : node.values)
       before.push_back(states[value]);
-    std::vector<std::int32_t> changed;
+    if (std::all_of(before.begin(), before.end(), [](std::int32_t state) { return state == unknown; }))
+      continue;
+    const std::optional<States> &after = remembered(node.kind, before);
+    if (!after)
+      continue;
+    changed.clear();
     for (std::size_t i = 0; i < node.values.size(); ++i) {
-      const std::int32_t value = node.values[i];
+      const std::int32_t value = node.values[i], state = (*after)[i];
       // A value that the node has twice may change in one place and stay in the other.
-      if ((*next)[i] != before[i] && (*next)[i] != states[value]) {
-        states[value] = (*next)[i];
-        changed.push_back(value);
+      if (state == before[i] || value == constant)
+        continue;
+      states[value] = state;
+      changed.push_back(value);
+      if (!isTied[value])
+        continue;
+      for (const Following &following : follow(value, state)) {
+        if (following.onlyIfUnknown && states.at(following.value) != unknown)
+          continue;
+        states.at(following.value) = following.state;
+        if (following.visits)
+          changed.push_back(following.value);
       }
     }
     for (std::int32_t value : changed) {
-      touch(definers[value], number);
+      if (definers[value] >= 0 && definers[value] != number)
+        worklist.add(definers[value]);
       for (auto user = users[value].rbegin(); user != users[value].rend(); ++user)
-        touch(*user, number);
+        if (*user != number)
+          worklist.add(*user);
     }
   }
 }

@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <stdexcept>
+#include <tuple>
 
 namespace py = pybind11;
 using namespace mlir_shard;
@@ -99,6 +100,19 @@ private:
   std::string operationCapsule, attributeCapsule, valueCapsule;
 };
 
+Fixpoint::States runFixpoint(
+    const Fixpoint &fixpoint, Fixpoint::States states, const Fixpoint::Step &step,
+    const std::function<std::vector<std::tuple<std::int32_t, std::int32_t, bool, bool>>(std::int32_t, std::int32_t)>
+        &follow) {
+  fixpoint.run(states, step, [&](std::int32_t value, std::int32_t state) {
+    std::vector<Fixpoint::Following> followings;
+    for (const auto &[other, otherState, onlyIfUnknown, visits] : follow(value, state))
+      followings.push_back({other, otherState, onlyIfUnknown, visits});
+    return followings;
+  });
+  return states;
+}
+
 } // namespace
 
 PYBIND11_MODULE(_native, module) {
@@ -128,16 +142,16 @@ PYBIND11_MODULE(_native, module) {
       .def_readonly("results", &ModuleArrays::results)
       .def_readonly("definers", &ModuleArrays::definers);
 
-  py::class_<Fixpoint>(module, "Fixpoint",
-                       "Steps over nodes that share values, until none changes a value's state.\n\n"
-                       "`step(kind, states)` gives the states of a node's values after it, or None where all stay; it is\n"
-                       "asked once for each distinct input, and not where all states are -1.")
-      .def(py::init<std::size_t, Fixpoint::Step>(), py::arg("value_count"), py::arg("step"))
+  py::class_<Fixpoint>(module, "Fixpoint", "Steps over nodes that share values, until none changes a value's state.")
+      .def(py::init<std::size_t, std::int32_t, const std::vector<std::int32_t> &>(), py::arg("value_count"),
+           py::arg("constant"), py::arg("tied"),
+           "The value `constant` never changes; changes of the values in `tied` are followed.")
       .def("add", &Fixpoint::add, py::arg("kind"), py::arg("uses"), py::arg("definitions"))
-      .def("run", [](Fixpoint &fixpoint, Fixpoint::States states) {
-             fixpoint.run(states);
-             return states;
-           }, py::arg("states"), "The states of all values at the fixpoint, from those before.");
+      .def("run", &runFixpoint, py::arg("states"), py::arg("step"), py::arg("follow"),
+           "The states of all values at the fixpoint, from those before.\n\n"
+           "`step(kind, states)` gives the states of a node's values after it, or None where all stay; it is asked\n"
+           "once for each distinct input, and not where all states are -1. `follow(value, state)` gives what the\n"
+           "values tied to one do: (value, state, only if its state is -1, whether nodes around it are visited).");
 
   py::class_<Host>(module, "Host", "The host's C API.")
       .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))

@@ -67,6 +67,17 @@ func.func @groups() -> tensor<f32> {
   return %1 : tensor<f32>
 }
 
+// A constraint is a use: it is not copied with what it constrains.
+// CHECK-LABEL: func.func @constrained
+// CHECK-NEXT: %[[C:.*]] = sdy.constant
+// CHECK-NEXT: %[[K:.*]] = sdy.sharding_constraint %[[C]]
+// CHECK-NEXT: return %[[K]], %[[K]]
+func.func @constrained() -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = stablehlo.constant dense<1.0> : tensor<8xf32>
+  %1 = sdy.sharding_constraint %0 <mesh<["x"=2]>, [{"x"}]> : tensor<8xf32>
+  return %1, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
 // CHECK-LABEL: func.func @regions
 // CHECK-NEXT: %[[C0:.*]] = sdy.constant
 // CHECK-NEXT: %[[C1:.*]] = sdy.constant

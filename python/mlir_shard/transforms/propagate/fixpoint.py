@@ -8,10 +8,11 @@ touched, last touched first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
+from mlir_shard import _native
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.transforms.propagate.value_graph import NOWHERE, UNKNOWN, Node, ValueGraph
+from mlir_shard.transforms.propagate.value_graph import NOWHERE, UNKNOWN, ValueGraph
 
 States = tuple[int, ...]
 # From the number of a kind and the states of a node's places their states afterwards, None where all stay.
@@ -23,66 +24,40 @@ class Fixpoint:
 
     def __init__(self, graph: ValueGraph) -> None:
         self._graph = graph
-        definers: list[int | None] = [None] * len(graph.states)
-        users: list[list[int]] = [[] for _ in graph.states]
-        for index, node in enumerate(graph.nodes):
-            for place in dict.fromkeys(node.operands):
-                users[place].append(index)
-            for place in node.results:
-                definers[place] = index
-        # Around a place: the node it comes from, then those that use it, the last in the text first.
-        self._around = [
-            [] if place == NOWHERE else [*([] if definer is None else [definer]), *reversed(using)]
-            for place, (definer, using) in enumerate(zip(definers, users, strict=True))
-        ]
+        tied = {*graph.siblings, *graph.groups}
+        self._native = _native.Fixpoint(len(graph.states), NOWHERE, sorted(tied))
+        for node in graph.nodes:
+            self._native.add(node.kind, node.operands, node.results)
 
     def run(self, step: Step) -> None:
         """Brings the shardings of the graph to the fixpoint of `step`."""
-        self._through(self._graph.returns, step)
-        nodes = self._graph.nodes
-        stack = list(reversed(range(len(nodes))))
-        waiting = bytearray(b"\1") * len(nodes)
-        while stack:
-            index = stack.pop()
-            waiting[index] = 0
-            for place in self._visit(nodes[index], step):
-                for other in self._around[place]:
-                    if not waiting[other] and other != index:
-                        waiting[other] = 1
-                        stack.append(other)
-        self._through(self._graph.returns, step)
-
-    def _through(self, nodes: Iterable[Node], step: Step) -> None:
-        for node in nodes:
-            self._visit(node, step)
-
-    def _visit(self, node: Node, step: Step) -> Sequence[int]:
-        """Updates the states around a node; the places whose state is another one now."""
+        self._through_returns(step)
         states = self._graph.states
-        places = node.places
-        old = tuple([states[place] for place in places])
-        new = step(node.kind, old)
-        if new is None:
-            return ()
-        changed = []
-        for place, before, after in zip(places, old, new, strict=True):
-            # A place that the node has twice may change in one position and stay in the other.
-            if after != before and place != NOWHERE:
-                states[place] = after
-                changed.append(place)
-                changed += self._follow(place, after)
-        return changed
+        states[:] = self._native.run(states, lambda kind, before: step(kind, tuple(before)), self._follow)
+        self._through_returns(step)
 
-    def _follow(self, place: int, state: int) -> list[int]:
-        """Lets what is tied to a place follow its new state; the places that nodes have to be visited for."""
+    def _through_returns(self, step: Step) -> None:
+        states = self._graph.states
+        for node in self._graph.returns:
+            places = node.places
+            old = tuple([states[place] for place in places])
+            for place, before, after in zip(places, old, step(node.kind, old) or old, strict=True):
+                if after != before and place != NOWHERE:
+                    states[place] = after
+                    for other, state, only_if_unknown, _ in self._follow(place, after):
+                        if not only_if_unknown or states[other] == UNKNOWN:
+                            states[other] = state
+
+    def _follow(self, place: int, state: int) -> list[tuple[int, int, bool, bool]]:
+        """What the places tied to one do when its state changes: siblings without a sharding become open, and members
+        of its group take it over."""
         graph = self._graph
-        for sibling, rank in graph.siblings.get(place, ()):
-            if graph.states[sibling] == UNKNOWN:
-                graph.set_sharding(sibling, _open_like(graph.table[state], rank))
-        followers = [member for member in graph.groups.get(place, ()) if member != place]
-        for member in followers:
-            graph.states[member] = state
-        return followers
+        sharding = graph.table[state]
+        opened = [
+            (sibling, graph.table.number(_open_like(sharding, rank)), True, False)
+            for sibling, rank in graph.siblings.get(place, ())
+        ]
+        return opened + [(member, state, False, True) for member in graph.groups.get(place, ()) if member != place]
 
 
 def _open_like(sharding: TensorSharding | None, rank: int) -> TensorSharding | None:
