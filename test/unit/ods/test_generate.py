@@ -18,7 +18,7 @@ DEFINITION = ROOT / "dialect_defs" / "sdy.td"
 
 
 def run_python(program: str) -> subprocess.CompletedProcess[str]:
-    program = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\n{program}"
+    program = f"import sys\n{program}"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
 
