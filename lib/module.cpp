@@ -27,7 +27,8 @@ namespace {
 std::string_view view(const py::str &text) {
   if (PyUnicode_KIND(text.ptr()) != PyUnicode_1BYTE_KIND)
     throw py::value_error("the text has characters beyond Latin-1");
-  return {static_cast<const char *>(PyUnicode_DATA(text.ptr())), static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr()))};
+  return {static_cast<const char *>(PyUnicode_DATA(text.ptr())),
+          static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr()))};
 }
 
 std::vector<std::size_t> findNamesIn(const py::str &text, const std::vector<std::string> &namespaces) {
@@ -158,8 +159,8 @@ PYBIND11_MODULE(_native, module) {
       .def("move_locations", &Host::moveLocationsOf, py::arg("op"), py::arg("buffer"), py::arg("file"), py::arg("map"),
            "Turns locations in a parsed buffer into locations in the user's file.")
       .def("attribute_uses", &Host::attributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),
-           "The uses of discardable attributes as (operation, name, 0 on it | 1 on an argument | 2 on a result, index);\n"
-           "`names` says with each name whether of uses that are alike one will do.")
+           "The uses of discardable attributes as (operation, name, place, index), the place being 0 for the operation,\n"
+           "1 for an argument and 2 for a result; `names` says with each whether of uses that are alike one will do.")
       .def("read", &Host::read, py::arg("op"), py::arg("ignored"), py::keep_alive<0, 1>(),
            "Reads what is under an operation; attributes named in `ignored` do not count in signatures.")
       .def("representatives",
@@ -185,7 +186,7 @@ PYBIND11_MODULE(_native, module) {
                capsules.push_back(host.capsule(attribute));
              return py::make_tuple(std::move(numbers), std::move(capsules));
            }, py::arg("arrays"), py::arg("name"),
-           "For each operation the number of its discardable attribute among the distinct ones, -1 for none; and these.")
+           "For each operation the number of its discardable attribute among the distinct ones, or -1; and these.")
       .def("set_attribute", &Host::setAttribute, py::arg("arrays"), py::arg("ops"), py::arg("name"),
            py::arg("attribute"), "Sets a discardable attribute on operations.");
 }

@@ -13,7 +13,8 @@ namespace {
 template <typename State, typename Visit>
 void walk(const Capi &capi, MlirOperation op, const State &outer, const Visit &visit) {
   State inner = visit(op, outer);
-  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region; region = capi.mlirRegionGetNextInOperation(region))
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+       region = capi.mlirRegionGetNextInOperation(region))
     for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block))
       for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
            child = capi.mlirOperationGetNextInBlock(child))
@@ -96,7 +97,8 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
     MlirAttribute dictionaries = capi.mlirOperationGetAttributeByName(op, toStringRef(key));
     if (!dictionaries)
       return;
-    MlirType function = capi.mlirTypeAttrGetValue(capi.mlirOperationGetAttributeByName(op, toStringRef("function_type")));
+    MlirAttribute functionType = capi.mlirOperationGetAttributeByName(op, toStringRef("function_type"));
+    MlirType function = capi.mlirTypeAttrGetValue(functionType);
     for (std::intptr_t i = 0, count = capi.mlirArrayAttrGetNumElements(dictionaries); i < count; ++i) {
       MlirAttribute dictionary = capi.mlirArrayAttrGetElement(dictionaries, i);
       MlirType type = place == AttributeUse::Place::Argument ? capi.mlirFunctionTypeGetInput(function, i)
