@@ -7,7 +7,7 @@
 // RAISED-NOT: Traceback
 // RAISED: passes.py:{{[0-9]+}}:{{[0-9]+}}: error: pass 'fail-on-module' raised LookupError: nothing here
 // RAISED-NEXT: raise LookupError("nothing here")
-// RAISED-NEXT: {{^ +\^$}}
+// RAISED-NEXT: {{^ *\^$}}
 // RAISED: note: raised while the pass ran on this 'builtin.module'
 // RAISED-NOT: Traceback
 func.func @f() {

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -184,7 +185,7 @@ def test_missing_bindings() -> None:
 
 def test_the_launcher_runs_from_anywhere(source: Path, tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
-    if not list((root / "python" / "mlir_shard").glob("_native*.so")):
+    if not (root / "python" / "mlir_shard" / f"_native{sysconfig.get_config_var('EXT_SUFFIX')}").exists():
         pytest.skip("the source tree is not built in place")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     result = subprocess.run(
