@@ -2,97 +2,165 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Propagation on a parsed module: this project beside the C++ Shardy in jaxlib, in one run.
 
-    python benchmarks/propagation.py [--layers 12 48] [--pass sdy-basic-propagate] [--repeat 5]
+    python benchmarks/propagation.py [--layers 12 48 400] [--linalg 10000] [--pass sdy-propagation-pipeline]
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
-alone. Prints the median seconds, their ratio, and how many results have the same shardings afterwards.
+alone. Prints the median seconds, their ratio, the memory that parsing and the pass together take at their peak (which
+Linux tells), and how many of the shardings in the resulting modules are the same. Shardy has no rules for linalg, so a
+linalg module is measured here alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
+from linalg_layers import linalg_layers
 from transformer import lowered_gradient
 
-OURS = """
-import json, sys, time
-import mlir_shard
-text, name, repeat = open(sys.argv[1]).read(), sys.argv[2], int(sys.argv[3])
-context, times = mlir_shard.create_context(), []
-for _ in range(repeat):
-    module = mlir_shard.parse(text, context)
-    start = time.perf_counter()
-    mlir_shard.run(module, f"builtin.module({name})", verify_each=False)
-    times.append(time.perf_counter() - start)
-print(json.dumps([times, mlir_shard.print_module(module)]))
+MEASURE = """
+def peak():
+    # Unlike the peak that getrusage gives, this one begins anew with the program.
+    return int(re.search(r"VmHWM:\\s*([0-9]+) kB", open("/proc/self/status").read())[1])
+
+def measure(parse, run, show):
+    before = peak()
+    run(parse(text))
+    memory = peak() - before
+    times = []
+    for _ in range(repeat):
+        module = parse(text)
+        start = time.perf_counter()
+        run(module)
+        times.append(time.perf_counter() - start)
+    print(json.dumps([times, memory, show(module)]))
 """
 
-SHARDY = """
-import json, sys, time
+OURS = f"""
+import json, re, sys, time
+import mlir_shard
+text, name, repeat = open(sys.argv[1]).read(), sys.argv[2], int(sys.argv[3])
+{MEASURE}
+context = mlir_shard.create_context()
+measure(
+    lambda text: mlir_shard.parse(text, context),
+    lambda module: mlir_shard.run(module, f"builtin.module({{name}})", verify_each=False),
+    mlir_shard.print_module,
+)
+"""
+
+SHARDY = f"""
+import json, re, sys, time
 import jax
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext, _sdy, _stablehlo
 text, name, repeat = open(sys.argv[1]).read(), sys.argv[2], int(sys.argv[3])
+{MEASURE}
 registry = ir.DialectRegistry()
 _jax_mlir_ext.register_dialects(registry)
-context, times = ir.Context(), []
+context = ir.Context()
 context.enable_multithreading(False)
 context.append_dialect_registry(registry)
 context.load_all_available_dialects()
 _sdy.register_dialect(context)
 _stablehlo.register_dialect(context)
+
+def run(module):
+    manager = passmanager.PassManager.parse(f"builtin.module({{name}})")
+    manager.enable_verifier(False)
+    manager.run(module.operation)
+
 with context:
-    for _ in range(repeat):
-        module = ir.Module.parse(text)
-        manager = passmanager.PassManager.parse(f"builtin.module({name})")
-        manager.enable_verifier(False)
-        start = time.perf_counter()
-        manager.run(module.operation)
-        times.append(time.perf_counter() - start)
-    print(json.dumps([times, str(module)]))
+    measure(ir.Module.parse, run, str)
 """
 
 
-def measure(script: str, file: Path, name: str, repeat: int) -> tuple[float, str]:
-    """The median seconds of the pass, and the module after it."""
+@dataclass(frozen=True)
+class Measurement:
+    """The median seconds of the pass, the bytes at its peak with the parsed module, and the module's text after it."""
+
+    seconds: float
+    memory: int
+    module: str
+
+
+def measure(script: str, file: Path, name: str, repeat: int) -> Measurement:
+    """Measures one side in a process of its own."""
     command = [sys.executable, "-c", script, str(file), name, str(repeat)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    times, module = json.loads(done.stdout)
-    return statistics.median(times), module
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    times, kilobytes, module = json.loads(done.stdout)
+    return Measurement(statistics.median(times), kilobytes * 1024, module)
 
 
 def shardings(module: str) -> list[str]:
     """The shardings in a module's text, in its order."""
-    return re.findall(r"sdy\.sharding = #sdy\.sharding(?:_per_value)?(<.*?>)[,}]", module)
+    return re.findall(r"#sdy\.sharding(?:_per_value)?<.*?>(?=[,}>\s])", module)
+
+
+def operations_in(text: str) -> int:
+    """How many operations with results a module's text has."""
+    return len(re.findall(r"^ *%[^=]* = ", text, re.MULTILINE))
+
+
+def same_shardings(ours: list[str], theirs: list[str]) -> int:
+    """How many shardings the two modules have in common, in order."""
+    if len(ours) == len(theirs):
+        return sum(a == b for a, b in zip(ours, theirs, strict=True))
+    matcher = difflib.SequenceMatcher(a=ours, b=theirs, autojunk=False)
+    return sum(block.size for block in matcher.get_matching_blocks())
+
+
+def compare(text: str, title: str, name: str, repeat: int, folder: str) -> None:
+    """Prints one line on a module, measured on both sides."""
+    file = Path(folder, "module.mlir")
+    file.write_text(text)
+    ours, shardy = (measure(script, file, name, repeat) for script in (OURS, SHARDY))
+    mine, theirs = shardings(ours.module), shardings(shardy.module)
+    operations = operations_in(text)
+    print(
+        f"{title}, {operations} operations: here {ours.seconds:.3f} s ({ours.seconds / operations * 1e6:.1f} us an "
+        f"operation, {ours.memory / 2**20:.0f} MiB), Shardy {shardy.seconds:.3f} s "
+        f"({shardy.seconds / operations * 1e6:.1f} us, {shardy.memory / 2**20:.0f} MiB): "
+        f"{shardy.seconds / ours.seconds:.2f} times as fast; "
+        f"{same_shardings(mine, theirs)} of {len(theirs)} shardings the same",
+        flush=True,
+    )
+
+
+def alone(text: str, title: str, name: str, repeat: int, folder: str) -> None:
+    """Prints one line on a module, measured here."""
+    file = Path(folder, "module.mlir")
+    file.write_text(text)
+    ours, operations = measure(OURS, file, name, repeat), operations_in(text)
+    print(
+        f"{title}, {operations} operations: here {ours.seconds:.3f} s ({ours.seconds / operations * 1e6:.1f} us an "
+        f"operation, {ours.memory / 2**20:.0f} MiB)",
+        flush=True,
+    )
 
 
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--layers", type=int, nargs="+", default=[12, 48])
-    parser.add_argument("--pass", dest="name", default="sdy-basic-propagate")
+    parser.add_argument("--layers", type=int, nargs="*", default=[12, 48, 400])
+    parser.add_argument("--linalg", type=int, nargs="*", default=[1000, 10000, 100000])
+    parser.add_argument("--pass", dest="name", default="sdy-propagation-pipeline")
     parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()
-    for layers in arguments.layers:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "gradient.mlir")
-            text = lowered_gradient(layers)
-            file.write_text(text)
-            ours, our_module = measure(OURS, file, arguments.name, arguments.repeat)
-            shardy, their_module = measure(SHARDY, file, arguments.name, arguments.repeat)
-        mine, theirs = shardings(our_module), shardings(their_module)
-        same = sum(a == b for a, b in zip(mine, theirs, strict=False))
-        print(
-            f"{layers} layers, {text.count(' = ')} operations: here {ours:.3f} s, Shardy {shardy:.3f} s, "
-            f"{shardy / ours:.2f} times as fast; {same} of {len(theirs)} shardings the same"
-        )
+    with tempfile.TemporaryDirectory() as folder:
+        for layers in arguments.layers:
+            title = f"gradient of {layers} layers"
+            compare(lowered_gradient(layers), title, arguments.name, arguments.repeat, folder)
+        for operations in arguments.linalg:
+            alone(linalg_layers(operations), "linalg module", arguments.name, arguments.repeat, folder)
 
 
 if __name__ == "__main__":

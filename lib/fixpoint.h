@@ -5,18 +5,22 @@
 // distinct input; nothing here knows what the states of values mean.
 #pragma once
 
+#include "nodes.h"
+
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace mlir_shard {
 
 class Fixpoint {
 public:
+  // Of the values of a node.
   using States = std::vector<std::int32_t>;
-  // The states of a node's values after the step of its kind, none where all stay as they are.
-  using Step = std::function<std::optional<States>(std::int32_t kind, const States &before)>;
+  // The states of a node's values after a step, none where all stay as they are.
+  using Step = std::function<std::optional<States>(std::int32_t behaviour, const States &before)>;
 
   // What a value does when another one that it is tied to changes.
   struct Following {
@@ -30,29 +34,41 @@ public:
 
   // A value's state before anything is known of it. A node whose values are all in it is not asked about.
   static constexpr std::int32_t unknown = -1;
+  // The behaviour of a kind of nodes that are not stepped through.
+  static constexpr std::int32_t nothing = -1;
 
-  // The state of the value `constant` never changes; changes of the values in `tied` are followed.
-  Fixpoint(std::size_t valueCount, std::int32_t constant, const std::vector<std::int32_t> &tied);
-
-  // Adds a node: its kind, the values it uses and those it defines.
-  void add(std::int32_t kind, const std::vector<std::int32_t> &uses, const std::vector<std::int32_t> &definitions);
+  // The state of the value `constant` never changes; changes of the values in `tied` are followed. The nodes of
+  // `boundary` are stepped through once before all others, and once after.
+  Fixpoint(Nodes nodes, Nodes boundary, std::size_t valueCount, std::int32_t constant,
+           const std::vector<std::int32_t> &tied);
 
   // Steps through all nodes in order, then through those around each value whose state has changed, the node that
-  // defines it and its users, the last touched first, until none is left. `states` are those of the values, before and
-  // after.
-  void run(States &states, const Step &step, const Follow &follow) const;
+  // defines it and its users, the last touched first, until none is left. `states` has that of each value, before and
+  // after; `behaviours` says what the nodes of each kind do. What a behaviour does with given states is remembered
+  // from run to run.
+  void run(std::int32_t *states, const std::vector<std::int32_t> &behaviours, const Step &step, const Follow &follow);
+
+  std::size_t valueCount() const { return definers.size(); }
 
 private:
-  struct Node {
-    std::int32_t kind;
-    std::vector<std::int32_t> values;
+  struct StatesHash {
+    std::size_t operator()(const States &states) const;
   };
 
+  const std::optional<States> &stepped(const Step &step);
+  void unsettle(std::int32_t value);
+
+  Nodes nodes, boundary;
   std::int32_t constant;
   std::vector<char> isTied;
-  std::vector<Node> nodes;
   std::vector<std::int32_t> definers;
-  std::vector<std::vector<std::int32_t>> users;
+  Groups users;
+  // The behaviour that last changed nothing at a node, none of whose values has changed since; or `nothing`.
+  std::vector<std::int32_t> settled;
+  States last;
+  // The states of a node's values, then its behaviour: what `known` is looked up with.
+  States key;
+  std::unordered_map<States, std::optional<States>, StatesHash> known;
 };
 
 } // namespace mlir_shard

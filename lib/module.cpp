@@ -6,6 +6,7 @@
 #include "capi.h"
 #include "fixpoint.h"
 #include "module_arrays.h"
+#include "nodes.h"
 #include "source_map.h"
 #include "text.h"
 #include "walk.h"
@@ -14,9 +15,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 namespace py = pybind11;
 using namespace mlir_shard;
@@ -43,6 +48,14 @@ std::ptrdiff_t findClosingIn(const py::str &text, std::size_t open) {
   return close == std::string_view::npos ? -1 : static_cast<std::ptrdiff_t>(close);
 }
 
+// The integers of 32 bits in a buffer, and how many there are.
+std::pair<std::int32_t *, std::size_t> integers(const py::buffer &buffer, bool writable) {
+  const py::buffer_info info = buffer.request(writable);
+  if (!info.item_type_is_equivalent_to<std::int32_t>() || info.ndim != 1 || info.strides[0] != info.itemsize)
+    throw std::invalid_argument("states are a buffer of integers of 32 bits");
+  return {static_cast<std::int32_t *>(info.ptr), static_cast<std::size_t>(info.size)};
+}
+
 // MLIR's C API in the library that the bindings use, for objects the bindings hand out as capsules.
 class Host {
 public:
@@ -67,6 +80,28 @@ public:
     return uses;
   }
 
+  void replaceAttributesBelow(const py::capsule &op, const std::string &name,
+                              const std::function<std::optional<py::capsule>(py::capsule)> &replaced,
+                              const std::vector<std::string> &visited,
+                              const std::function<void(py::capsule)> &visit) const {
+    replaceAttributes(
+        capi, operation(op), name,
+        [&](MlirAttribute attribute) {
+          const std::optional<py::capsule> found = replaced(capsule(attribute));
+          return found ? MlirAttribute{pointer(*found, attributeCapsule)} : MlirAttribute{};
+        },
+        visited, [&](MlirOperation found) { visit(capsule(found)); });
+  }
+
+  std::vector<py::capsule> firstOperationsBelow(const py::capsule &op) const {
+    return capsules(firstOperations(capi, operation(op)));
+  }
+
+  std::vector<py::capsule> operationsNamedBelow(const py::capsule &op, const std::vector<std::string> &names,
+                                                bool postOrder) const {
+    return capsules(operationsNamed(capi, operation(op), names, postOrder));
+  }
+
   std::unique_ptr<ModuleArrays> read(const py::capsule &op, const std::vector<std::string> &ignored) const {
     return std::make_unique<ModuleArrays>(capi, operation(op), ignored);
   }
@@ -78,11 +113,43 @@ public:
       capi.mlirOperationSetDiscardableAttributeByName(arrays.ops.at(op), toStringRef(name), value);
   }
 
+  std::vector<std::int32_t> writeStates(const ModuleArrays &arrays, const py::buffer &now, const py::buffer &before,
+                                        const std::vector<bool> &writable, const std::string &name,
+                                        const std::function<py::capsule(std::int32_t)> &attributeOf) const {
+    const auto [states, count] = integers(now, false);
+    const auto [old, oldCount] = integers(before, false);
+    if (count != oldCount)
+      throw std::invalid_argument("there have to be as many states before as after");
+    std::unordered_map<std::int32_t, MlirAttribute> attributes;
+    std::vector<std::int32_t> others;
+    for (std::size_t place = 0; place < count; ++place) {
+      if (states[place] == old[place])
+        continue;
+      const std::int32_t definer = place > 0 && place <= arrays.definers.size() ? arrays.definers[place - 1] : -1;
+      if (definer < 0 || !writable.at(arrays.signatures[definer])) {
+        others.push_back(static_cast<std::int32_t>(place));
+        continue;
+      }
+      MlirAttribute &attribute = attributes[states[place]];
+      if (!attribute)
+        attribute = {pointer(attributeOf(states[place]), attributeCapsule)};
+      capi.mlirOperationSetDiscardableAttributeByName(arrays.ops[definer], toStringRef(name), attribute);
+    }
+    return others;
+  }
+
   MlirOperation operation(const py::capsule &capsule) const { return {pointer(capsule, operationCapsule)}; }
   MlirValue value(const py::capsule &capsule) const { return {pointer(capsule, valueCapsule)}; }
   py::capsule capsule(MlirOperation op) const { return make(op.pointer, operationCapsule); }
   py::capsule capsule(MlirAttribute attribute) const { return make(attribute.pointer, attributeCapsule); }
   py::capsule capsule(MlirValue value) const { return make(value.pointer, valueCapsule); }
+
+  template <typename Handle> std::vector<py::capsule> capsules(const std::vector<Handle> &handles) const {
+    std::vector<py::capsule> found;
+    for (Handle handle : handles)
+      found.push_back(capsule(handle));
+    return found;
+  }
 
 private:
   static void *pointer(const py::capsule &capsule, const std::string &name) {
@@ -101,17 +168,39 @@ private:
   std::string operationCapsule, attributeCapsule, valueCapsule;
 };
 
-Fixpoint::States runFixpoint(
-    const Fixpoint &fixpoint, Fixpoint::States states, const Fixpoint::Step &step,
-    const std::function<std::vector<std::tuple<std::int32_t, std::int32_t, bool, bool>>(std::int32_t, std::int32_t)>
-        &follow) {
-  fixpoint.run(states, step, [&](std::int32_t value, std::int32_t state) {
+void addOperations(Nodes &nodes, const ModuleArrays &arrays, const Nodes::Numbers &ops,
+                   const std::unordered_map<std::int32_t, std::int32_t> &moved,
+                   const std::vector<std::optional<Nodes::Numbers>> &watched,
+                   const std::function<std::int32_t(std::int32_t, bool)> &kindOf,
+                   const std::function<std::vector<Nodes::Node>(std::int32_t)> &nodesOf) {
+  nodes.addOperations(arrays, ops, moved, {watched, kindOf, nodesOf});
+}
+
+std::vector<std::int32_t> outermost(const ModuleArrays &arrays,
+                                    const std::function<std::optional<bool>(std::int32_t)> &closes,
+                                    const std::function<bool(std::int32_t)> &isClosed) {
+  using Closes = ModuleArrays::Closes;
+  return arrays.outermost(
+      [&](std::int32_t signature) {
+        const std::optional<bool> answer = closes(signature);
+        return !answer ? Closes::Depends : *answer ? Closes::Yes : Closes::No;
+      },
+      isClosed);
+}
+
+void runFixpoint(Fixpoint &fixpoint, const py::buffer &states, const std::vector<std::int32_t> &behaviours,
+                 const Fixpoint::Step &step,
+                 const std::function<std::vector<std::tuple<std::int32_t, std::int32_t, bool, bool>>(
+                     std::int32_t, std::int32_t)> &follow) {
+  const auto [pointer, count] = integers(states, true);
+  if (count != fixpoint.valueCount())
+    throw std::invalid_argument("there has to be a state for each value");
+  fixpoint.run(pointer, behaviours, step, [&](std::int32_t value, std::int32_t state) {
     std::vector<Fixpoint::Following> followings;
     for (const auto &[other, otherState, onlyIfUnknown, visits] : follow(value, state))
       followings.push_back({other, otherState, onlyIfUnknown, visits});
     return followings;
   });
-  return states;
 }
 
 } // namespace
@@ -137,22 +226,46 @@ PYBIND11_MODULE(_native, module) {
 
   py::class_<ModuleArrays>(module, "ModuleArrays", "The operations of a module in pre-order, as flat arrays.")
       .def("__len__", [](const ModuleArrays &arrays) { return arrays.ops.size(); })
+      .def_property_readonly("value_count", [](const ModuleArrays &arrays) { return arrays.values.size(); })
       .def_readonly("parents", &ModuleArrays::parents)
       .def_readonly("signatures", &ModuleArrays::signatures)
       .def_readonly("operands", &ModuleArrays::operands)
       .def_readonly("results", &ModuleArrays::results)
-      .def_readonly("definers", &ModuleArrays::definers);
+      .def_readonly("definers", &ModuleArrays::definers)
+      .def("use_counts", &ModuleArrays::useCounts, "How often each value is an operand.")
+      .def("outermost", &outermost, py::arg("closes"), py::arg("is_closed"),
+           "The operations that are in no closed operation, in pre-order. `closes(signature)` says whether all of a\n"
+           "signature are closed, or by None that `is_closed(operation)` says it of each.");
+
+  py::class_<Nodes>(module, "Nodes", "Nodes of some kind, each with the values it uses and those it defines.")
+      .def(py::init<>())
+      .def("__len__", &Nodes::size)
+      .def("__getitem__",
+           [](const Nodes &nodes, std::size_t node) {
+             if (node >= nodes.size())
+               throw py::index_error("there are " + std::to_string(nodes.size()) + " nodes");
+             return nodes.at(node);
+           }, py::arg("node"), "The kind of a node, the values it uses and those it defines.")
+      .def("add", &Nodes::add, py::arg("kind"), py::arg("uses"), py::arg("definitions"))
+      .def("add_operations", &addOperations, py::arg("arrays"), py::arg("operations"), py::arg("moved"),
+           py::arg("watched"), py::arg("kind_of"), py::arg("nodes_of"),
+           "Adds a node for each operation, of the places of its operands and results: the number of a result and one\n"
+           "more, and 0 for a block argument, but for the values in `moved`.\n\n"
+           "`watched` has for each signature the operands that count for the question whether one has other uses, and\n"
+           "`kind_of(signature, shared)` says of what kind the node is then; asked once for each. Where it has None,\n"
+           "`nodes_of(operation)` gives the nodes, as (kind, uses, definitions).");
 
   py::class_<Fixpoint>(module, "Fixpoint", "Steps over nodes that share values, until none changes a value's state.")
-      .def(py::init<std::size_t, std::int32_t, const std::vector<std::int32_t> &>(), py::arg("value_count"),
-           py::arg("constant"), py::arg("tied"),
-           "The value `constant` never changes; changes of the values in `tied` are followed.")
-      .def("add", &Fixpoint::add, py::arg("kind"), py::arg("uses"), py::arg("definitions"))
-      .def("run", &runFixpoint, py::arg("states"), py::arg("step"), py::arg("follow"),
-           "The states of all values at the fixpoint, from those before.\n\n"
-           "`step(kind, states)` gives the states of a node's values after it, or None where all stay; it is asked\n"
-           "once for each distinct input, and not where all states are -1. `follow(value, state)` gives what the\n"
-           "values tied to one do: (value, state, only if its state is -1, whether nodes around it are visited).");
+      .def(py::init<const Nodes &, const Nodes &, std::size_t, std::int32_t, const std::vector<std::int32_t> &>(),
+           py::arg("nodes"), py::arg("boundary"), py::arg("value_count"), py::arg("constant"), py::arg("tied"),
+           "The nodes of `boundary` are stepped through once before the others and once after. The value `constant`\n"
+           "never changes; changes of the values in `tied` are followed.")
+      .def("run", &runFixpoint, py::arg("states"), py::arg("behaviours"), py::arg("step"), py::arg("follow"),
+           "Brings the states of all values, a writable buffer of 32-bit integers, to the fixpoint.\n\n"
+           "`behaviours` has what nodes of each kind do, -1 for nothing. `step(behaviour, states)` gives the states of\n"
+           "a node's values after it, or None where all stay; it is asked once for each distinct input in all runs,\n"
+           "and not where all states are -1. `follow(value, state)` gives what the values tied to one do:\n"
+           "(value, state, only if its state is -1, whether nodes around it are visited).");
 
   py::class_<Host>(module, "Host", "The host's C API.")
       .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
@@ -163,13 +276,18 @@ PYBIND11_MODULE(_native, module) {
            "1 for an argument and 2 for a result; `names` says with each whether of uses that are alike one will do.")
       .def("read", &Host::read, py::arg("op"), py::arg("ignored"), py::keep_alive<0, 1>(),
            "Reads what is under an operation; attributes named in `ignored` do not count in signatures.")
+      .def("replace_attributes", &Host::replaceAttributesBelow, py::arg("op"), py::arg("name"), py::arg("replaced"),
+           py::arg("visited"), py::arg("visit"),
+           "Replaces a discardable attribute of the operations under one, in pre-order, by what `replaced(attribute)`\n"
+           "gives, asked once for each distinct one; None leaves it. `visit(operation)` is called on those with one of\n"
+           "the names in `visited`, before their attribute is looked at.")
+      .def("first_operations", &Host::firstOperationsBelow, py::arg("op"),
+           "The first operation of each name under an operation, in pre-order.")
+      .def("operations_named", &Host::operationsNamedBelow, py::arg("op"), py::arg("names"), py::arg("post_order"),
+           "The operations under one that have one of the names: in pre-order, or each after those inside it.")
       .def("representatives",
-           [](const Host &host, const ModuleArrays &arrays) {
-             std::vector<py::capsule> found;
-             for (MlirOperation op : arrays.representatives)
-               found.push_back(host.capsule(op));
-             return found;
-           }, py::arg("arrays"), "The first operation of each signature.")
+           [](const Host &host, const ModuleArrays &arrays) { return host.capsules(arrays.representatives); },
+           py::arg("arrays"), "The first operation of each signature.")
       .def("operation", [](const Host &host, const ModuleArrays &arrays,
                            std::size_t op) { return host.capsule(arrays.ops.at(op)); }, py::arg("arrays"), py::arg("op"))
       .def("value", [](const Host &host, const ModuleArrays &arrays,
@@ -178,15 +296,18 @@ PYBIND11_MODULE(_native, module) {
       .def("number_of", [](const Host &host, const ModuleArrays &arrays,
                            const py::capsule &value) { return arrays.numberOf(host.value(value)); },
            py::arg("arrays"), py::arg("value"), "The number of a value, -1 for one that is not in the module.")
-      .def("attributes", [](const Host &host, const ModuleArrays &arrays, const std::string &name) {
+      .def("attributed", [](const Host &host, const ModuleArrays &arrays, const std::string &name) {
              std::vector<MlirAttribute> distinct;
-             std::vector<std::int32_t> numbers = arrays.attributesOf(name, distinct);
-             std::vector<py::capsule> capsules;
-             for (MlirAttribute attribute : distinct)
-               capsules.push_back(host.capsule(attribute));
-             return py::make_tuple(std::move(numbers), std::move(capsules));
+             auto uses = arrays.attributed(name, distinct);
+             return py::make_tuple(std::move(uses), host.capsules(distinct));
            }, py::arg("arrays"), py::arg("name"),
-           "For each operation the number of its discardable attribute among the distinct ones, or -1; and these.")
+           "The operations that have a discardable attribute, each with the number of its own among the distinct ones;\n"
+           "and these.")
+      .def("write_states", &Host::writeStates, py::arg("arrays"), py::arg("now"), py::arg("before"),
+           py::arg("writable"), py::arg("name"), py::arg("attribute_of"),
+           "Gives each operation whose signature is in `writable` and whose first result, by its place, has another\n"
+           "state than before the discardable attribute that `attribute_of(state)` gives, asked once for each; the\n"
+           "other places whose state is another one.")
       .def("set_attribute", &Host::setAttribute, py::arg("arrays"), py::arg("ops"), py::arg("name"),
            py::arg("attribute"), "Sets a discardable attribute on operations.");
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 namespace mlir_shard {
 
@@ -48,18 +49,18 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
 
 // An operand may come before its definition, in a region without dominance or in a later block.
 std::int32_t ModuleArrays::add(MlirValue value, std::int32_t definer) {
-  auto [entry, isNew] = numbers.emplace(value.pointer, static_cast<std::int32_t>(values.size()));
+  const auto [number, isNew] = numbers.insert(value.pointer, static_cast<std::int32_t>(values.size()));
   if (isNew) {
     values.push_back(value);
     definers.push_back(definer);
   } else if (definer >= 0) {
-    definers[entry->second] = definer;
+    definers[number] = definer;
   }
-  return entry->second;
+  return number;
 }
 
 std::int32_t ModuleArrays::signatureOf(MlirOperation op) {
-  std::vector<const void *> key{capi.mlirOperationGetName(op).pointer};
+  key.assign({capi.mlirOperationGetName(op).pointer});
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
     key.push_back(capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i)).pointer);
   key.push_back(nullptr);
@@ -71,32 +72,57 @@ std::int32_t ModuleArrays::signatureOf(MlirOperation op) {
     if (std::find(ignoredNames.begin(), ignoredNames.end(), named.name.pointer) == ignoredNames.end())
       key.insert(key.end(), {named.name.pointer, named.attribute.pointer});
   }
-  auto [entry, isNew] = signatureNumbers.emplace(std::move(key), static_cast<std::int32_t>(representatives.size()));
-  if (isNew)
+  auto known = signatureNumbers.find(key);
+  if (known == signatureNumbers.end()) {
+    known = signatureNumbers.emplace(key, static_cast<std::int32_t>(representatives.size())).first;
     representatives.push_back(op);
-  return entry->second;
+  }
+  return known->second;
 }
 
 std::int32_t ModuleArrays::numberOf(MlirValue value) const {
-  auto found = numbers.find(value.pointer);
-  return found == numbers.end() ? -1 : found->second;
+  return numbers.find(value.pointer);
 }
 
-std::vector<std::int32_t> ModuleArrays::attributesOf(const std::string &name,
-                                                     std::vector<MlirAttribute> &distinct) const {
-  std::unordered_map<const void *, std::int32_t> seen;
+std::vector<std::int32_t> ModuleArrays::outermost(const std::function<Closes(std::int32_t)> &closes,
+                                                  const std::function<bool(std::int32_t)> &isClosed) const {
+  std::vector<std::optional<Closes>> known(representatives.size());
+  std::vector<char> inside(ops.size());
   std::vector<std::int32_t> found;
-  found.reserve(ops.size());
-  for (MlirOperation op : ops) {
-    MlirAttribute attribute = capi.mlirOperationGetDiscardableAttributeByName(op, toStringRef(name));
-    if (!attribute) {
-      found.push_back(-1);
+  for (std::size_t number = 0; number < ops.size(); ++number) {
+    const auto op = static_cast<std::int32_t>(number);
+    if (parents[op] >= 0 && inside[parents[op]]) {
+      inside[op] = 1;
       continue;
     }
-    auto [entry, isNew] = seen.emplace(attribute.pointer, static_cast<std::int32_t>(distinct.size()));
+    found.push_back(op);
+    std::optional<Closes> &answer = known[signatures[op]];
+    if (!answer)
+      answer = closes(signatures[op]);
+    inside[op] = *answer == Closes::Depends ? isClosed(op) : *answer == Closes::Yes;
+  }
+  return found;
+}
+
+std::vector<std::int32_t> ModuleArrays::useCounts() const {
+  std::vector<std::int32_t> counts(values.size());
+  for (std::int32_t value : operands.numbers)
+    ++counts[value];
+  return counts;
+}
+
+std::vector<std::pair<std::int32_t, std::int32_t>>
+ModuleArrays::attributed(const std::string &name, std::vector<MlirAttribute> &distinct) const {
+  PointerMap seen;
+  std::vector<std::pair<std::int32_t, std::int32_t>> found;
+  for (std::size_t op = 0; op < ops.size(); ++op) {
+    MlirAttribute attribute = capi.mlirOperationGetDiscardableAttributeByName(ops[op], toStringRef(name));
+    if (!attribute)
+      continue;
+    const auto [number, isNew] = seen.insert(attribute.pointer, static_cast<std::int32_t>(distinct.size()));
     if (isNew)
       distinct.push_back(attribute);
-    found.push_back(entry->second);
+    found.emplace_back(static_cast<std::int32_t>(op), number);
   }
   return found;
 }

@@ -5,10 +5,13 @@
 #pragma once
 
 #include "capi.h"
+#include "pointer_map.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace mlir_shard {
@@ -19,6 +22,8 @@ struct Groups {
   std::vector<std::int32_t> numbers;
 
   void endGroup() { start.push_back(static_cast<std::int32_t>(numbers.size())); }
+  const std::int32_t *begin(std::size_t group) const { return numbers.data() + start[group]; }
+  const std::int32_t *end(std::size_t group) const { return numbers.data() + start[group + 1]; }
 };
 
 // The operations under a root in pre-order, the root not among them, and the values they define and use.
@@ -33,8 +38,19 @@ public:
   // The number of a value; -1 for one that is not in the module.
   std::int32_t numberOf(MlirValue value) const;
 
-  // For each operation the number of its discardable attribute `name` in `distinct`, -1 where it has none.
-  std::vector<std::int32_t> attributesOf(const std::string &name, std::vector<MlirAttribute> &distinct) const;
+  // What `outermost` may be told of a signature: whether its operations are closed, or that it depends on each.
+  enum class Closes { No, Yes, Depends };
+
+  // The operations that are in no closed operation, in pre-order. `closes` is asked once for each signature met.
+  std::vector<std::int32_t> outermost(const std::function<Closes(std::int32_t signature)> &closes,
+                                      const std::function<bool(std::int32_t op)> &isClosed) const;
+
+  // How often each value is an operand.
+  std::vector<std::int32_t> useCounts() const;
+
+  // The operations that have the discardable attribute `name`, each with the number of its own in `distinct`.
+  std::vector<std::pair<std::int32_t, std::int32_t>> attributed(const std::string &name,
+                                                                std::vector<MlirAttribute> &distinct) const;
 
   std::vector<MlirOperation> ops;
   std::vector<std::int32_t> parents; // The enclosing operation, -1 under the root.
@@ -52,12 +68,13 @@ private:
 
   const Capi &capi;
   std::vector<const void *> ignoredNames;
-  std::unordered_map<const void *, std::int32_t> numbers;
+  PointerMap numbers;
 
   struct PointersHash {
     std::size_t operator()(const std::vector<const void *> &pointers) const;
   };
   std::unordered_map<std::vector<const void *>, std::int32_t, PointersHash> signatureNumbers;
+  std::vector<const void *> key; // What the last signature was looked up with.
 };
 
 } // namespace mlir_shard

@@ -23,27 +23,33 @@ __all__ = [
     "PassFailure",
     "PipelineError",
     "create_context",
+    "interfaces",
     "option",
     "parse",
     "print_module",
     "register",
     "register_pipeline",
+    "remark",
     "run",
+    "warn",
 ]
 
-# Where each public name is defined, and under what name there.
+# Where each public name is defined, and under what name there; a module has none.
 _ORIGINS = {
     "ParseError": ("asm", "ParseError"),
     "Pass": ("passes.registry", "Pass"),
     "PassFailure": ("passes.registry", "PassFailure"),
     "PipelineError": ("passes.pipeline", "PipelineError"),
     "create_context": ("dialects.context", "create_context"),
+    "interfaces": ("interfaces", ""),
     "option": ("passes.options", "option"),
     "parse": ("asm", "parse_module"),
     "print_module": ("asm", "print_operation"),
     "register": ("passes.registry", "register"),
     "register_pipeline": ("passes.registry", "register_pipeline"),
+    "remark": ("passes.reporting", "remark"),
     "run": ("passes.runner", "run"),
+    "warn": ("passes.reporting", "warn"),
 }
 
 
@@ -53,7 +59,8 @@ def __getattr__(name: str) -> Any:
     module, original = _ORIGINS[name]
     if name == "run":
         importlib.import_module(f"{__name__}.passes.registry").search(f"{__name__}.transforms")
-    value = getattr(importlib.import_module(f"{__name__}.{module}"), original)
+    origin = importlib.import_module(f"{__name__}.{module}")
+    value = getattr(origin, original) if original else origin
     globals()[name] = value
     return value
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What a type checker sees of the names that are imported when they are first used.
 
+from mlir_shard import interfaces as interfaces
 from mlir_shard.asm import ParseError as ParseError
 from mlir_shard.asm import parse_module as parse
 from mlir_shard.asm import print_operation as print_module
@@ -12,6 +13,8 @@ from mlir_shard.passes.registry import Pass as Pass
 from mlir_shard.passes.registry import PassFailure as PassFailure
 from mlir_shard.passes.registry import register as register
 from mlir_shard.passes.registry import register_pipeline as register_pipeline
+from mlir_shard.passes.reporting import remark as remark
+from mlir_shard.passes.reporting import warn as warn
 from mlir_shard.passes.runner import run as run
 
 __all__ = [
@@ -20,11 +23,14 @@ __all__ = [
     "PassFailure",
     "PipelineError",
     "create_context",
+    "interfaces",
     "option",
     "parse",
     "print_module",
     "register",
     "register_pipeline",
+    "remark",
     "run",
+    "warn",
 ]
 __version__: str

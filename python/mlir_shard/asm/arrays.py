@@ -8,9 +8,12 @@ signature; and nothing has to go through the bindings that concerns every operat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
+from mlir_shard import _native
 from mlir_shard.asm.module import native_host
 from mlir_shard.host import ir
 
@@ -26,23 +29,72 @@ class ModuleArrays:
     def __init__(self, root: Any, ignored: Sequence[str] = ()) -> None:
         self._host = native_host()
         self._arrays = self._host.read(root.operation._CAPIPtr, list(ignored))
-        self.parents = self._arrays.parents
-        self.signatures = self._arrays.signatures
-        self.definers = self._arrays.definers
-        operands, results = self._arrays.operands, self._arrays.results
-        self._operand_start, self._operands = operands.start, operands.numbers
-        self._result_start, self._results = results.start, results.numbers
+
+    @cached_property
+    def parents(self) -> list[int]:
+        """The operation around each."""
+        return self._arrays.parents
+
+    @cached_property
+    def signatures(self) -> list[int]:
+        """The signature of each operation."""
+        return self._arrays.signatures
+
+    @cached_property
+    def definers(self) -> list[int]:
+        """The operation that each value is a result of."""
+        return self._arrays.definers
+
+    @cached_property
+    def use_counts(self) -> list[int]:
+        """How often each value is an operand."""
+        return self._arrays.use_counts()
+
+    @cached_property
+    def _operands(self) -> tuple[list[int], list[int]]:
+        return self._arrays.operands.start, self._arrays.operands.numbers
+
+    @cached_property
+    def _results(self) -> tuple[list[int], list[int]]:
+        return self._arrays.results.start, self._arrays.results.numbers
+
+    @property
+    def value_count(self) -> int:
+        """The number of values."""
+        return self._arrays.value_count
 
     def __len__(self) -> int:
         return len(self._arrays)
 
+    def outermost(self, closes: Callable[[int], bool | None], is_closed: Callable[[int], bool]) -> list[int]:
+        """The operations that are in no closed one, in pre-order.
+
+        `closes` is asked, of each signature met, whether its operations are closed; None is that `is_closed` says it
+        of each.
+        """
+        return self._arrays.outermost(closes, is_closed)
+
+    def add_nodes(
+        self,
+        nodes: _native.Nodes,
+        operations: Sequence[int],
+        moved: dict[int, int],
+        watched: Sequence[Sequence[int] | None],
+        kind_of: Callable[[int, bool], int],
+        nodes_of: Callable[[int], Sequence[_native.Node]],
+    ) -> None:
+        """Adds the nodes of operations, as `_native.Nodes.add_operations` does."""
+        nodes.add_operations(self._arrays, operations, moved, watched, kind_of, nodes_of)
+
     def operands(self, op: int) -> list[int]:
         """The numbers of an operation's operands."""
-        return self._operands[self._operand_start[op] : self._operand_start[op + 1]]
+        start, numbers = self._operands
+        return numbers[start[op] : start[op + 1]]
 
     def results(self, op: int) -> list[int]:
         """The numbers of an operation's results."""
-        return self._results[self._result_start[op] : self._result_start[op + 1]]
+        start, numbers = self._results
+        return numbers[start[op] : start[op + 1]]
 
     def representatives(self) -> list[Any]:
         """The first `ir.Operation` of each signature."""
@@ -61,11 +113,37 @@ class ModuleArrays:
         number = self._host.number_of(self._arrays, value._CAPIPtr)
         return None if number < 0 else number
 
+    def attributed(self, name: str) -> tuple[list[tuple[int, int]], list[Any]]:
+        """The operations that have the discardable attribute `name`, in order, each with the index of its own in a
+        list of the distinct ones; and that list."""
+        uses, distinct = self._host.attributed(self._arrays, name)
+        return uses, [ir.Attribute._CAPICreate(capsule).maybe_downcast() for capsule in distinct]
+
     def attributes(self, name: str) -> tuple[list[int], list[Any]]:
         """For each operation the index of its discardable attribute `name` in a list of the distinct ones, -1 for
         none; and that list."""
-        indices, distinct = self._host.attributes(self._arrays, name)
-        return indices, [ir.Attribute._CAPICreate(capsule).maybe_downcast() for capsule in distinct]
+        uses, distinct = self.attributed(name)
+        indices = [-1] * len(self)
+        for op, index in uses:
+            indices[op] = index
+        return indices, distinct
+
+    def write_states(
+        self,
+        now: array[int],
+        before: array[int],
+        writable: Sequence[bool],
+        name: str,
+        attribute_of: Callable[[int], Any],
+    ) -> list[int]:
+        """Gives operations the attribute `name` by the states of their first results.
+
+        The state of value v is at v + 1. Operations of a signature that is `writable` get what `attribute_of` gives
+        for the state `now`, where it is not that of `before`. The places of the other states that are not.
+        """
+        return self._host.write_states(
+            self._arrays, now, before, writable, name, lambda state: attribute_of(state)._CAPIPtr
+        )
 
     def set_attribute(self, ops: Iterable[int], name: str, attribute: Any) -> None:
         """Sets the discardable attribute `name` on operations."""

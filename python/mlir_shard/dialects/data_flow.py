@@ -14,7 +14,12 @@ from typing import Any
 from mlir_shard.asm import AsmSyntaxError
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import SdyAttribute
-from mlir_shard.dialects.data_flow_edges import edges_of
+from mlir_shard.dialects.data_flow_edges import (
+    argument_shardings,
+    edges_of,
+    keeps_argument_shardings,
+    owning_arguments,
+)
 from mlir_shard.host import ir
 from mlir_shard.sharding import ManualAxes, TensorSharding, TensorShardingPerValue
 
@@ -68,8 +73,13 @@ def sharding_of(value: Any) -> TensorSharding | None:
     if holder is None:
         return None
     try:
-        if isinstance(holder.owner, ir.Block) and owning_op(holder).name in ARGUMENT_OWNERS:
-            return _argument_sharding(owning_op(holder), ir.BlockArgument(holder).arg_number)
+        if isinstance(holder.owner, ir.Block):
+            op = owning_op(holder)
+            if op.name in ARGUMENT_OWNERS:
+                return _argument_sharding(op, ir.BlockArgument(holder).arg_number)
+            if keeps_argument_shardings(op.name):
+                shardings = zip(owning_arguments(op), argument_shardings(op), strict=True)
+                return next((sharding for owner, sharding in shardings if owner == holder), None)
         return sdy.get_sharding(holder)
     except AsmSyntaxError:
         return None

@@ -8,31 +8,100 @@ of the op; one target owns it. A dialect says what the edges of its ops are by `
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlir_shard.dialects.data_flow_edge import DataFlowEdge, check_edges, is_static_tensor
+from mlir_shard.dialects.registered_function import (
+    InterfaceError,
+    RegistrationError,
+    ask,
+    check_op_names,
+    check_takes,
+    described,
+)
 from mlir_shard.host import ir
+from mlir_shard.sharding import TensorSharding
+
+__all__ = [
+    "DataFlowEdge",
+    "argument_shardings",
+    "data_flow_edges",
+    "edges_of",
+    "has_edges",
+    "is_static_tensor",
+    "keeps_argument_shardings",
+    "owning_arguments",
+    "set_argument_shardings",
+]
+
+EdgeFunction = Callable[[Any], Iterable[DataFlowEdge]]
+GetShardings = Callable[[Any], Sequence["TensorSharding | None"]]
+SetShardings = Callable[[Any, Sequence[TensorSharding]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class DataFlowEdge:
-    """One edge: the target that owns it, the values that are sources, and the other targets."""
+class _ArgumentShardings:
+    """How the shardings of the block arguments that own edges are had from an op, and attached to it."""
 
-    owner: Any
-    sources: tuple[Any, ...]
-    other_targets: tuple[Any, ...] = ()
-
-
-EdgeFunction = Callable[[Any], Iterable[DataFlowEdge]]
-_functions: dict[str, EdgeFunction] = {}
+    get: GetShardings
+    set: SetShardings
 
 
-def data_flow_edges(*names: str) -> Callable[[EdgeFunction], EdgeFunction]:
-    """Registers a function that gives, for an op of one of these names, its edges in the order of their owners."""
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    function: EdgeFunction
+    arguments: _ArgumentShardings | None = None
+    is_checked: bool = True
+
+
+_ROLE = "data-flow edges"
+_entries: dict[str, _Entry] = {}
+
+
+def data_flow_edges(
+    *names: str,
+    get_argument_shardings: GetShardings | None = None,
+    set_argument_shardings: SetShardings | None = None,
+) -> Callable[[EdgeFunction], EdgeFunction]:
+    """Registers a function that gives, for an op of one of these names, its edges in the order of their owners.
+
+    Results that own edges have their shardings in `sdy.sharding`, like all results. Block arguments have no such
+    place: `get_argument_shardings` gives, from the op, the shardings of those that own an edge, in the order of the
+    edges and None for one without, and `set_argument_shardings` attaches one to each. Without the two, what propagation
+    finds for such arguments is gone when it is over.
+
+    Raises RegistrationError for names of no op, and functions that cannot be called that way.
+    """
+    check_op_names(names, dialects=False)
+    arguments = None
+    if get_argument_shardings is not None and set_argument_shardings is not None:
+        check_takes("`get_argument_shardings`", get_argument_shardings, "op")
+        check_takes("`set_argument_shardings`", set_argument_shardings, "op", "shardings")
+        arguments = _ArgumentShardings(get_argument_shardings, set_argument_shardings)
+    elif get_argument_shardings is not None or set_argument_shardings is not None:
+        raise RegistrationError("`get_argument_shardings` and `set_argument_shardings` are registered together")
 
     def register(function: EdgeFunction) -> EdgeFunction:
-        _functions.update(dict.fromkeys(names, function))
+        check_takes(_ROLE, function, "op")
+
+        @functools.wraps(function)
+        def all_edges(op: Any) -> tuple[DataFlowEdge, ...]:
+            return tuple(function(op))
+
+        _entries.update(dict.fromkeys(names, _Entry(all_edges, arguments)))
+        return function
+
+    return register
+
+
+def _known(*names: str) -> Callable[[EdgeFunction], EdgeFunction]:
+    """Registers the edges of ops that are known well enough not to be checked."""
+
+    def register(function: EdgeFunction) -> EdgeFunction:
+        _entries.update(dict.fromkeys(names, _Entry(function, is_checked=False)))
         return function
 
     return register
@@ -40,13 +109,61 @@ def data_flow_edges(*names: str) -> Callable[[EdgeFunction], EdgeFunction]:
 
 def has_edges(name: str) -> bool:
     """Whether ops of this name have data-flow edges."""
-    return name in _functions
+    return name in _entries
 
 
 def edges_of(op: Any) -> tuple[DataFlowEdge, ...]:
-    """The data-flow edges of an op, none for an op that is not registered."""
-    function = _functions.get(op.name)
-    return () if function is None else tuple(function(op))
+    """The data-flow edges of an op, none for an op that is not registered.
+
+    Raises InterfaceError where the function that was registered fails, or gives what are no edges of the op.
+    """
+    entry = _entries.get(op.name)
+    if entry is None:
+        return ()
+    if not entry.is_checked:
+        return tuple(entry.function(op))
+    edges: tuple[DataFlowEdge, ...] = ask(_ROLE, entry.function, op)
+    violation = check_edges(edges, op)
+    if violation:
+        raise InterfaceError(op, f"{described(_ROLE, entry.function, op)} do not fit: {violation}")
+    return edges
+
+
+def keeps_argument_shardings(name: str) -> bool:
+    """Whether a dialect says where ops of this name keep the shardings of their block arguments."""
+    return name in _entries and _entries[name].arguments is not None
+
+
+def argument_shardings(op: Any) -> list[TensorSharding | None]:
+    """The shardings of the block arguments that own edges of an op, as its dialect keeps them; empty where it does not.
+
+    Raises InterfaceError where the function that was registered fails, or does not give one or None for each.
+    """
+    entry = _entries.get(op.name)
+    if entry is None or entry.arguments is None:
+        return []
+    role, count = "getter of argument shardings", len(owning_arguments(op))
+    found = ask(role, entry.arguments.get, op)
+    is_sequence = isinstance(found, Sequence) and len(found) == count
+    if is_sequence and all(one is None or isinstance(one, TensorSharding) for one in found):
+        return list(found)
+    raise InterfaceError(
+        op,
+        f"{described(role, entry.arguments.get, op)} gave {found!r}, but has to give a TensorSharding or None for "
+        f"each of {count} block arguments that own an edge",
+    )
+
+
+def set_argument_shardings(op: Any, shardings: Sequence[TensorSharding]) -> None:
+    """Attaches the shardings of the block arguments that own edges where the op's dialect keeps them."""
+    entry = _entries.get(op.name)
+    if entry is not None and entry.arguments is not None:
+        ask("setter of argument shardings", entry.arguments.set, op, tuple(shardings))
+
+
+def owning_arguments(op: Any) -> list[Any]:
+    """The block arguments that own an edge of the op, in the order of the edges."""
+    return [edge.owner for edge in edges_of(op) if isinstance(edge.owner.owner, ir.Block)]
 
 
 def _arguments(op: Any, region: int) -> Sequence[Any]:
@@ -63,26 +180,26 @@ def _last(block: Any) -> Any:
     return block.operations[len(block.operations) - 1].operation
 
 
-@data_flow_edges("sdy.manual_computation", "sdy.named_computation")
+@_known("sdy.manual_computation", "sdy.named_computation")
 def _computation(op: Any) -> Iterable[DataFlowEdge]:
     for argument, operand in zip(_arguments(op, 0), op.operands, strict=True):
         yield DataFlowEdge(argument, (operand,))
     yield from _from_terminators(op)
 
 
-@data_flow_edges("stablehlo.case", "stablehlo.if", "scf.if", "scf.index_switch", "scf.execute_region")
+@_known("stablehlo.case", "stablehlo.if", "scf.if", "scf.index_switch", "scf.execute_region")
 def _from_terminators(op: Any) -> Iterable[DataFlowEdge]:
     returned = [list(terminator.operands) for terminator in _terminators(op)]
     for index, result in enumerate(op.results):
         yield DataFlowEdge(result, tuple(values[index] for values in returned if index < len(values)))
 
 
-@data_flow_edges("stablehlo.optimization_barrier")
+@_known("stablehlo.optimization_barrier")
 def _operand_by_operand(op: Any) -> Iterable[DataFlowEdge]:
     return (DataFlowEdge(result, (operand,)) for result, operand in zip(op.results, op.operands, strict=True))
 
 
-@data_flow_edges("stablehlo.while")
+@_known("stablehlo.while")
 def _stablehlo_while(op: Any) -> Iterable[DataFlowEdge]:
     returned = _terminators(op)[-1].operands
     arguments = [_arguments(op, region) for region in range(len(op.regions))]
@@ -91,7 +208,7 @@ def _stablehlo_while(op: Any) -> Iterable[DataFlowEdge]:
         yield DataFlowEdge(result, (op.operands[index], returned[index]), others)
 
 
-@data_flow_edges("scf.for")
+@_known("scf.for")
 def _scf_for(op: Any) -> Iterable[DataFlowEdge]:
     # The bounds and the step come before what is carried, the induction variable before its arguments.
     return _loop(op, bounds=3, induction_variables=1)
@@ -104,7 +221,7 @@ def _loop(op: Any, bounds: int, induction_variables: int) -> Iterable[DataFlowEd
         yield DataFlowEdge(result, sources, (arguments[induction_variables + index],))
 
 
-@data_flow_edges("scf.forall")
+@_known("scf.forall")
 def _scf_forall(op: Any) -> Iterable[DataFlowEdge]:
     # The tensors that are shared come last among the operands and among the arguments.
     arguments, count = _arguments(op, 0), len(op.results)
@@ -113,7 +230,7 @@ def _scf_forall(op: Any) -> Iterable[DataFlowEdge]:
         yield DataFlowEdge(result, (op.operands[first_operand + index],), (arguments[first_argument + index],))
 
 
-@data_flow_edges("scf.while")
+@_known("scf.while")
 def _scf_while(op: Any) -> Iterable[DataFlowEdge]:
     condition, repeated = _terminators(op)
     for index, argument in enumerate(_arguments(op, 0)):
@@ -121,9 +238,3 @@ def _scf_while(op: Any) -> Iterable[DataFlowEdge]:
     # The first operand of the condition says whether to go on.
     for index, (result, argument) in enumerate(zip(op.results, _arguments(op, 1), strict=True)):
         yield DataFlowEdge(result, (condition.operands[1 + index],), (argument,))
-
-
-def is_static_tensor(value: Any) -> bool:
-    """Whether a value can carry an edge: it is shaped, and its shape static."""
-    type_ = value.type
-    return isinstance(type_, ir.ShapedType) and type_.has_rank and type_.has_static_shape

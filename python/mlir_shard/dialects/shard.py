@@ -16,6 +16,9 @@ _shard = host.dialect("shard")
 
 DYNAMIC = -(2**63)
 
+# What a grid that was an sdy mesh carries besides its shape, so that its axes get their names back.
+AXIS_NAMES = "mlir_shard.axis_names"
+
 
 def grid(name: str, shape: Sequence[int]) -> Any:
     """A `shard.grid` of `shape` at the current insertion point."""
@@ -33,6 +36,23 @@ def split_axes(op: Any) -> tuple[tuple[int, ...], ...]:
     # The bindings have no accessors for this attribute; it prints as #shard<axisarray[[0, 1], []]>.
     listed = text.removeprefix("#shard<axisarray").removesuffix(">")
     return tuple(tuple(axes) for axes in json.loads(listed))
+
+
+def sharding(grid_name: str, axes_per_dim: Sequence[Sequence[int]], offsets: Sequence[int] = ()) -> Any:
+    """A `shard.sharding` at the current insertion point: the grid axes of each dimension, and where blocks begin.
+
+    Dimensions after the last are not split. `offsets` has, for each dimension that is split, the start of every block
+    and the end of the last; without them all blocks are of one size.
+    """
+    # Upstream cannot read the attribute without any dimension, not even for a scalar.
+    split = [list(axes) for axes in axes_per_dim] or [[]]
+    attribute = ir.Attribute.parse(f"#shard<axisarray{split}>")
+    return _shard.ShardingOp(grid_name, attribute, [], [], static_sharded_dims_offsets=list(offsets)).result
+
+
+def annotate(value: Any, sharding: Any, *, for_users: bool) -> Any:
+    """The result of a `shard.shard` at the current insertion point, of the value itself or of how users take it."""
+    return _shard.ShardOp(value, sharding, annotate_for_users=for_users).result
 
 
 def all_reduce(name: str, value: Any, axes: Sequence[int], reduction: ReductionOp) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 from mlir_shard.asm.module import native_host
 from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.dialects.verifiers.attributes import value_as
 from mlir_shard.dialects.verifiers.sharding import check_sharding, check_shardings
 from mlir_shard.dialects.verifiers.symbols import mesh_lookup
@@ -83,7 +84,7 @@ def verify(op: Any) -> bool:
                 CHECKS[use.name](use.op, use.op.attributes[use.name])
             elif use.name == SHARDING:
                 _check_signature(use)
-        except Violation as violation:
+        except (Violation, InterfaceError) as violation:
             report(use.op, violation)
             return False
     return True
@@ -116,8 +117,8 @@ def _check_propagation_edges(op: Any, attribute: Any) -> None:
     shardings = [sharding for ref in _value_refs(edges) if (sharding := _sharding_at(op, ref)) is not None]
     if not shardings:
         raise Violation("propagation edges have to be between values with shardings, but none has one")
-    # The values of an edge on a function's argument or call's result are those of calls elsewhere.
-    anywhere = op.name == "sdy.func_data_flow_edge"
+    # A data-flow edge has the sources of its owner as operands, which are elsewhere.
+    anywhere = op.name in ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
     operands, results = (sys.maxsize, sys.maxsize) if anywhere else (len(op.operands), len(op.results))
     require(check_edges_on_op(edges, common_mesh(map(mesh_lookup(op), shardings)), operands, results))
 

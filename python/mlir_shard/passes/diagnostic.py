@@ -83,6 +83,13 @@ def at(severity: str, message: str, location: Any, notes: tuple[Diagnostic, ...]
     return Diagnostic(severity, message, position, "" if position else _place(location), called + notes)
 
 
+def location_of(where: Any) -> Any:
+    """The location of a location, an operation or a value; None of None."""
+    from mlir_shard.host import ir
+
+    return where if where is None or isinstance(where, ir.Location) else where.location
+
+
 def _place(location: Any) -> str:
     text = str(location.attr).removeprefix("loc(").removesuffix(")")
     # What has no text of its own, a module that goes without saying, is at line 0 of its file.

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mlir_shard.dialects import verification
+from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir, passmanager
 from mlir_shard.passes import diagnostic, host_passes, resolution
-from mlir_shard.passes.diagnostic import Diagnostic
+from mlir_shard.passes.diagnostic import Diagnostic, location_of
 from mlir_shard.passes.host_passes import HostPass
 from mlir_shard.passes.instrumentation import Instrumentation
 from mlir_shard.passes.registry import Pass, PassFailure
+from mlir_shard.passes.reporting import reported
 from mlir_shard.passes.resolution import ANY, Nest, Step, step_text
 
 Report = Callable[[Diagnostic], None]
@@ -39,8 +41,8 @@ def run(
             texts, in which a pass that runs on another operation than the target is nested in that by itself.
         verify_each: verify the operation after each pass.
         instrumentations: watchers of the run.
-        report: gets each diagnostic as it comes; without it the errors are in the exception, and remarks and
-            warnings go to the handlers of the context.
+        report: gets each diagnostic as it comes; without it the errors are in the exception, remarks and warnings
+            of the host go to the handlers of the context, and those of passes in Python to standard error.
 
     Raises:
         PipelineError: the pipeline cannot be run on the target; nothing has run.
@@ -173,10 +175,12 @@ class _Run:
     def _run_python(self, op: Any, one: Pass) -> bool:
         errors, location, op_name = len(self.errors), op.location, op.name
         try:
-            with self.context, location:
+            with self.context, location, reported(self.report):
                 one.run(op)
         except PassFailure as failure:
             self._emit_failure(failure, one, location, said_already=len(self.errors) > errors)
+        except InterfaceError as error:
+            self._emit(diagnostic.at("error", str(error), error.op.location))
         except ir.MLIRError as error:
             self._emit_unhandled(error, one)
         except (Exception, SystemExit) as exception:
@@ -197,9 +201,9 @@ class _Run:
             return
         if not failure.message and said_already:
             return
-        notes = tuple(diagnostic.at("note", text, _location(where) or location) for text, where in failure.notes)
+        notes = tuple(diagnostic.at("note", text, location_of(where) or location) for text, where in failure.notes)
         message = failure.message or f"pass '{one.name}' failed"
-        self._emit(diagnostic.at("error", message, _location(failure.where) or location, notes))
+        self._emit(diagnostic.at("error", message, location_of(failure.where) or location, notes))
 
     def _emit_unhandled(self, error: Any, one: Pass) -> None:
         """What the host refused to do for a pass, and the line of the pass that asked for it."""
@@ -223,11 +227,6 @@ class _Run:
         finally:
             self.note = None
         return len(self.errors) == errors
-
-
-def _location(where: Any) -> Any:
-    """The location of a location, an operation or a value; None of None."""
-    return where if where is None or isinstance(where, ir.Location) else where.location
 
 
 def _file_of(one: Pass) -> str | None:

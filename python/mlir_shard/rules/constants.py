@@ -14,6 +14,7 @@ from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.elementwise import is_elementwise
 
 _constant: set[str] = set()
+_constant_op: set[str] = set()
 _constant_of_constants: set[str] = set()
 _scalar_expansion: set[str] = set()
 
@@ -21,6 +22,12 @@ _scalar_expansion: set[str] = set()
 def register_constant(*names: str) -> None:
     """Says of ops that their results are constant."""
     _constant.update(names)
+
+
+def register_constant_op(*names: str) -> None:
+    """Says of ops that they hold the value of their result in an attribute; of equal ones, one is enough."""
+    _constant_op.update(names)
+    register_constant(*names)
 
 
 def register_constant_of_constants(*names: str) -> None:
@@ -39,6 +46,11 @@ def is_constant(name: str) -> bool:
     return name in _constant
 
 
+def is_constant_op(name: str) -> bool:
+    """Whether ops of this name hold their value in an attribute, as MLIR's trait ConstantLike says of ops."""
+    return name in _constant_op
+
+
 def is_constant_of_constants(op: Any) -> bool:
     """Whether the results of an op are constant where its operands are; name and types decide."""
     name: str = op.name
@@ -55,14 +67,25 @@ def is_scalar_expansion(name: str) -> bool:
     return name in _scalar_expansion
 
 
-register_constant(
+register_constant_op(
     "arith.constant",
     "complex.constant",
     "sdy.constant",
     "stablehlo.constant",
-    "stablehlo.iota",
     "tosa.const",
     "tosa.const_shape",
+)
+register_constant("stablehlo.iota")
+# Of what no tensor that shards is made of, equal ones are merged and none is split.
+_constant_op.update(
+    (
+        "chlo.constant",
+        "func.constant",
+        "index.bool.constant",
+        "index.constant",
+        "shape.const_shape",
+        "shape.const_size",
+    )
 )
 register_constant_of_constants(
     "sdy.propagation_barrier",

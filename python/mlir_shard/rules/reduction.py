@@ -59,9 +59,9 @@ def reduction_op(op: Any) -> ReductionOp | None:
     if op.name in _SUMMING_OPS:
         return ReductionOp.SUM
     if op.name in _COMBINING_OPS:
-        return _of_region(op, first_accumulator=0)
+        return reduction_of_body(op, first_accumulator=0)
     if is_structured(op):
-        return _of_region(op, first_accumulator=len(op.operands) - len(op.results))
+        return reduction_of_body(op, first_accumulator=len(op.operands) - len(op.results))
     return None
 
 
@@ -72,8 +72,9 @@ def _is_combinable(type_: Any) -> bool:
     return isinstance(element, ir.FloatType)
 
 
-def _of_region(op: Any, first_accumulator: int) -> ReductionOp | None:
-    """Reads a body that combines argument `first_accumulator + i` with something else and yields it as value i."""
+def reduction_of_body(op: Any, first_accumulator: int = 0) -> ReductionOp | None:
+    """What the body of an op reduces with: it combines argument `first_accumulator + i` with something else, and yields
+    it as value i. None where it does not."""
     block = op.regions[0].blocks[0]
     terminator = list(block.operations)[-1].operation
     found = {

@@ -9,10 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.registered_function import (
+    InterfaceError,
+    RegistrationError,
+    ask,
+    check_op_names,
+    check_takes,
+    described,
+)
 from mlir_shard.host import ir
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import OpShardingRule
-from mlir_shard.sharding.verify import check_op_sharding_rule
+from mlir_shard.sharding.verify import check_factor_sizes, check_op_sharding_rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +31,11 @@ class RuleOptions:
 
 
 RuleFunction = Callable[[Any, RuleOptions], "OpShardingRule | None"]
+_ROLE = "sharding rule"
 
 
-class RuleError(Exception):
+class RuleError(InterfaceError):
     """A rule that failed or does not fit its op; `op` is the op it was asked for."""
-
-    def __init__(self, op: Any, message: str) -> None:
-        super().__init__(message)
-        self.op = op
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class _Entry:
 _by_name: dict[str, _Entry] = {}
 _by_dialect: dict[str, _Entry] = {}
 _by_predicate: list[tuple[Callable[[Any], bool], _Entry]] = []
+_registrations = 0
 
 
 def sharding_rule(
@@ -57,9 +63,20 @@ def sharding_rule(
     The function gets the op and the `RuleOptions`, and returns None where the op shards in no way that it knows.
     Rules are asked for once per distinct op: name, operand and result types, attributes. A rule that looks at
     more (a region, the ops around) says by `context_key` what tells two such ops apart.
+
+    Raises RegistrationError for names that are none, and functions that cannot be called that way.
     """
+    check_op_names(names)
+    if not names and when is None:
+        raise RegistrationError("a sharding rule is for ops: give their names, or `when` it is theirs")
+    for role, asked in (("predicate `when`", when), ("`context_key`", context_key)):
+        if asked is not None:
+            check_takes(role, asked, "op")
 
     def register(function: RuleFunction) -> RuleFunction:
+        global _registrations
+        check_takes(_ROLE, function, "op", "options")
+        _registrations += 1
         entry = _Entry(function, context_key)
         for name in names:
             if name.endswith(".*"):
@@ -78,7 +95,15 @@ def _entry_of(op: Any) -> _Entry | None:
     entry = _by_name.get(name) or _by_dialect.get(name.partition(".")[0])
     if entry is not None:
         return entry
-    return next((entry for holds, entry in _by_predicate if holds(op)), None)
+    return next(
+        (entry for holds, entry in _by_predicate if ask("predicate of a sharding rule", holds, op, raises=RuleError)),
+        None,
+    )
+
+
+def has_rule(op: Any) -> bool:
+    """Whether a function is registered that gives the rules of ops like this one; it may have none for `op`."""
+    return _entry_of(op.operation) is not None
 
 
 def depends_on_context(op: Any) -> bool:
@@ -118,42 +143,59 @@ class RuleCache:
         self._options = options
         self._rules: dict[Hashable, OpShardingRule | None] = {}
         self._entries: dict[str, _Entry | None] = {}
+        self._registrations = _registrations
 
     def rule_for(self, op: Any) -> OpShardingRule | None:
         """The sharding rule of `op` or None; raises RuleError as the function of the same name does."""
         op = op.operation
         name = op.name
+        if self._registrations != _registrations:
+            self._rules.clear()
+            self._entries.clear()
+            self._registrations = _registrations
         if name not in self._entries:
             self._entries[name] = _entry_of(op)
         entry = self._entries[name]
         key: Hashable = op_signature(op)
         if entry is not None and entry.context_key is not None:
-            key = (key, entry.context_key(op))
+            key = (key, ask("`context_key` of the sharding rule", entry.context_key, op, raises=RuleError))
         if key not in self._rules:
             self._rules[key] = rule_for(op, self._options)
         return self._rules[key]
 
 
 def _ask(op: Any, entry: _Entry, options: RuleOptions) -> OpShardingRule | None:
-    origin = f"the rule {entry.function.__module__}.{entry.function.__qualname__}"
-    try:
-        rule = entry.function(op, options)
-    except RuleError:
-        raise
-    except Exception as error:
-        raise RuleError(op, f"{origin} of '{op.name}' failed: {type(error).__name__}: {error}") from error
-    return rule if rule is None else _checked(op, rule, origin)
+    rule = ask(_ROLE, entry.function, op, options, raises=RuleError)
+    if rule is None:
+        return None
+    origin = described(_ROLE, entry.function, op)
+    checked = _checked(op, rule, origin)
+    violation = check_factor_sizes(rule, *_shapes(op))
+    if violation:
+        raise RuleError(op, f"{origin} does not fit: {violation}")
+    return checked
 
 
 def _checked(op: Any, rule: Any, origin: str) -> OpShardingRule:
     if not isinstance(rule, OpShardingRule):
-        raise RuleError(op, f"{origin} of '{op.name}' gave a {type(rule).__name__}, not a sharding rule or None")
-    operands = [shape_of(value.type) for value in op.operands]
-    results = [shape_of(value.type) for value in op.results]
-    violation = check_op_sharding_rule(rule, operands, results)
+        raise RuleError(op, f"{origin} gave {_shown(rule)}, but a rule gives an OpShardingRule or None")
+    try:
+        violation = check_op_sharding_rule(rule, *_shapes(op))
+    except (AttributeError, TypeError) as error:
+        raise RuleError(op, f"{origin} gave a rule with fields of other types than they have to be: {error}") from error
     if violation:
-        raise RuleError(op, f"{origin} does not fit this '{op.name}': {violation}")
+        raise RuleError(op, f"{origin} does not fit: {violation}")
     return rule
+
+
+def _shapes(op: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    return [shape_of(value.type) for value in op.operands], [shape_of(value.type) for value in op.results]
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    kind = type(value).__name__
+    return f"{kind} {text}" if len(text) <= 60 and "\n" not in text else f"a {kind}"
 
 
 def has_static_shapes(op: Any) -> bool:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.rules.builder import shape_of
-from mlir_shard.rules.registry import RuleError, RuleFunction, RuleOptions
+from mlir_shard.rules.registry import RuleError, RuleOptions
 from mlir_shard.sharding.rule import OpShardingRule, TensorMapping
 
 _TYPES = ("reduction", "need_replication", "permutation", "blocked_propagation")
@@ -95,23 +95,42 @@ def parse_rule(text: str) -> RuleText:
     return rule
 
 
-def rule_from_text(text: str, **sizes: int) -> RuleFunction:
+@dataclass(frozen=True, slots=True)
+class TextRule:
+    """A rule from text as the function that is registered; `place` says where the text comes from."""
+
+    text: RuleText
+    sizes: tuple[tuple[str, int], ...]
+    place: str
+
+    def __call__(self, op: Any, options: RuleOptions) -> OpShardingRule:
+        """The rule of an op; RuleError where the op does not fit the text."""
+        try:
+            return self.text.rule(
+                [shape_of(value.type) for value in op.operands],
+                [shape_of(value.type) for value in op.results],
+                dict(self.sizes),
+            )
+        except RuleTextError as error:
+            raise RuleError(op, f"the sharding rule of '{op.name}' ({self.place}) does not fit: {error}") from error
+
+
+def rule_from_text(text: str, place: str = "from text", /, **sizes: int) -> TextRule:
     """A function to register: `sharding_rule("my.matmul")(rule_from_text("b i k, b k j -> b i j"))`.
 
     `sizes` gives factors that shapes leave open, `(h d)` by `h=8` say. Raises RuleTextError where the text is no
-    rule; the function raises RuleError where an op does not fit it.
+    rule, or has no factor of one of the sizes; the function raises RuleError where an op does not fit it.
     """
+    if not isinstance(text, str):
+        raise RuleTextError(f"{text!r} is no rule: a text like 'i k, k j -> i j' is")
     parsed = parse_rule(text)
-
-    def rule(op: Any, options: RuleOptions) -> OpShardingRule:
-        try:
-            return parsed.rule(
-                [shape_of(value.type) for value in op.operands], [shape_of(value.type) for value in op.results], sizes
-            )
-        except RuleTextError as error:
-            raise RuleError(op, f"the rule of '{op.name}' does not fit: {error}") from error
-
-    return rule
+    factors = _factors((*parsed.operands, *parsed.results))
+    for name, size in sizes.items():
+        if name not in factors:
+            raise RuleTextError(f"'{text}' has no factor '{name}', whose size is given")
+        if not isinstance(size, int) or size < 1:
+            raise RuleTextError(f"factor '{name}' of '{text}' is given the size {size!r}, which is no positive number")
+    return TextRule(parsed, tuple(sizes.items()), place)
 
 
 def _tensor(tensor: str, text: str) -> tuple[Dim, ...]:

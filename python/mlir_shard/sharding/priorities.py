@@ -45,5 +45,10 @@ def with_priority(sharding: TensorSharding, original: TensorSharding, priority: 
     return replace(sharding, dim_shardings=dims, replicated_axes=replicated)
 
 
+def without_priorities(sharding: TensorSharding) -> TensorSharding:
+    """The sharding with all its dimensions, none with a priority."""
+    return replace(sharding, dim_shardings=tuple(map(_without_priority, sharding.dim_shardings)))
+
+
 def _without_priority(dim: DimensionSharding) -> DimensionSharding:
     return dim if dim.priority is None else replace(dim, priority=None)

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.transforms.operations import numbers_named
+from mlir_shard.transforms.operations import operations_named
 
 MAIN = "main"
 # The name of the function that a function is a copy of.
@@ -66,6 +65,13 @@ def main_function(module: Any) -> Any:
     return found[MAIN]
 
 
+def _outermost(op: Any, module: Any) -> Any:
+    """The operation of the module's body that `op` is, or is in."""
+    while (parent := op.parent.operation) != module:
+        op = parent
+    return op
+
+
 @dataclass(frozen=True, slots=True)
 class CallGraph:
     """The functions of a module by symbol, and the calls in the body of each, both in the order of the text."""
@@ -78,14 +84,10 @@ class CallGraph:
         """The call graph of a module."""
         found = functions(module)
         calls: dict[str, list[Any]] = {name: [] for name in found}
-        arrays = ModuleArrays(module)
-        for number in numbers_named(arrays, "func.call"):
-            top = number
-            while arrays.parents[top] >= 0:
-                top = arrays.parents[top]
-            function = arrays.operation(top)
+        for call in operations_named(module, "func.call"):
+            function = _outermost(call, module.operation)
             if function.name == "func.func":
-                calls[name_of(function)].append(arrays.operation(number))
+                calls[name_of(function)].append(call)
         return CallGraph(found, calls)
 
     def post_order(self) -> list[str]:

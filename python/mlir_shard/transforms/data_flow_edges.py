@@ -8,19 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mlir_shard.dialects import sdy
+from mlir_shard.dialects import data_flow_edges, sdy
 from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, sharding_of
+from mlir_shard.dialects.data_flow_edges import is_static_tensor
 from mlir_shard.host import ir
 from mlir_shard.sharding import ManualAxes, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.function_shardings import rank_of
 
 EDGE = "sdy.data_flow_edge"
 MANUAL = "sdy.manual_computation"
-
-
-def is_static_shaped(type_: Any) -> bool:
-    """Whether a value of this type has a shape that is known, which a token has not."""
-    return isinstance(type_, ir.ShapedType) and type_.has_static_shape
 
 
 def argument_owners(op: Any) -> list[Any]:
@@ -43,7 +39,7 @@ def add_edges(owners: Sequence[Any]) -> None:
     """
     # Each edge comes right behind its owners, so the last one first keeps their order.
     for owner in reversed(owners):
-        if not is_static_shaped(owner.type) or edge_of(owner) is not None:
+        if not is_static_tensor(owner) or edge_of(owner) is not None:
             continue
         block = isinstance(owner.owner, ir.Block)
         point = ir.InsertionPoint.at_block_begin(owner.owner) if block else ir.InsertionPoint.after(owner.owner)
@@ -73,7 +69,13 @@ def argument_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
 
 
 def set_argument_shardings(op: Any, shardings: Sequence[TensorSharding]) -> None:
-    """Sets the shardings of the block arguments that own edges; the manual axes stay as they are."""
+    """Sets the shardings of the block arguments that own edges; the manual axes stay as they are.
+
+    An op of another dialect may have no place for them.
+    """
+    if op.name not in ARGUMENT_OWNERS:
+        data_flow_edges.set_argument_shardings(op, shardings)
+        return
     new = tuple(shardings)
     if op.name == MANUAL:
         manual = _manual_axes(op)

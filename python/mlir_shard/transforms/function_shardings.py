@@ -51,10 +51,15 @@ def set_attributes(function: Any, side: Side, attributes: Sequence[Mapping[str, 
 
 def shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
     """The sharding of each argument or result, None where it has none."""
-    return [_sharding(entries.get(sdy.SHARDING)) for entries in attributes_of(function, side)]
+    if side.value not in function.attributes:
+        return [None for _ in types_of(function, side)]
+    return [_sharding(dictionary) for dictionary in function.attributes[side.value]]
 
 
-def _sharding(attribute: Any) -> TensorSharding | None:
+def _sharding(dictionary: Any) -> TensorSharding | None:
+    if sdy.SHARDING not in dictionary:
+        return None
+    attribute = dictionary[sdy.SHARDING]
     value = attribute.value if isinstance(attribute, SdyAttribute) else None
     return value if isinstance(value, TensorSharding) else None
 

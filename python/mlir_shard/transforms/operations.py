@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mlir_shard.asm.arrays import ModuleArrays
+from mlir_shard.asm.module import native_host
+from mlir_shard.host import ir
 
 
 def numbers_where(arrays: ModuleArrays, is_wanted: Callable[[str], bool]) -> list[int]:
@@ -24,24 +26,28 @@ def numbers_named(arrays: ModuleArrays, *names: str) -> list[int]:
 
 
 def operations_where(root: Any, is_wanted: Callable[[str], bool]) -> list[Any]:
-    """The operations below `root` whose name is wanted, in pre-order."""
-    arrays = ModuleArrays(root)
-    return [arrays.operation(number) for number in numbers_where(arrays, is_wanted)]
+    """The operations below `root` whose name is wanted, in pre-order; asked once per name."""
+    firsts = _operations(native_host().first_operations(root.operation._CAPIPtr))
+    names = [op.name for op in firsts if is_wanted(op.name)]
+    return operations_named(root, *names) if names else []
 
 
 def operations_named(root: Any, *names: str) -> list[Any]:
     """The operations below `root` that have one of the names, in pre-order."""
-    return operations_where(root, names.__contains__)
+    return _operations(native_host().operations_named(root.operation._CAPIPtr, names, post_order=False))
 
 
 def operations_named_in_post_order(root: Any, *names: str) -> list[Any]:
     """The operations below `root` that have one of the names, each after those inside it."""
-    arrays = ModuleArrays(root)
-    # Pre-order numbers the operations inside one right after it, so the last of them says where it ends.
-    ends = list(range(len(arrays)))
-    for number in reversed(ends):
-        parent = arrays.parents[number]
-        if parent >= 0:
-            ends[parent] = max(ends[parent], ends[number])
-    numbers = sorted(numbers_named(arrays, *names), key=lambda number: (ends[number], -number))
-    return [arrays.operation(number) for number in numbers]
+    return _operations(native_host().operations_named(root.operation._CAPIPtr, names, post_order=True))
+
+
+def operations_with(root: Any, attribute: str) -> list[Any]:
+    """`root` and the operations below it that have a discardable attribute of that name, in pre-order."""
+    uses = native_host().attribute_uses(root.operation._CAPIPtr, [(attribute, False)], [])
+    # The other places are the arguments and results in a function's signature.
+    return [ir.Operation._CAPICreate(capsule) for capsule, _, place, _ in uses if place == 0]
+
+
+def _operations(capsules: list[Any]) -> list[Any]:
+    return [ir.Operation._CAPICreate(capsule) for capsule in capsules]

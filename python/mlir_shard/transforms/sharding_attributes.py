@@ -4,21 +4,46 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
-from mlir_shard.dialects import sdy
+from mlir_shard.asm.module import native_host
+from mlir_shard.dialects import _sdy_gen, sdy
 from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.operations import operations_named
 
 Transform = Callable[[TensorSharding], TensorSharding]
 
 # The attributes of a function that hold what its arguments and results have.
 _SIGNATURE = ("arg_attrs", "res_attrs")
+# Operations of the sdy dialect that have shardings in attributes of their own.
+_HOLDERS = tuple(
+    f"sdy.{op.mnemonic}"
+    for op in _sdy_gen.DIALECT.ops
+    if any(one.constraint.attribute in ("sharding", "sharding_per_value") for one in op.attributes)
+)
+
+
+def shardings_in(root: Any) -> Iterator[TensorSharding]:
+    """The shardings that `transform_shardings` would change, each at least once, in no particular order."""
+    for attribute in _attributes(root.operation):
+        value = attribute.value if isinstance(attribute, SdyAttribute) else None
+        if isinstance(value, TensorSharding):
+            yield value
+        elif isinstance(value, TensorShardingPerValue):
+            yield from value.shardings
+
+
+def _attributes(root: Any) -> Iterator[Any]:
+    for capsule, _, place, index in native_host().attribute_uses(root._CAPIPtr, [(sdy.SHARDING, True)], []):
+        attributes = ir.Operation._CAPICreate(capsule).attributes
+        # Places after the operation itself are those of a signature, in its order.
+        yield attributes[sdy.SHARDING] if place == 0 else attributes[_SIGNATURE[place - 1]][index][sdy.SHARDING]
+    for holder in operations_named(root, *_HOLDERS):
+        yield from (holder.attributes[name] for name in holder.attributes if name != sdy.SHARDING)
 
 
 def transform_shardings(root: Any, transform: Transform) -> None:
@@ -27,29 +52,18 @@ def transform_shardings(root: Any, transform: Transform) -> None:
     Shardings are the attribute `sdy.sharding` of an operation, an argument or a result, and the shardings that
     operations of the sdy dialect have in attributes of their own.
     """
-    arrays = ModuleArrays(root)
-    numbers, distinct = arrays.attributes(sdy.SHARDING)
     changed = _Memo(transform)
-    holders = {index for index, op in enumerate(arrays.representatives()) if _has_own_shardings(op)}
-    uses: defaultdict[int, list[int]] = defaultdict(list)
-    for op, (signature, number) in enumerate(zip(arrays.signatures, numbers, strict=True)):
-        if signature in holders:
-            _transform_own(arrays.operation(op), changed)
-        if number >= 0:
-            changed(distinct[number])
-            uses[number].append(op)
-    for number, ops in uses.items():
-        new = changed(distinct[number])
-        if new != distinct[number]:
-            arrays.set_attribute(ops, sdy.SHARDING, new)
-
-
-def _has_own_shardings(op: Any) -> bool:
-    return op.name.startswith("sdy.") or any(name in op.attributes for name in _SIGNATURE)
+    native_host().replace_attributes(
+        root.operation._CAPIPtr,
+        sdy.SHARDING,
+        lambda capsule: changed(ir.Attribute._CAPICreate(capsule).maybe_downcast())._CAPIPtr,
+        (*_HOLDERS, "func.func"),
+        lambda capsule: _transform_own(ir.Operation._CAPICreate(capsule), changed),
+    )
 
 
 class _Memo:
-    """The attributes that a transformation makes of attributes."""
+    """What a transformation makes of shardings, and of the dictionaries that arguments and results have them in."""
 
     def __init__(self, transform: Transform) -> None:
         self._transform = transform
@@ -67,6 +81,9 @@ class _Memo:
         if isinstance(value, TensorShardingPerValue):
             shardings = replace(value, shardings=tuple(map(self._transform, value.shardings)))
             return sdy.attribute(shardings, attribute.context)
+        if isinstance(attribute, ir.DictAttr) and sdy.SHARDING in attribute:
+            entries = {named.name: named.attr for named in attribute}
+            return ir.DictAttr.get(entries | {sdy.SHARDING: self(entries[sdy.SHARDING])}, attribute.context)
         return attribute
 
 
@@ -85,12 +102,4 @@ def _transform_own(op: Any, changed: _Memo) -> None:
 
 
 def _signature(dictionaries: Any, changed: _Memo) -> Any:
-    context = dictionaries.context
-    new = []
-    for dictionary in dictionaries:
-        if sdy.SHARDING in dictionary:
-            entries = {named.name: named.attr for named in dictionary}
-            entries[sdy.SHARDING] = changed(entries[sdy.SHARDING])
-            dictionary = ir.DictAttr.get(entries, context)
-        new.append(dictionary)
-    return ir.ArrayAttr.get(new, context)
+    return ir.ArrayAttr.get([changed(dictionary) for dictionary in dictionaries], dictionaries.context)

@@ -55,6 +55,49 @@ func.func @replicated(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %0 : tensor<8x8xf32>
 }
 
+// For users an annotation that says what that of the value says is none.
+// CHECK-LABEL: func.func @same_for_users
+// CHECK-SAME: -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_0"}, {}]>})
+// CHECK-NEXT: %[[R:.*]] = arith.negf %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@grid, [{"axis_0"}, {}]>]>}
+// CHECK-NEXT: return %[[R]]
+func.func @same_for_users(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %t = shard.sharding @grid split_axes = [[0], []] : !shard.sharding
+  %0 = arith.negf %a : tensor<8x8xf32>
+  %1 = shard.shard %0 to %s : tensor<8x8xf32>
+  %2 = shard.shard %1 to %t annotate_for_users : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+
+// Offsets may say the blocks that sdy has anyway.
+// CHECK-LABEL: func.func @uneven
+// CHECK-SAME: (%arg0: tensor<8x9xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_0"}, {"axis_1"}]>})
+func.func @uneven(%a: tensor<8x9xf32>) {
+  %s = shard.sharding @grid split_axes = [[0], [1]] sharded_dims_offsets = [0, 4, 8, 0, 3, 6, 9, 9] : !shard.sharding
+  %0 = shard.shard %a to %s : tensor<8x9xf32>
+  return
+}
+
+// -----
+
+// CHECK: sdy.mesh @grid = <["data"=2, "model"=4]>
+shard.grid @grid(shape = 2x4) {mlir_shard.axis_names = ["data", "model"]}
+
+// -----
+
+// expected-error@+1 {{'mlir_shard.axis_names' has to be 2 different names, one for each axis of the grid}}
+shard.grid @grid(shape = 2x4) {mlir_shard.axis_names = ["data", "data"]}
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @dynamic_offsets(%a: tensor<8xf32>, %n: i64) {
+  // expected-error@+1 {{sdy has no dynamic 'sharded_dims_offsets': the size of its blocks is n / k, rounded up}}
+  %s = shard.sharding @grid split_axes = [[0]] sharded_dims_offsets = [0, %n, 8] : !shard.sharding
+  %0 = shard.shard %a to %s : tensor<8xf32>
+  return
+}
+
 // -----
 
 // expected-error@+1 {{a mesh of sdy has static sizes, but this 'shard.grid' has a dynamic one}}
@@ -76,7 +119,7 @@ func.func @twice(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 shard.grid @grid(shape = 2)
 func.func @halo(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{sdy has no 'halo_sizes': its blocks are equal and without halo}}
+  // expected-error@+1 {{sdy has no 'halo_sizes': its blocks do not overlap}}
   %s = shard.sharding @grid split_axes = [[0]] halo_sizes = [1, 1] : !shard.sharding
   %0 = shard.shard %a to %s : tensor<8xf32>
   return %0 : tensor<8xf32>
@@ -86,7 +129,7 @@ func.func @halo(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 shard.grid @grid(shape = 2)
 func.func @offsets(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{sdy has no 'sharded_dims_offsets': its blocks are equal and without halo}}
+  // expected-error@+1 {{sdy cannot have these 'sharded_dims_offsets': tensor<8xf32> is sharded at [0, 4, 8], in blocks of n / k elements, rounded up}}
   %s = shard.sharding @grid split_axes = [[0]] sharded_dims_offsets = [0, 3, 8] : !shard.sharding
   %0 = shard.shard %a to %s : tensor<8xf32>
   return %0 : tensor<8xf32>

@@ -33,3 +33,15 @@ func.func @everywhere(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.
   %0 = stablehlo.custom_call @opaque() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}p1]>]>} : () -> tensor<8xf32>
   return %a : tensor<8xf32>
 }
+
+// So do the results of a function that is called, which have no part in propagation.
+// CHECK-LABEL: func.func private @called
+// CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}]>})
+func.func private @called(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}p1]>}) {
+  return %a : tensor<8xf32>
+}
+
+func.func @caller(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = call @called(%a) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

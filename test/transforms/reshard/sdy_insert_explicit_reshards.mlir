@@ -1,9 +1,7 @@
 // RUN: shard-opt %s --split-input-file --sdy-insert-explicit-reshards=enable-full-version=true | FileCheck %s
-// RUN: not shard-opt %s --sdy-insert-explicit-reshards 2>&1 | FileCheck %s --check-prefix=PARTIAL
-
-// PARTIAL: error: only the full version of this pass is there: give it the option enable-full-version=true
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
+sdy.mesh @reversed = <["x"=2, "y"=2], device_ids=[3, 2, 1, 0]>
 
 // What agrees is left alone.
 // CHECK-LABEL: func.func @compatible
@@ -110,4 +108,132 @@ func.func @softmax(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{},
   %0 = tensor.empty() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<8x8xf32>
   %1 = linalg.softmax {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} dimension(1) ins(%a : tensor<8x8xf32>) outs(%0 : tensor<8x8xf32>) -> tensor<8x8xf32>
   return %1 : tensor<8x8xf32>
+}
+
+// A custom rule is for propagation only.
+// CHECK-LABEL: func.func @custom_rule
+// CHECK-NEXT: stablehlo.custom_call @f(%arg0)
+// CHECK-NEXT: return
+func.func @custom_rule(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
+  %0 = stablehlo.custom_call @f(%a) {
+    sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>,
+    sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8}, custom>} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// The order of devices that most have wins.
+// CHECK-LABEL: func.func @device_order
+// CHECK-NEXT: %[[B:.*]] = sdy.reshard %arg1 <@reversed, [{"x"}]>
+// CHECK-NEXT: stablehlo.add %arg0, %[[B]]
+func.func @device_order(
+    %a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"x"}]>},
+    %b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"x"}]>}) {
+  %0 = stablehlo.add %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@reversed, [{"x"}]>]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// All results get a sharding with the first.
+// CHECK-LABEL: func.func @results
+// CHECK: %[[S:.*]]:2 = "stablehlo.sort"
+// CHECK: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, <@mesh, [{"x"}, {}]>]>}
+// CHECK: sdy.reshard %[[S]]#0 <@mesh, [{}, {}]>
+// CHECK: sdy.reshard %[[S]]#1 <@mesh, [{?}, {?}]>
+func.func @results(%a: tensor<8x4xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %b: tensor<8x4xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<8x4xi32>, tensor<8x4xi32>) {
+  %0:2 = "stablehlo.sort"(%a, %b) ({
+  ^bb0(%c: tensor<i32>, %d: tensor<i32>, %e: tensor<i32>, %f: tensor<i32>):
+    %1 = stablehlo.compare GT, %c, %d : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) {dimension = 1 : i64} : (tensor<8x4xi32>, tensor<8x4xi32>) -> (tensor<8x4xi32>, tensor<8x4xi32>)
+  return %0#0, %0#1 : tensor<8x4xi32>, tensor<8x4xi32>
+}
+
+// What goes into a loop, and round it, is sharded as its result.
+// CHECK-LABEL: func.func @loop
+// CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{"y"}]>
+// CHECK-NEXT: stablehlo.while(%{{.*}} = %[[A]])
+// CHECK: do {
+// CHECK-NEXT: %[[N:.*]] = stablehlo.constant
+// CHECK-NEXT: %[[R:.*]] = sdy.reshard %[[N]] <@mesh, [{"y"}]>
+// CHECK-NEXT: stablehlo.return %[[R]]
+func.func @loop(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
+  %0 = stablehlo.while(%b = %a) : tensor<8xf32> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>}
+  cond {
+    %1 = stablehlo.constant dense<true> : tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<1.0> : tensor<8xf32>
+    stablehlo.return %1 : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+
+// Inside a manual computation the manual axes are not there.
+// CHECK-LABEL: func.func @manual
+// CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{"x", "y"}]>
+// CHECK-NEXT: sdy.manual_computation(%[[A]])
+// CHECK: %[[N:.*]] = stablehlo.negate
+// CHECK-NEXT: %[[R:.*]] = sdy.reshard %[[N]] <@mesh, [{}]>
+// CHECK-NEXT: sdy.return %[[R]]
+func.func @manual(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x", "y"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%b: tensor<4xf32>) {
+    %1 = stablehlo.negate %b {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>} : tensor<4xf32>
+    sdy.return %1 : tensor<4xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// A reshard to partial values is no reshard.
+// CHECK-LABEL: func.func @made_partial
+// CHECK-NEXT: %[[R:.*]] = sdy.replicated_to_unreduced {"y"} %arg0 out_sharding=<@mesh, [{"x"}], unreduced={"y"}>
+// CHECK-NEXT: %[[S:.*]] = sdy.sharded_to_unreduced [{"x"}] %[[R]] out_sharding=<@mesh, [{}], unreduced={"x", "y"}>
+// CHECK-NEXT: return %[[S]]
+func.func @made_partial(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x", "y"}>}) {
+  %0 = sdy.reshard %a <@mesh, [{}], unreduced={"x", "y"}> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// What reduces its operand itself needs no other reduction.
+// CHECK-LABEL: func.func @reduced_already
+// CHECK-NEXT: sdy.all_reduce
+// CHECK-NEXT: return
+func.func @reduced_already(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
+  %0 = sdy.all_reduce {"x"} %a out_sharding=<@mesh, [{}]> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+sdy.mesh @three = <["s"=6, "t"=2]>
+
+// An axis that does not fit a factor is dealt out anew.
+// CHECK-LABEL: func.func @overflow
+// CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@three, [{"s":(1)2}, {"s":(2)3}]>
+// CHECK-NEXT: %[[R:.*]] = stablehlo.reshape %[[A]] {sdy.sharding = #sdy.sharding_per_value<[<@three, [{"s"}]>]>}
+// CHECK-NEXT: return %[[R]]
+func.func @overflow(%a: tensor<2x9xf32> {sdy.sharding = #sdy.sharding<@three, [{}, {}]>}) -> (tensor<18xf32> {sdy.sharding = #sdy.sharding<@three, [{"s"}]>}) {
+  %0 = stablehlo.reshape %a {sdy.sharding = #sdy.sharding_per_value<[<@three, [{"s"}]>]>} : (tensor<2x9xf32>) -> tensor<18xf32>
+  return %0 : tensor<18xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+sdy.mesh @device = <[], device_ids=[1]>
+
+// CHECK-LABEL: func.func @one_device
+// CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{}]>
+// CHECK-NEXT: %[[B:.*]] = sdy.reshard %[[A]] <@device, []>
+// CHECK-NEXT: %[[C:.*]]:2 = stablehlo.custom_call @f(%[[B]]) {sdy.sharding = #sdy.sharding_per_value<[<@device, []>, <@device, []>]>}
+// CHECK-NEXT: %[[D:.*]] = sdy.reshard %[[C]]#0 <@mesh, [{}]>
+// CHECK-NEXT: %[[E:.*]] = sdy.reshard %[[C]]#1 <@mesh, [{}]>
+// CHECK-NEXT: %[[F:.*]] = sdy.reshard %[[E]] <@mesh, [{"x"}]>
+// CHECK-NEXT: stablehlo.add %[[F]], %arg0
+// CHECK-NEXT: return %[[D]]
+func.func @one_device(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
+  %0:2 = stablehlo.custom_call @f(%a) {sdy.sharding = #sdy.sharding_per_value<[<@device, []>, <@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  %1 = stablehlo.add %0#1, %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+  return %0#0 : tensor<8xf32>
 }

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable, Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +14,8 @@ from hypothesis import strategies as st
 from mlir_shard import _native
 
 VALUES = 8
+Step = Callable[[int, list[int]], list[int] | None]
+Follow = Callable[[int, int], list[tuple[int, int, bool, bool]]]
 
 
 def spread(kind: int, states: list[int]) -> list[int] | None:
@@ -22,6 +27,35 @@ def spread(kind: int, states: list[int]) -> list[int] | None:
 
 def unfollowed(value: int, state: int) -> list[tuple[int, int, bool, bool]]:
     raise AssertionError("nothing is tied")
+
+
+def nodes_of(*nodes: _native.Node) -> _native.Nodes:
+    all_nodes = _native.Nodes()
+    for kind, uses, definitions in nodes:
+        all_nodes.add(kind, uses, definitions)
+    return all_nodes
+
+
+def fixpoint_of(
+    values: int,
+    *nodes: _native.Node,
+    boundary: Sequence[_native.Node] = (),
+    constant: int = -1,
+    tied: Sequence[int] = (),
+) -> _native.Fixpoint:
+    return _native.Fixpoint(nodes_of(*nodes), nodes_of(*boundary), values, constant, tied)
+
+
+def run(
+    fixpoint: _native.Fixpoint,
+    before: list[int],
+    step: Step = spread,
+    follow: Follow = unfollowed,
+    behaviours: Sequence[int] = (0, 1),
+) -> list[int]:
+    states = array("i", before)
+    fixpoint.run(states, behaviours, step, follow)
+    return states.tolist()
 
 
 # Node i defines value i: as in SSA, no value has two definitions.
@@ -38,10 +72,8 @@ def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list
         asked.append((kind, tuple(before)))
         return spread(kind, before)
 
-    fixpoint = _native.Fixpoint(VALUES, -1, [])
-    for definition, (kind, uses) in enumerate(network):
-        fixpoint.add(kind, uses, [definition])
-    found = fixpoint.run(states, step, unfollowed)
+    fixpoint = fixpoint_of(VALUES, *((kind, uses, [definition]) for definition, (kind, uses) in enumerate(network)))
+    found = run(fixpoint, states, step)
 
     expected, changed = list(states), True
     while changed:
@@ -56,54 +88,88 @@ def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list
     assert len(asked) == len(set(asked))
     assert all(any(state != -1 for state in before) for _, before in asked)
 
+    # What is known stays known, and a change from outside is seen.
+    before = [*found[:-1], 9]
+    assert run(fixpoint, found, step) == found
+    assert len(asked) == len(set(asked))
+    fresh = fixpoint_of(VALUES, *((kind, uses, [definition]) for definition, (kind, uses) in enumerate(network)))
+    assert run(fixpoint, before, step) == run(fresh, before)
+
 
 def test_a_value_twice_in_a_node_keeps_the_change_of_one_place() -> None:
-    fixpoint = _native.Fixpoint(1, -1, [])
-    fixpoint.add(0, [0, 0], [])
-    assert fixpoint.run([3], lambda kind, before: [7, 3] if before == [3, 3] else None, unfollowed) == [7]
+    fixpoint = fixpoint_of(1, (0, [0, 0], []))
+    assert run(fixpoint, [3], lambda kind, before: [7, 3] if before == [3, 3] else None) == [7]
 
 
 def test_the_constant_value_stays() -> None:
-    fixpoint = _native.Fixpoint(2, 0, [])
-    fixpoint.add(0, [1], [0])
-    fixpoint.add(0, [1], [0])
-    assert fixpoint.run([-1, 4], spread, unfollowed) == [-1, 4]
+    fixpoint = fixpoint_of(2, (0, [1], [0]), (0, [1], [0]), constant=0)
+    assert run(fixpoint, [-1, 4]) == [-1, 4]
 
 
 def test_tied_values_follow() -> None:
-    fixpoint = _native.Fixpoint(5, -1, [1])
-    fixpoint.add(0, [0], [1])
-    fixpoint.add(0, [2], [4])
+    fixpoint = fixpoint_of(5, (0, [0], [1]), (0, [2], [4]), tied=[1])
     followed = []
 
     def follow(value: int, state: int) -> list[tuple[int, int, bool, bool]]:
         followed.append((value, state))
         return [(2, state, False, True), (3, 9, True, False)]
 
-    assert fixpoint.run([5, -1, -1, 2, -1], spread, follow) == [5, 5, 5, 2, 5]
+    assert run(fixpoint, [5, -1, -1, 2, -1], follow=follow) == [5, 5, 5, 2, 5]
     assert followed == [(1, 5)]
+
+
+def test_a_kind_that_does_nothing_is_not_asked_about() -> None:
+    fixpoint = fixpoint_of(3, (0, [0], [1]), (1, [1], [2]))
+    assert run(fixpoint, [5, -1, -1], behaviours=[-1, 1]) == [5, -1, -1]
+    assert run(fixpoint, [5, -1, -1], behaviours=[0, -1]) == [5, 5, -1]
+    assert run(fixpoint, [5, 5, -1], behaviours=[-1, 0]) == [5, 5, 5]
+
+    def step(behaviour: int, before: list[int]) -> None:
+        assert behaviour == 0
+
+    run(fixpoint, [5, 5, 5], step, behaviours=[0, 0])
+    run(fixpoint, [5, 5, 5], step, behaviours=[-1, -1])
+
+
+def test_the_boundary_is_stepped_through_before_and_after() -> None:
+    fixpoint = fixpoint_of(4, (0, [1], [2]), boundary=[(0, [0], [1]), (0, [2], [3])])
+    assert run(fixpoint, [5, -1, -1, -1]) == [5, 5, 5, 5]
+    # It does not bring back what changed behind it.
+    backward = fixpoint_of(3, (0, [1], [2]), boundary=[(0, [0], [1])])
+    assert run(backward, [-1, -1, 5]) == [5, 5, 5]
+    chain = fixpoint_of(3, boundary=[(0, [0], [1]), (0, [1], [2])])
+    assert run(chain, [-1, -1, 5]) == [5, 5, 5]
 
 
 def test_an_error_in_a_step_comes_through() -> None:
     def step(kind: int, before: list[int]) -> list[int]:
         raise LookupError("no rule")
 
-    fixpoint = _native.Fixpoint(1, -1, [])
-    fixpoint.add(0, [0], [])
     with pytest.raises(LookupError, match="no rule"):
-        fixpoint.run([1], step, unfollowed)
+        run(fixpoint_of(1, (0, [0], [])), [1], step)
 
 
 def test_a_value_has_one_definition() -> None:
-    fixpoint = _native.Fixpoint(1, -1, [])
-    fixpoint.add(0, [], [0])
     with pytest.raises(ValueError, match="one definition"):
-        fixpoint.add(0, [], [0])
+        fixpoint_of(1, (0, [], [0]), (0, [], [0]))
 
 
 @pytest.mark.parametrize(("after", "states"), [([1, 2], [0]), ([1], [0, 0])])
 def test_wrong_lengths(after: list[int], states: list[int]) -> None:
-    fixpoint = _native.Fixpoint(1, -1, [])
-    fixpoint.add(0, [0], [])
     with pytest.raises(ValueError, match="a state for each value"):
-        fixpoint.run(states, lambda kind, before: after, unfollowed)
+        run(fixpoint_of(1, (0, [0], [])), states, lambda kind, before: after)
+
+
+def test_states_are_integers_of_32_bits() -> None:
+    with pytest.raises(ValueError, match="32 bits"):
+        fixpoint_of(1).run(array("q", [0]), [], spread, unfollowed)
+
+
+def test_a_follower_has_to_be_a_value() -> None:
+    with pytest.raises(ValueError, match="one of them"):
+        run(fixpoint_of(2, (0, [0], [1]), tied=[1]), [5, -1], follow=lambda value, state: [(7, 1, False, False)])
+
+
+def test_nodes_by_number() -> None:
+    nodes = nodes_of((3, [0, 1], [2]), (4, [], [5]))
+    assert len(nodes) == 2 and list(nodes) == [(3, [0, 1], [2]), (4, [], [5])]

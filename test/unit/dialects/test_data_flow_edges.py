@@ -64,7 +64,7 @@ def test_an_op_without_edges_has_none() -> None:
 
 
 def test_a_dialect_registers_edges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow, "_functions", dict(flow._functions))
+    monkeypatch.setattr(flow, "_entries", dict(flow._entries))
 
     @flow.data_flow_edges("math.exp")
     def edges(op: Any) -> Iterable[flow.DataFlowEdge]:

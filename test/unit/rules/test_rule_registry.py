@@ -116,9 +116,14 @@ def test_dynamic_shapes_have_no_rule() -> None:
 @pytest.mark.parametrize(
     ("gives", "message"),
     [
-        (OpShardingRule.pointwise((4,), 2), r"does not fit this 'test.a': the rule maps 2 operands, but the op has 1"),
+        (
+            OpShardingRule.pointwise((4,), 2),
+            r"of 'test.a' \(.*\) does not fit: the rule maps 2 operands, but the op has 1",
+        ),
         (OpShardingRule.pointwise((4, 4), 1), r"operand: the mapping \[i, j\] has 2 dimensions, but the tensor has 1"),
-        ("nonsense", r"gave a str, not a sharding rule or None"),
+        (OpShardingRule.pointwise((8,), 1), r"dim 0 of operand 0 has size 4, but the rule makes it i=8"),
+        (OpShardingRule.pointwise(("4",), 1), r"gave a rule with fields of other types than they have to be"),
+        ("nonsense", r"gave str 'nonsense', but a rule gives an OpShardingRule or None"),
     ],
 )
 def test_a_rule_that_does_not_fit(gives: Any, message: str) -> None:
@@ -135,5 +140,5 @@ def test_a_rule_that_raises() -> None:
         raise KeyError("dim")
 
     a, *_ = ops(PAIR)
-    with pytest.raises(RuleError, match=r"the rule .*broken of 'test.a' failed: KeyError: 'dim'"):
+    with pytest.raises(RuleError, match=r"rule of 'test.a' \(broken in .*\.py:\d+\) failed in line \d+: KeyError"):
         rule_for(a)

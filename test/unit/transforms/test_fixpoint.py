@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 from sharding.texts import sharding, text_of
 
 from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, disagreeing_groups, propagate
-from mlir_shard.transforms.propagate.value_graph import NOWHERE, Node, ValueGraph
+from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, ValueGraph
 
 IDENTITY = OpShardingRule.pointwise((8,), 1)
 
@@ -22,8 +24,9 @@ def graph() -> ValueGraph:
 def run(graph: ValueGraph, edges: list[tuple[int, int]], states: dict[int, str], count: int) -> list[str | None]:
     """The shardings of places 1 to `count` after propagation through identities from place to place."""
     kind = graph.kind(IDENTITY)
-    graph.nodes = [Node(kind, (source,), (target,)) for source, target in edges]
-    graph.states = [-1] * (count + 1)
+    for source, target in edges:
+        graph.nodes.append(Node(kind, (source,), (target,)))
+    graph.states = array(STATE_TYPE, [UNKNOWN] * (count + 1))
     for place, text in states.items():
         graph.set_sharding(place, sharding(text))
     propagate(graph, Plan(STRATEGIES["basic"]))

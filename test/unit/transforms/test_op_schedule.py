@@ -9,10 +9,11 @@ from itertools import pairwise, product
 import pytest
 
 from mlir_shard.sharding import OpShardingRule, PropagationDirection, TensorMapping
-from mlir_shard.transforms.propagate.op_schedule import PHASES
+from mlir_shard.transforms.propagate.op_schedule import phases
 from mlir_shard.transforms.propagate.value_graph import NodeKind, OpClass
 
 NONE, FORWARD, BACKWARD, BOTH = PropagationDirection
+PHASES = phases()
 # ([i, j])->([i]) with j a reduction
 RULE = OpShardingRule((8, 8), (TensorMapping.of([0], [1]),), (TensorMapping.of([0]),), reduction_factors=(1,))
 
@@ -44,3 +45,16 @@ def test_no_phase_takes_back_what_one_before_allowed() -> None:
         kind = NodeKind(RULE, op_class, shared_operands=shared)
         for before, after in pairwise(phase(kind, factor) for phase in PHASES):
             assert before.union(after) == after
+
+
+def test_listed_ops_come_first_in_their_order() -> None:
+    listed = phases([("test.a",), ("test.b", "other.*")])
+    assert len(listed) == len(PHASES) + 2
+    kinds = [NodeKind(RULE, op_name=name) for name in ("test.a", "test.b", "other.c", "test.d")]
+    assert [[phase(kind, 1) for phase in listed[:3]] for kind in kinds] == [
+        [BOTH, BOTH, BOTH],
+        [NONE, BOTH, BOTH],
+        [NONE, BOTH, BOTH],
+        [NONE, NONE, NONE],
+    ]
+    assert all(phase(kind, 1) is BOTH for kind in kinds for phase in listed[-1:])

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mlir_shard.dialects.registered_function import InterfaceError
+
 Check = Callable[[Any], None]
 
 
@@ -20,9 +22,12 @@ def require(message: str | None) -> None:
         raise Violation(message)
 
 
-def report(op: Any, violation: Violation) -> None:
-    """Emits the violation as an error at the operation."""
-    op.location.emit_error(f"'{op.name}' op {violation}")
+def report(op: Any, violation: Violation | InterfaceError) -> None:
+    """Emits the violation as an error at the operation; or what went wrong in a dialect's part where that is."""
+    if isinstance(violation, InterfaceError):
+        violation.op.location.emit_error(str(violation))
+    else:
+        op.location.emit_error(f"'{op.name}' op {violation}")
 
 
 def verifier(*checks: Check) -> Callable[[Any], bool]:
@@ -32,7 +37,7 @@ def verifier(*checks: Check) -> Callable[[Any], bool]:
         try:
             for check in checks:
                 check(op.operation)
-        except Violation as violation:
+        except (Violation, InterfaceError) as violation:
             report(op.operation, violation)
             return False
         return True

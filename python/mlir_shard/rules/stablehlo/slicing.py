@@ -8,10 +8,9 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.rules.builder import RuleBuilder, shape_of
+from mlir_shard.rules.constants import is_constant_op
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
-
-_CONSTANTS = ("arith.constant", "chlo.constant", "sdy.constant", "stablehlo.constant")
 
 
 @sharding_rule("stablehlo.pad", "stablehlo.slice")
@@ -31,7 +30,7 @@ def dynamic_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 
 def _has_constant_starts(op: Any) -> bool:
     starts = list(op.operands)[2:]
-    return all(not isinstance(start.owner, ir.Block) and start.owner.name in _CONSTANTS for start in starts)
+    return all(not isinstance(start.owner, ir.Block) and is_constant_op(start.owner.name) for start in starts)
 
 
 @sharding_rule("stablehlo.dynamic_update_slice", context_key=_has_constant_starts)

@@ -29,7 +29,7 @@ from mlir_shard.sharding.verify.manual import (
 )
 from mlir_shard.sharding.verify.mesh import check_mesh, check_mesh_axis
 from mlir_shard.sharding.verify.reduction import check_unreduced_transition
-from mlir_shard.sharding.verify.rule import check_op_sharding_rule
+from mlir_shard.sharding.verify.rule import check_factor_sizes, check_op_sharding_rule
 from mlir_shard.sharding.verify.tensor import (
     MeshLookup,
     NoShape,
@@ -52,6 +52,7 @@ __all__ = [
     "check_collective",
     "check_collective_permute",
     "check_edges_on_op",
+    "check_factor_sizes",
     "check_free_of_manual_axes",
     "check_manual_axes",
     "check_manual_axes_spelled_out",

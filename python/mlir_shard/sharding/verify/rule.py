@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from mlir_shard.sharding.rule import DimMapping, OpShardingRule, TensorMapping, factor_symbol
+from mlir_shard.sharding.rule import DimMapping, FactorType, OpShardingRule, TensorMapping, factor_symbol
 from mlir_shard.sharding.verify.tensor import NoShape, Shape, value_name
 
 
@@ -24,6 +25,30 @@ def check_op_sharding_rule(
         or _check_special_factors(rule)
         or _check_reduction_factors(rule)
     )
+
+
+def check_factor_sizes(
+    rule: OpShardingRule, operand_shapes: Sequence[Sequence[int]], result_shapes: Sequence[Sequence[int]]
+) -> str | None:
+    """A dimension whose factors all pass through has the size that they make.
+
+    Others are taken apart or put together in other ways: a factor that a window slides along, say, has the size of one
+    side. A rule that is attached to an op may leave sizes out of account, so this is no invariant of those.
+    """
+    shapes = (*operand_shapes, *result_shapes)
+    for index, (mapping, shape) in enumerate(zip(rule.tensor_mappings, shapes, strict=True)):
+        for dim, (of, size) in enumerate(zip(mapping.dim_mappings, shape, strict=True)):
+            made = math.prod(rule.factor_sizes[factor] for factor in of.factor_indices)
+            if made not in (1, size) and all(_passes_through(rule, factor) for factor in of.factor_indices):
+                inputs = len(operand_shapes)
+                name = f"operand {index}" if index < inputs else f"result {index - inputs}"
+                factors = " x ".join(f"{factor_symbol(one)}={rule.factor_sizes[one]}" for one in of.factor_indices)
+                return f"dim {dim} of {name} has size {size}, but the rule makes it {factors}"
+    return None
+
+
+def _passes_through(rule: OpShardingRule, factor: int) -> bool:
+    return rule.factor_type(factor) is FactorType.PASS_THROUGH and not rule.is_blocked(factor)
 
 
 def _check_mappings(

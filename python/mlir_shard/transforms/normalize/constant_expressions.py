@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -34,7 +35,7 @@ _KINDS = {
     "func.call": Kind.CALL,
     "sdy.sharding_group": Kind.GROUP,
 }
-_OF_CONSTANTS = (Kind.OF_CONSTANTS, Kind.EXPANSION)
+_PRESERVING = (Kind.CONSTANT, Kind.OF_CONSTANTS, Kind.EXPANSION)
 
 
 def _kind(op: Any) -> Kind:
@@ -87,6 +88,8 @@ class ConstantExpressions:
         self.arrays = arrays
         self.finished: set[str] = set()
         self._kinds = [_kind(op) for op in arrays.representatives()]
+        # Where each operation of the module's body begins, and so the one before it ends.
+        self._ends = [op for op, parent in enumerate(arrays.parents) if parent < 0] + [len(arrays)]
         self._other_functions: set[str] = set()
         self._other_computations: set[str] = set()
         self._originals: dict[str, str] = {}
@@ -95,18 +98,20 @@ class ConstantExpressions:
     def scopes(self, function: int, name: str) -> Iterator[Scope]:
         """The scopes in a function, inner ones first; `name` is that of the function it is a copy of."""
         parents, kinds, signatures = self.arrays.parents, self._kinds, self.arrays.signatures
-        ops: dict[int, list[int]] = {function: []}
-        scope_of = {function: function}
-        for op in range(function + 1, len(self.arrays)):
-            around = parents[op]
-            if around < function:
-                break
-            scope = scope_of[around]
-            ops[scope].append(op)
-            scope_of[op] = scope
-            if kinds[signatures[op]] is Kind.COMPUTATION:
-                ops[op] = []
-                scope_of[op] = op
+        inside = range(function + 1, self._ends[bisect(self._ends, function)])
+        ops: dict[int, list[int]] = {}
+        if Kind.COMPUTATION in kinds:
+            ops[function] = []
+            scope_of = {function: function}
+            for op in inside:
+                scope = scope_of[parents[op]]
+                ops[scope].append(op)
+                scope_of[op] = scope
+                if kinds[signatures[op]] is Kind.COMPUTATION:
+                    ops[op] = []
+                    scope_of[op] = op
+        else:
+            ops[function] = list(inside)
         yield from self._inner_first(function, ops, name)
 
     def has_calls(self) -> bool:
@@ -114,7 +119,7 @@ class ConstantExpressions:
         return Kind.CALL in self._kinds
 
     def _inner_first(self, scope: int, ops: dict[int, list[int]], function: str) -> Iterator[Scope]:
-        for op in ops[scope]:
+        for op in ops[scope] if len(ops) > 1 else ():
             if op in ops:
                 yield from self._inner_first(op, ops, function)
         op = self.arrays.operation(scope)
@@ -122,35 +127,42 @@ class ConstantExpressions:
 
     def find(self, scope: Scope) -> None:
         """Finds the constant expressions in a scope, and their uses, all in the order of the text."""
-        arrays, kinds, signatures, definers = self.arrays, self._kinds, self.arrays.signatures, self.arrays.definers
-        constants, expansions = scope.constants, scope.expansions
+        arrays, kinds, signatures = self.arrays, self._kinds, self.arrays.signatures
+        operands_of, other, terminator, group = arrays.operands, Kind.OTHER, Kind.TERMINATOR, Kind.GROUP
+        constant_kind, expansion = Kind.CONSTANT, Kind.EXPANSION
+        # The results of the constant expressions found, and of the expansions of scalars.
+        constant: set[int] = set()
+        expanded: set[int] = set()
         for op in scope.ops:
             kind = kinds[signatures[op]]
-            operands = arrays.operands(op)
-            if kind is Kind.CONSTANT:
-                constants[op] = None
+            operands = operands_of(op)
+            if kind is group:
+                scope.groups.setdefault(arrays.definers[operands[0]], []).append(op)
                 continue
-            made = [definers[value] for value in operands]
-            if kind is Kind.GROUP:
-                scope.groups.setdefault(made[0], []).append(op)
+            if kind is other or kind is terminator:
+                pass
+            elif not self._preserves(op, kind, scope):
+                self._note_other(scope)
+            elif kind is constant_kind or constant.issuperset(operands):
+                scope.constants[op] = None
+                constant.update(arrays.results(op))
                 continue
-            if self._preserves(op, kind, scope):
-                if all(definer in constants for definer in made):
-                    constants[op] = None
-                    continue
-                if kind is Kind.EXPANSION and self._is_expansion(scope, operands):
-                    expansions[op] = None
-                    continue
-            elif kind is not Kind.TERMINATOR:
-                self._other_functions.add(scope.function)
-                if scope.computation is not None:
-                    self._other_computations.add(scope.computation)
-            for position, definer in enumerate(made):
-                if definer in constants or definer in expansions:
-                    self._add_use(scope, op, position, operands[position])
+            elif kind is expansion and all(value in constant or self.is_scalar(value) for value in operands):
+                scope.expansions[op] = None
+                expanded.update(arrays.results(op))
+                continue
+            if not (constant.isdisjoint(operands) and expanded.isdisjoint(operands)):
+                for position, value in enumerate(operands):
+                    if value in constant or value in expanded:
+                        self._add_use(scope, op, position, value)
+        if any(kinds[signature] is other for signature in {signatures[op] for op in scope.ops}):
+            self._note_other(scope)
 
-    def _is_expansion(self, scope: Scope, operands: list[int]) -> bool:
-        return all(self.arrays.definers[value] in scope.constants or self.is_scalar(value) for value in operands)
+    def _note_other(self, scope: Scope) -> None:
+        """Notes that a scope does other things than make constants of constants."""
+        self._other_functions.add(scope.function)
+        if scope.computation is not None:
+            self._other_computations.add(scope.computation)
 
     def _add_use(self, scope: Scope, op: int, position: int, value: int) -> None:
         if self.is_scalar(value):
@@ -160,7 +172,7 @@ class ConstantExpressions:
 
     def _preserves(self, op: int, kind: Kind, scope: Scope) -> bool:
         """Whether the results of an op are constant where its operands are."""
-        if kind in _OF_CONSTANTS:
+        if kind in _PRESERVING:
             return True
         if kind is Kind.COMPUTATION:
             return self.arrays.operation(op).attributes["name"].value not in self._other_computations

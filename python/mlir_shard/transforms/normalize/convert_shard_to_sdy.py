@@ -10,17 +10,20 @@ from mlir_shard.dialects import sdy, shard
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.transforms.normalize.block_offsets import offsets_of_blocks
 from mlir_shard.transforms.walk import ops_below
 
 
 @register
 class ConvertShardToSdy(Pass):
-    """Makes a mesh of each `shard.grid`, its axes named `axis_0`, `axis_1`, ..., and closed shardings of annotations.
+    """Makes a mesh of each `shard.grid`, its axes named `axis_0`, `axis_1`, ... or as the grid's attribute
+    `mlir_shard.axis_names` says, and closed shardings of annotations.
 
     A `shard.shard` that annotates the value itself gives that value its sharding, as an argument's or an op's
-    attribute; one that annotates for users becomes a `sdy.sharding_constraint`. What a function returns through a
-    `shard.shard` gives the function's result its sharding. Halo sizes, sharding offsets, dynamic grids and
-    shardings that are computed on are refused.
+    attribute; one that annotates for users becomes a `sdy.sharding_constraint`, or nothing where it says what the
+    value's own sharding says. What a function returns through a `shard.shard` gives the function's result its
+    sharding. Halo sizes, offsets other than those of sdy's blocks, dynamic grids and shardings that are computed on
+    are refused.
     """
 
     name = "convert-shard-to-sdy"
@@ -47,7 +50,17 @@ def _mesh(grid: Any) -> Mesh:
     shape = shard.grid_shape(grid)
     if any(size < 1 for size in shape):
         raise PassFailure("a mesh of sdy has static sizes, but this 'shard.grid' has a dynamic one", grid)
-    return Mesh.of((f"axis_{index}", size) for index, size in enumerate(shape))
+    return Mesh.of(zip(_axis_names(grid, len(shape)), shape, strict=True))
+
+
+def _axis_names(grid: Any, rank: int) -> list[str]:
+    if shard.AXIS_NAMES not in grid.attributes:
+        return [f"axis_{index}" for index in range(rank)]
+    given = grid.attributes[shard.AXIS_NAMES]
+    names = [name.value for name in given if isinstance(name, ir.StringAttr)] if isinstance(given, ir.ArrayAttr) else []
+    if len(set(names)) != rank or len(given) != rank or not all(names):
+        raise PassFailure(f"'{shard.AXIS_NAMES}' has to be {rank} different names, one for each axis of the grid", grid)
+    return names
 
 
 def _replace_grid(grid: Any, mesh: Mesh) -> None:
@@ -70,6 +83,7 @@ def _convert(annotation: Any, grids: dict[str, Mesh]) -> None:
             _set_result_sharding(annotation, use, sharding)
     if "annotate_for_users" not in annotation.attributes and _holds_sharding(source):
         _set_sharding(annotation, source, sharding)
+    if sdy.get_sharding(source) == sharding:
         result.replace_all_uses_with(source)
         return
     with ir.InsertionPoint(annotation), annotation.location:
@@ -83,14 +97,30 @@ def _sharding(annotation: Any, grids: dict[str, Mesh]) -> TensorSharding:
     if isinstance(source.owner, ir.Block) or source.owner.operation.name != "shard.sharding":
         raise PassFailure("the sharding of a 'shard.shard' has to come from a 'shard.sharding'", annotation)
     op = source.owner.operation
-    for name in ("static_halo_sizes", "static_sharded_dims_offsets"):
-        if name in op.attributes and len(op.attributes[name]):
-            spelled = name.removeprefix("static_")
-            raise PassFailure(f"sdy has no '{spelled}': its blocks are equal and without halo", op)
+    if len(op.attributes["static_halo_sizes"]):
+        raise PassFailure("sdy has no 'halo_sizes': its blocks do not overlap", op)
     name = op.attributes["grid"].value
     if name not in grids:
         raise PassFailure(f"the grid @{name} is not defined by a 'shard.grid' at the top of the module", op)
-    return _closed_sharding(op, annotation.results[0].type.rank, name, grids[name])
+    type_ = annotation.results[0].type
+    sharding = _closed_sharding(op, type_.rank, name, grids[name])
+    _check_offsets(op, type_, [dim.sharded_size(grids[name]) if dim.axes else None for dim in sharding.dim_shardings])
+    return sharding
+
+
+def _check_offsets(op: Any, type_: Any, blocks: list[int | None]) -> None:
+    offsets = tuple(op.attributes["static_sharded_dims_offsets"])
+    if not offsets:
+        return
+    if ir.ShapedType.get_dynamic_size() in (*offsets, *type_.shape):
+        raise PassFailure("sdy has no dynamic 'sharded_dims_offsets': the size of its blocks is n / k, rounded up", op)
+    expected = offsets_of_blocks(type_.shape, blocks)
+    if offsets != expected:
+        raise PassFailure(
+            f"sdy cannot have these 'sharded_dims_offsets': {type_} is sharded at {list(expected)}, "
+            "in blocks of n / k elements, rounded up",
+            op,
+        )
 
 
 def _closed_sharding(op: Any, rank: int, name: str, mesh: Mesh) -> TensorSharding:

@@ -10,11 +10,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.host import ir
 from mlir_shard.sharding import Mesh
+from mlir_shard.transforms.operations import operations_named
 
 REPLICA_GROUPS = "replica_groups"
+_COLLECTIVES = (
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.collective_broadcast",
+    "stablehlo.cross-replica-sum",
+    "stablehlo.reduce_scatter",
+)
 _BY_AXES = re.compile(r"(#stablehlo\.replica_group_mesh_axes<mesh = )(.*)(, axes = .*)", re.DOTALL)
 _AXIS = re.compile(r'name = "([^"]*)", size = (\d+)')
 _DEVICES = re.compile(r"dense<.*> : tensor<\d+xi64>", re.DOTALL)
@@ -22,13 +30,7 @@ _DEVICES = re.compile(r"dense<.*> : tensor<\d+xi64>", re.DOTALL)
 
 def collectives(root: Any) -> list[Any]:
     """The StableHLO operations below `root` that have replica groups, in the order of the text."""
-    arrays = ModuleArrays(root)
-    found = {
-        index
-        for index, op in enumerate(arrays.representatives())
-        if op.name.startswith("stablehlo.") and REPLICA_GROUPS in op.attributes
-    }
-    return [arrays.operation(number) for number, signature in enumerate(arrays.signatures) if signature in found]
+    return [op for op in operations_named(root, *_COLLECTIVES) if REPLICA_GROUPS in op.attributes]
 
 
 def mesh_or_ref_of(collective: Any) -> str | Mesh | None:

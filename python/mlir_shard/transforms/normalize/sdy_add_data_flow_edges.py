@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.data_flow_edges import add_edges
+from mlir_shard.transforms.operations import operations_where
 
 
 @register
@@ -25,10 +25,7 @@ class AddDataFlowEdges(Pass):
     summary = "Adds an edge behind every value that owns a data-flow edge"
 
     def run(self, op: Any) -> None:
-        arrays = ModuleArrays(op)
-        with_edges = {index for index, one in enumerate(arrays.representatives()) if has_edges(one.name)}
-        numbers = [number for number, signature in enumerate(arrays.signatures) if signature in with_edges]
-        for inner in [arrays.operation(number) for number in numbers]:
+        for inner in operations_where(op, has_edges):
             owners = [edge.owner for edge in edges_of(inner)]
             add_edges([owner for owner in owners if isinstance(owner.owner, ir.Block)])
             add_edges([owner for owner in owners if not isinstance(owner.owner, ir.Block)])

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow_edges import is_static_tensor
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.call_graph import functions, has_body, main_function
-from mlir_shard.transforms.data_flow_edges import is_static_shaped
 from mlir_shard.transforms.function_shardings import Side, shardings_of
 from mlir_shard.transforms.operations import operations_named
 
@@ -42,7 +42,7 @@ class AddFuncDataFlowEdges(Pass):
 
 
 def _add_edge(value: Any, sharding: TensorSharding | None, location: Any, point: Any) -> None:
-    if not is_static_shaped(value.type):
+    if not is_static_tensor(value):
         return
     edge = sdy.FuncDataFlowEdgeOp(value, loc=location, ip=point)
     value.replace_all_uses_except(edge.result, edge.operation)

@@ -11,10 +11,12 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import owning_op, shardable_value, sharding_of
 from mlir_shard.host import ir
+from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.function_shardings import rank_of
 from mlir_shard.transforms.operations import operations_named_in_post_order
+from mlir_shard.transforms.propagate.debug_constraints import ConstraintRecord
 
 CONSTRAINT = "sdy.sharding_constraint"
 MANUAL = "sdy.manual_computation"
@@ -36,24 +38,37 @@ class ApplyShardingConstraints(Pass):
     anchor = "builtin.module"
     summary = "Applies constraints that dictate the sharding of their input"
 
+    debug_sharding_origins: bool = option(False, "say where the sharding of each tensor is from, as attributes")
+    debug_propagation_edge_sharding: bool = option(False, "say which constraints shard their operands, as attributes")
+
     def run(self, op: Any) -> None:
+        origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
+        record = ConstraintRecord(op, origins=origins, edges=edges) if origins or edges else None
+        self._apply_all(op, record)
+        if record is not None:
+            record.write()
+
+    def _apply_all(self, op: Any, record: ConstraintRecord | None) -> None:
         for inner in operations_named_in_post_order(op, CONSTRAINT, MANUAL):
             if inner.name == CONSTRAINT:
                 _use_end_of_chain(inner)
-                _apply_constraint(inner)
+                _apply_constraint(inner, record)
             else:
                 for index, sharding in enumerate(inner.attributes["in_shardings"].value.shardings):
                     _apply_to_operand(inner, index, sharding)
 
 
-def _apply_constraint(constraint: Any) -> None:
+def _apply_constraint(constraint: Any, record: ConstraintRecord | None) -> None:
     tensor = constraint.operands[0]
+    before = None if record is None else sharding_of(tensor)
 
     def moved() -> Any:
         _move_behind(constraint, tensor)
         return constraint
 
     _apply(tensor, constraint.attributes["sharding"].value, moved)
+    if record is not None:
+        record.applied(constraint, before)
 
 
 def _apply_to_operand(computation: Any, index: int, sharding: TensorSharding) -> None:

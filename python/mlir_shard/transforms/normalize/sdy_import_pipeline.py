@@ -6,11 +6,17 @@ from __future__ import annotations
 
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
+from mlir_shard.transforms.pipeline_steps import Dumps, step
 
 
 @register_pipeline("sdy-import-pipeline", "Brings a program into the form that propagation works on")
 def import_pipeline(
     dedup_functions_fully: bool = option(False, "keep one copy of each function, whatever its callers' shardings"),
+    enable_explicit_gather_scatter_batching: bool = option(False, "make batch dimensions of gathers explicit first"),
+    debug_sharding_origins: bool = option(False, "say on constraints that their shardings originate there"),
+    debug_propagation_edge_sharding: bool = option(False, "prepare for saying along which edges shardings propagate"),
+    dump_directory: str = option("", "where to write the module before propagation"),
+    dump_index: int = option(0, "the number of the first file written"),
 ) -> str:
     """Meshes named and cleaned, constants split, data flow made explicit; and where functions stay as they are,
     constraints applied and groups formed here already, else after the calls have been imported."""
@@ -20,10 +26,23 @@ def import_pipeline(
         "sdy-remove-size-one-axes",
         "sdy-propagate-sharding-from-func-to-call",
         "sdy-constant-or-scalar-splitter",
-        "symbol-dce",
-        "sdy-manual-axes-cleanup",
-        "sdy-add-data-flow-edges",
     ]
+    if enable_explicit_gather_scatter_batching:
+        passes += ["sdy-explicit-gather-scatter-batching"]
+    passes += ["symbol-dce", "sdy-manual-axes-cleanup"]
+    # From here on what changes is propagation's own, rather than what a reader would look for.
+    passes += Dumps(dump_directory, dump_index).save("before_propagation")
+    passes += ["sdy-add-data-flow-edges"]
     if dedup_functions_fully:
-        passes += ["sdy-apply-sharding-constraints", "sdy-sharding-group-import"]
+        passes += constraint_passes(debug_sharding_origins, debug_propagation_edge_sharding)
     return ",".join(passes)
+
+
+def constraint_passes(debug_sharding_origins: bool, debug_propagation_edge_sharding: bool) -> list[str]:
+    """Constraints, then groups: members of a group may only then be seen to be constrained differently."""
+    applied = step(
+        "sdy-apply-sharding-constraints",
+        debug_sharding_origins=debug_sharding_origins,
+        debug_propagation_edge_sharding=debug_propagation_edge_sharding,
+    )
+    return [applied, "sdy-sharding-group-import"]

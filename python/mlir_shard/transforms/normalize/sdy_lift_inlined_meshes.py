@@ -12,7 +12,7 @@ from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.normalize.replica_groups import collectives, mesh_or_ref_of, set_mesh_or_ref
-from mlir_shard.transforms.sharding_attributes import transform_shardings
+from mlir_shard.transforms.sharding_attributes import shardings_in, transform_shardings
 
 STABLEHLO_MESH = "stablehlo.mesh"
 
@@ -38,7 +38,8 @@ class LiftInlinedMeshes(Pass):
             name = symbols.name_for(sharding.mesh_or_ref)
             return sharding if name == sharding.mesh_or_ref else replace(sharding, mesh_or_ref=name)
 
-        transform_shardings(op, lifted)
+        if any(symbols.is_replaced(sharding.mesh_or_ref) for sharding in shardings_in(op)):
+            transform_shardings(op, lifted)
         for collective in collectives(op):
             ref = mesh_or_ref_of(collective)
             if ref is not None and (name := symbols.name_for(ref)) != ref:
@@ -66,6 +67,10 @@ class _MeshSymbols:
             self._symbols.erase(op)
         else:
             self._names[mesh], self._definitions[mesh] = name, op
+
+    def is_replaced(self, mesh_or_ref: str | Mesh) -> bool:
+        """Whether `name_for` gives another symbol in place of this mesh or symbol."""
+        return isinstance(mesh_or_ref, Mesh) or mesh_or_ref in self._kept
 
     def name_for(self, mesh_or_ref: str | Mesh) -> str:
         """The symbol of a mesh, defined where it is new; of an erased definition, that of the one kept."""

@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Which ops propagate first: phases, each of which lets shardings through more ops than the one before.
 
-The phases are Shardy's: ops that only pass a tensor on, first where none of their operands has another use; then all
-ops, but neither forward through broadcasts nor along factors that cost communication; then along all factors; then
-everything.
+The first phases are those of ops that somebody has put in an order, one for each group of them. The others are
+Shardy's: ops that only pass a tensor on, first where none of their operands has another use; then all ops, but neither
+forward through broadcasts nor along factors that cost communication; then along all factors; then everything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 
+from mlir_shard.rules.op_priorities import Group, is_among
 from mlir_shard.sharding import PropagationDirection
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.propagate.step import Phase
@@ -50,12 +52,24 @@ def _all(kind: NodeKind, factor: int) -> PropagationDirection:
 _SCHEDULE = (_passing_on_single_uses, _passing_on, _without_communication, _all_but_broadcasts, _all)
 
 
-def _up_to(number: int) -> Phase:
+def _through(group: Group) -> Phase:
     def phase(kind: NodeKind, factor: int) -> PropagationDirection:
-        return reduce(PropagationDirection.union, (one(kind, factor) for one in _SCHEDULE[: number + 1]), NONE)
+        return BOTH if is_among(kind.op_name, group) else NONE
 
     return phase
 
 
-# Each phase goes wherever one before it goes.
-PHASES: tuple[Phase, ...] = tuple(_up_to(number) for number in range(len(_SCHEDULE)))
+def _up_to(phases: tuple[Phase, ...]) -> Phase:
+    def phase(kind: NodeKind, factor: int) -> PropagationDirection:
+        return reduce(PropagationDirection.union, (one(kind, factor) for one in phases), NONE)
+
+    return phase
+
+
+def phases(first: Iterable[Group] = ()) -> tuple[Phase, ...]:
+    """The phases in their order: `first` are the groups of ops, by name, that propagate before all others.
+
+    Each phase goes wherever one before it goes.
+    """
+    one_by_one = (*map(_through, first), *_SCHEDULE)
+    return tuple(_up_to(one_by_one[: number + 1]) for number in range(len(one_by_one)))

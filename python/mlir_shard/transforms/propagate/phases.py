@@ -4,16 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.aggressive_propagation import propagate_aggressive
 from mlir_shard.sharding.basic_propagation import propagate_basic
 from mlir_shard.sharding.priorities import first_stage, later_priorities, with_priority
+from mlir_shard.transforms.propagate.debug_fixpoint import RecordingFixpoint
+from mlir_shard.transforms.propagate.debug_record import Record
 from mlir_shard.transforms.propagate.fixpoint import Fixpoint
 from mlir_shard.transforms.propagate.step import Phase, Steps, Strategy, both_ways
-from mlir_shard.transforms.propagate.value_graph import NOWHERE, ValueGraph
+from mlir_shard.transforms.propagate.value_graph import ValueGraph
 
 STRATEGIES: dict[str, tuple[Strategy, ...]] = {
     "basic": (propagate_basic,),
@@ -32,16 +34,16 @@ class Plan:
     conservative: bool = False
 
 
-def propagate(graph: ValueGraph, plan: Plan) -> None:
-    """Brings the shardings of a graph to where nothing propagates any more."""
+def propagate(graph: ValueGraph, plan: Plan, record: Record[int] | None = None) -> None:
+    """Brings the shardings of a graph to where nothing propagates any more, with a record of how where one is given."""
     synchronize_groups(graph)
-    fixpoint = Fixpoint(graph)
     steps = Steps(graph, conservative=plan.conservative)
+    to_fixpoint = _native(graph, steps) if record is None else _recording(graph, steps, record)
 
     def run() -> None:
         for phase in plan.phases:
             for strategy in plan.strategies:
-                fixpoint.run(steps.of(strategy, phase))
+                to_fixpoint(strategy, phase)
 
     if not plan.by_user_priority:
         run()
@@ -56,18 +58,48 @@ def propagate(graph: ValueGraph, plan: Plan) -> None:
         run()
 
 
+def _native(graph: ValueGraph, steps: Steps) -> Callable[[Strategy, Phase], None]:
+    fixpoint = Fixpoint(graph)
+    return lambda strategy, phase: fixpoint.run(steps.behaviours(strategy, phase), steps)
+
+
+def _recording(graph: ValueGraph, steps: Steps, record: Record[int]) -> Callable[[Strategy, Phase], None]:
+    for members in dict.fromkeys(graph.groups.values()):
+        record.share(members)
+    fixpoint = RecordingFixpoint(graph, record)
+    return lambda strategy, phase: fixpoint.run(steps.behaviours(strategy, phase), steps, steps.moves)
+
+
 def _hold_back(graph: ValueGraph) -> dict[int, list[tuple[int, TensorSharding]]]:
     """Leaves all dimensions of later priorities out; the places and shardings they belong to, by priority."""
     waiting: dict[int, list[tuple[int, TensorSharding]]] = {}
-    for place in range(NOWHERE + 1, len(graph.states)):
-        sharding = graph.sharding(place)
-        mesh = None if sharding is None else _mesh_of(sharding, graph)
-        if sharding is None or mesh is None:
+    stages: dict[int, _Stages | None] = {}
+    for place, state in enumerate(graph.states):
+        if state not in stages:
+            stages[state] = _stages(graph.table[state], graph)
+        stage = stages[state]
+        if stage is None:
             continue
-        for priority in later_priorities(sharding):
-            waiting.setdefault(priority, []).append((place, sharding))
-        graph.set_sharding(place, first_stage(sharding, mesh))
+        graph.states[place] = stage.first
+        for priority in stage.later:
+            waiting.setdefault(priority, []).append((place, stage.whole))
     return waiting
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """A sharding, the number of its part that propagates first, and the priorities of the rest."""
+
+    whole: TensorSharding
+    first: int
+    later: tuple[int, ...]
+
+
+def _stages(sharding: TensorSharding | None, graph: ValueGraph) -> _Stages | None:
+    mesh = None if sharding is None else _mesh_of(sharding, graph)
+    if sharding is None or mesh is None:
+        return None
+    return _Stages(sharding, graph.table.number(first_stage(sharding, mesh)), tuple(later_priorities(sharding)))
 
 
 def _mesh_of(sharding: TensorSharding, graph: ValueGraph) -> Mesh | None:

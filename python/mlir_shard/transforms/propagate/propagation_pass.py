@@ -11,8 +11,10 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure
+from mlir_shard.passes.reporting import warn
 from mlir_shard.rules import RuleCache, RuleError, RuleOptions
 from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.propagate.debug_propagation import begin_record, write_record
 from mlir_shard.transforms.propagate.phases import Plan, disagreeing_groups, propagate
 from mlir_shard.transforms.propagate.read_module import ModuleReader
 from mlir_shard.transforms.propagate.sdy_populate_op_sharding_rules import is_describable
@@ -26,6 +28,8 @@ class PropagationPass(Pass):
 
     keep_sharding_rules: bool = option(False, "keep the sharding rules of ops, given and found, as attributes")
     conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication")
+    debug_sharding_origins: bool = option(False, "say where the sharding of each tensor is from, as attributes")
+    debug_propagation_edge_sharding: bool = option(False, "say in which steps axes went through each op, as attributes")
 
     def plan(self) -> Plan:
         """The plan that the options of the pass ask for."""
@@ -38,9 +42,13 @@ class PropagationPass(Pass):
                 reader = self._read(op)
         except RuleError as error:
             raise PassFailure(str(error), error.op) from error
-        original = list(reader.graph.states)
-        propagate(reader.graph, self.plan())
+        original = reader.graph.states[:]
+        origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
+        record = begin_record(op, reader, origins=origins) if origins or edges else None
+        propagate(reader.graph, self.plan(), record)
         write_shardings(reader, original)
+        if record is not None:
+            write_record(reader, record, origins=origins, edges=edges)
         if self.keep_sharding_rules:
             _attach_rules(reader)
         else:
@@ -69,15 +77,22 @@ def _separate_groups(reader: ModuleReader) -> bool:
     """
     groups = disagreeing_groups(reader.graph)
     for members, sharding in groups:
-        for place in members:
-            value = reader.arrays.value(place - 1)
-            value = value.maybe_downcast() if hasattr(value, "maybe_downcast") else value
+        values = [reader.arrays.value(place - 1).maybe_downcast() for place in members]
+        claims = [
+            (f"this one has {_spelled(reader.graph.sharding(place))}", values[i]) for i, place in enumerate(members)
+        ]
+        warn("the members of a sharding group have different shardings, so each keeps its own", values[0], claims)
+        for value in values:
             block = isinstance(value.owner, ir.Block)
             point = ir.InsertionPoint.at_block_begin(value.owner) if block else ir.InsertionPoint.after(value.owner)
             open_like = TensorSharding.fully_open(sharding.rank, sharding.mesh_or_ref)
             constraint = sdy.ShardingConstraintOp(value, open_like, loc=value.location, ip=point)
             value.replace_all_uses_except(constraint.result, constraint.operation)
     return bool(groups)
+
+
+def _spelled(sharding: TensorSharding | None) -> str:
+    return "none" if sharding is None else str(sharding)
 
 
 def _attach_rules(reader: ModuleReader) -> None:
@@ -88,7 +103,7 @@ def _attach_rules(reader: ModuleReader) -> None:
 
 def _remove_rules(reader: ModuleReader) -> None:
     """Takes away all rules that are not the user's."""
-    indices, distinct = reader.arrays.attributes(sdy.SHARDING_RULE)
-    for op, index in enumerate(indices):
-        if index >= 0 and not sdy.value(distinct[index]).is_custom_rule:
+    uses, distinct = reader.arrays.attributed(sdy.SHARDING_RULE)
+    for op, index in uses:
+        if not sdy.value(distinct[index]).is_custom_rule:
             del reader.arrays.operation(op).attributes[sdy.SHARDING_RULE]

@@ -8,15 +8,15 @@ them. Nothing of the IR changes between reading and writing back.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.dialects.data_flow_edge import is_static
 from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edges_of, has_edges, is_static_tensor
 from mlir_shard.host import ir
 from mlir_shard.rules import RuleCache
@@ -24,29 +24,26 @@ from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import OpShardingRule, PropagationDirection
 from mlir_shard.transforms.propagate.edge_frames import edge_frame
+from mlir_shard.transforms.propagate.function_signatures import ARGUMENTS, RESULTS, FunctionSignatures
 from mlir_shard.transforms.propagate.op_classes import op_class
-from mlir_shard.transforms.propagate.value_graph import NOWHERE, UNKNOWN, Node, OpClass, ValueGraph
+from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, OpClass, ValueGraph
 
-# Ops that are read in a way of their own.
-_SPECIAL = (
-    "func.func",
-    "func.return",
-    "func.call",
-    "sdy.data_flow_edge",
-    "sdy.func_data_flow_edge",
-    "sdy.propagation_barrier",
-    "sdy.sharding_group",
-)
+# Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.
+_NODES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
+_SPECIAL = (*_NODES, "func.func", "func.return", "func.call", "sdy.sharding_group")
 # Ops of sdy with no attribute of their own for the sharding of their result.
 _PLAIN = ("sdy.constant", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
+# A kind, and the places of operands and results.
+_Node = tuple[int, tuple[int, ...], tuple[int, ...]]
 _PASSING_ON = (OpClass.ELEMENTWISE, OpClass.RESHAPING, OpClass.SLICING, OpClass.EDGE)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Signature:
     """What ops of one signature have in common.
 
-    `scalars` says which operands can never be sharded. `asks_each` is for rules that look at more than the signature.
+    `asks_each` is for rules that look at more than the signature. `watched` are the operands that count for whether an
+    operand has other uses: those that can be sharded, of ops for which it matters.
     """
 
     name: str
@@ -54,15 +51,22 @@ class _Signature:
     asks_each: bool
     rule: OpShardingRule | None
     op_class: OpClass
-    scalars: tuple[bool, ...]
-    kinds: dict[tuple[int, bool], int] = field(default_factory=dict)
+    watched: tuple[int, ...]
+    has_edges: bool
+    result_count: int
+
+    @property
+    def is_node(self) -> bool:
+        """Whether all ops of it are nodes, by its rule."""
+        return self.rule is not None and not self.is_special
 
 
 @dataclass(slots=True)
 class _Program:
     """What is found op by op, before values have places."""
 
-    nodes: list[tuple[int, OpShardingRule | None]] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
+    own_rules: dict[int, OpShardingRule | None] = field(default_factory=dict)
     functions: list[int] = field(default_factory=list)
     returns: dict[int, int] = field(default_factory=dict)
     calls: dict[str, list[int]] = field(default_factory=dict)
@@ -74,7 +78,7 @@ class _Program:
 class ModuleReader:
     """A module as a value graph, and what in the module each part of the graph stands for.
 
-    `places` has the place of each value of `arrays`; place p is that of value p - 1, or from `first_result` on that
+    `place` has the place of each value of `arrays`; place p is that of value p - 1, or from `first_result` on that
     of a function's result, in `results` as the number of the function and the index. `argument_of` says the same of
     values that are functions' arguments. Raises RuleError where a rule fails.
     """
@@ -86,100 +90,126 @@ class ModuleReader:
         self.results: list[tuple[int, int]] = []
         self._rules = rules
         self._representatives = self.arrays.representatives()
+        self._numbers = self.arrays.signatures
         self._signatures: list[_Signature | None] = [None] * len(self._representatives)
         self._identities: dict[tuple[tuple[int, ...], int], OpShardingRule] = {}
-        self._uses = Counter(chain.from_iterable(map(self.arrays.operands, range(len(self.arrays)))))
         self._program = _Program()
         self._survey()
-        self.places = [NOWHERE if definer < 0 else value + 1 for value, definer in enumerate(self.arrays.definers)]
+        # The places of values that do not have that of a result or, block arguments, NOWHERE.
+        self._moved: dict[int, int] = {}
+        self._return_kinds: dict[Any, int | None] = {}
+        self.functions = FunctionSignatures(self.graph.table)
         self._functions = {self._symbol(op): op for op in self._program.functions}
-        self._arguments: dict[int, list[int]] = {op: self._place_arguments(op) for op in self._program.functions}
+        self._arguments: dict[int, Sequence[int]] = {op: self._place_arguments(op) for op in self._program.functions}
         self.argument_of = {v: (op, i) for op, numbers in self._arguments.items() for i, v in enumerate(numbers)}
         self._edges = dict(self._place_edges())
         self._read_shardings()
-        self.graph.nodes = list(self._nodes())
+        self._tie_siblings()
+        self._add_nodes()
         self._read_groups()
         self._read_returns()
 
     def node_ops(self) -> Iterator[tuple[Any, OpShardingRule]]:
         """The ops that have a rule of their own, with it."""
-        return ((self.arrays.operation(op), rule) for op, rule in self._program.nodes if rule is not None)
+        for op in self._program.nodes:
+            rule = self._rule_of(op)
+            if rule is not None:
+                yield self.arrays.operation(op), rule
 
     def first_ops(self) -> list[Any]:
         """The first op of each signature."""
         return self._representatives
 
-    def has_plain_sharding(self, op: int) -> bool:
-        """Whether an op has one result, and its sharding in the attribute that ops of all dialects have."""
-        first = self._representatives[self.arrays.signatures[op]]
-        return len(first.results) == 1 and (first.name in _PLAIN or not first.name.startswith("sdy."))
+    def plain_signatures(self) -> list[bool]:
+        """For each signature whether its ops have one result, with its sharding in the attribute of all dialects."""
+        firsts = self._representatives
+        return [len(op.results) == 1 and (op.name in _PLAIN or not op.name.startswith("sdy.")) for op in firsts]
 
     def _survey(self) -> None:
-        program, signatures, parents = self._program, self.arrays.signatures, self.arrays.parents
         # The regions of an op with a rule say what it computes on elements.
-        closed = [False] * len(self.arrays)
-        for op in range(len(self.arrays)):
-            if parents[op] >= 0 and closed[parents[op]]:
-                closed[op] = True
-                continue
-            signature = self._signatures[signatures[op]] or self._add_signature(signatures[op])
-            if signature.is_special:
-                self._survey_special(op, signature.name)
-                continue
-            rule = self._rules.rule_for(self.arrays.operation(op)) if signature.asks_each else signature.rule
-            if rule is not None:
-                closed[op] = True
-                program.nodes.append((op, rule))
-            elif has_edges(signature.name):
-                ir_op = self.arrays.operation(op)
-                program.edges += ((ir_op, edge) for edge in edges_of(ir_op))
+        reached = self.arrays.outermost(self._closes, self._is_closed)
+        numbers, signatures = self._numbers, self._signatures
+        takes_part = [s is not None and (s.is_node or s.asks_each or s.name in _NODES) for s in signatures]
+        self._program.nodes = [op for op in reached if takes_part[numbers[op]]]
+        looked_at = [s is not None and (s.is_special or s.has_edges) and not s.is_node for s in signatures]
+        for op in reached:
+            if looked_at[numbers[op]] and op not in self._program.own_rules:
+                self._survey_op(op, self._signature(numbers[op]).name)
+
+    def _closes(self, number: int) -> bool | None:
+        signature = self._signature(number)
+        return None if signature.asks_each else signature.is_node
+
+    def _is_closed(self, op: int) -> bool:
+        """Whether an op that has to be asked itself has a rule."""
+        rule = self._rules.rule_for(self.arrays.operation(op))
+        if rule is not None:
+            self._program.own_rules[op] = rule
+        return rule is not None
+
+    def _rule_of(self, op: int) -> OpShardingRule | None:
+        return self._program.own_rules.get(op) or self._signature(self._numbers[op]).rule
+
+    def _signature(self, number: int) -> _Signature:
+        return self._signatures[number] or self._add_signature(number)
 
     def _add_signature(self, number: int) -> _Signature:
         op = self._representatives[number]
         special = op.name in _SPECIAL
         asks_each = not special and depends_on_context(op)
         rule = None if special or asks_each else self._rules.rule_for(op)
-        scalars = tuple(isinstance(value.type, ir.ShapedType) and not rank_of(value.type) for value in op.operands)
-        signature = _Signature(op.name, special, asks_each, rule, op_class(op), scalars)
+        class_ = op_class(op)
+        watched = [i for i, value in enumerate(op.operands) if not _is_scalar(value)] if class_ in _PASSING_ON else ()
+        signature = _Signature(
+            op.name, special, asks_each, rule, class_, tuple(watched), has_edges(op.name), len(op.results)
+        )
         self._signatures[number] = signature
         return signature
 
-    def _survey_special(self, op: int, name: str) -> None:
+    def _survey_op(self, op: int, name: str) -> None:
         program = self._program
-        if name == "func.func":
-            program.functions.append(op)
-        elif name == "func.return":
-            program.returns[self.arrays.parents[op]] = op
-        elif name == "func.call":
-            callee = self.arrays.operation(op).attributes["callee"].value
-            program.calls.setdefault(callee, []).append(op)
-        elif name == "sdy.sharding_group":
-            program.groups.append(op)
-        else:
-            program.nodes.append((op, None))
-            if name == "sdy.data_flow_edge":
+        match name:
+            case "func.func":
+                program.functions.append(op)
+            case "func.return":
+                program.returns[self.arrays.parents[op]] = op
+            case "func.call":
+                callee = self.arrays.operation(op).attributes["callee"].value
+                program.calls.setdefault(callee, []).append(op)
+            case "sdy.sharding_group":
+                program.groups.append(op)
+            case "sdy.data_flow_edge":
                 program.edge_results[self.arrays.operands(op)[0]] = self.arrays.results(op)[0]
+            case _ if name not in _NODES:
+                ir_op = self.arrays.operation(op)
+                program.edges += ((ir_op, edge) for edge in edges_of(ir_op))
 
     def _symbol(self, function: int) -> str:
         symbol: str = self.arrays.operation(function).attributes["sym_name"].value
         return symbol
 
-    def _place_arguments(self, function: int) -> list[int]:
+    def place(self, value: int) -> int:
+        """The place of a value."""
+        return self._moved.get(value, value + 1 if self.arrays.definers[value] >= 0 else NOWHERE)
+
+    def _place_arguments(self, function: int) -> Sequence[int]:
         """Gives the arguments of a function places; their numbers."""
         blocks = self.arrays.operation(function).regions[0].blocks
-        numbers = [self._number(value) for value in blocks[0].arguments] if len(blocks) else []
-        for number in numbers:
-            self.places[number] = number + 1
+        count = len(blocks[0].arguments) if len(blocks) else 0
+        first = self._number(blocks[0].arguments[0]) if count else 0
+        # They are read before anything that could use them.
+        numbers = range(first, first + count)
+        self._moved.update((number, number + 1) for number in numbers)
         return numbers
 
     def _place_edges(self) -> Iterator[tuple[int, tuple[Any, DataFlowEdge]]]:
         """Gives the targets of each edge the place of its owner, or of the op on the edge; the edges by owner."""
         for op, edge in self._program.edges:
             owner = self._number(edge.owner)
-            on_edge = self._program.edge_results.get(owner) if self._uses[owner] == 1 else None
+            on_edge = self._program.edge_results.get(owner) if self.arrays.use_counts[owner] == 1 else None
             place = (owner if on_edge is None else on_edge) + 1
             for target in (edge.owner, *edge.other_targets):
-                self.places[self._number(target)] = place
+                self._moved[self._number(target)] = place
             yield owner, (op, edge)
 
     def _number(self, value: Any) -> int:
@@ -190,65 +220,74 @@ class ModuleReader:
 
     def _read_shardings(self) -> None:
         graph, arrays = self.graph, self.arrays
-        graph.states = [UNKNOWN] * (len(arrays.definers) + 1)
-        indices, distinct = arrays.attributes(sdy.SHARDING)
-        for op, index in enumerate(indices):
-            if index >= 0:
-                self._set_results(op, distinct[index].value)
-        for signature, op in enumerate(self._representatives):
-            if op.name.startswith("sdy."):
-                own = [sdy.get_sharding(result) for result in op.results]
-                if any(own) and sdy.SHARDING not in op.attributes:
-                    same = (other for other, number in enumerate(arrays.signatures) if number == signature)
-                    for other in same:
-                        self._set_results(other, own)
+        graph.states = array(STATE_TYPE, [UNKNOWN]) * (arrays.value_count + 1)
+        uses, distinct = arrays.attributed(sdy.SHARDING)
+        states = [[graph.table.number(one) for one in attribute.value.shardings] for attribute in distinct]
+        for op, index in uses:
+            self._set_results(op, states[index])
+        own = dict(self._own_states())
+        for op in (op for op, signature in enumerate(self._numbers if own else ()) if signature in own):
+            self._set_results(op, own[self._numbers[op]])
         for function in self._program.functions:
-            for value, number in zip(self._values(function), self._arguments[function], strict=True):
-                graph.set_sharding(number + 1, sdy.get_sharding(value))
+            given = self.functions.states(self.arrays.operation(function), ARGUMENTS)
+            for number, state in zip(self._arguments[function], given, strict=True):
+                graph.states[number + 1] = state
         for owner, (_, edge) in self._edges.items():
-            if isinstance(edge.owner, ir.BlockArgument) and self.places[owner] == owner + 1:
+            if isinstance(edge.owner, ir.BlockArgument) and self.place(owner) == owner + 1:
                 graph.set_sharding(owner + 1, sharding_of(edge.owner))
 
-    def _values(self, function: int) -> list[Any]:
-        blocks = self.arrays.operation(function).regions[0].blocks
-        return list(blocks[0].arguments) if len(blocks) else []
+    def _own_states(self) -> Iterator[tuple[int, list[int]]]:
+        """The signatures of sdy's ops with attributes of their own for shardings, and the states of their results."""
+        for signature, op in enumerate(self._representatives):
+            if op.name.startswith("sdy.") and sdy.SHARDING not in op.attributes:
+                states = [self.graph.table.number(sdy.get_sharding(result)) for result in op.results]
+                if any(state != UNKNOWN for state in states):
+                    yield signature, states
 
-    def _set_results(self, op: int, shardings: Any) -> None:
+    def _set_results(self, op: int, states: list[int]) -> None:
         # An op without results may have the sharding of a device; a result with an edge has that of the edge.
-        for value, sharding in zip(self.arrays.results(op), shardings, strict=False):
-            if self.places[value] == value + 1:
-                self.graph.set_sharding(value + 1, sharding)
+        for value, state in zip(self.arrays.results(op), states, strict=False):
+            if self.place(value) == value + 1:
+                self.graph.states[value + 1] = state
 
-    def _nodes(self) -> Iterator[Node]:
-        arrays, places = self.arrays, self.places
-        for op, rule in self._program.nodes:
-            if rule is None:
-                yield from self._special_node(op)
+    def _add_nodes(self) -> None:
+        """Adds a node for each op with a rule, and for each op on an edge."""
+        asked = [s is None or s.is_special or s.asks_each for s in self._signatures]
+        watched = [None if ask or s is None else s.watched for ask, s in zip(asked, self._signatures, strict=True)]
+        self.arrays.add_nodes(
+            self.graph.nodes.native, self._program.nodes, self._moved, watched, self._kind_of, self._nodes_of
+        )
+
+    def _kind_of(self, number: int, shared: bool) -> int:
+        signature = self._signature(number)
+        if signature.rule is None:
+            raise ValueError(f"'{signature.name}' has no rule of its own")
+        return self.graph.kind(signature.rule, signature.op_class, shared_operands=shared, op_name=signature.name)
+
+    def _nodes_of(self, op: int) -> list[_Node]:
+        """The nodes of an op that is special, or whose rule is its own."""
+        rule = self._program.own_rules.get(op)
+        name = self._signature(self._numbers[op]).name
+        if rule is None:
+            return list(self._special_node(op)) if name in _NODES else []
+        signature, operands, place = self._signature(self._numbers[op]), self.arrays.operands(op), self.place
+        shared = any(self.arrays.use_counts[operands[index]] != 1 for index in signature.watched)
+        kind = self.graph.kind(rule, signature.op_class, shared_operands=shared, op_name=signature.name)
+        return [(kind, tuple(map(place, operands)), tuple(map(place, self.arrays.results(op))))]
+
+    def _tie_siblings(self) -> None:
+        several = {number for number, s in enumerate(self._signatures) if s is not None and s.result_count > 1}
+        for op in self._program.nodes:
+            if self._numbers[op] not in several:
                 continue
-            operands, results = arrays.operands(op), arrays.results(op)
-            if len(results) > 1:
-                self._tie_siblings(op, results)
-            signature = self._signatures[arrays.signatures[op]]
-            if signature is not None:
-                shared = signature.op_class in _PASSING_ON and self._shares(operands, signature.scalars)
-                kind = signature.kinds.get((id(rule), shared))
-                if kind is None:
-                    kind = self.graph.kind(rule, signature.op_class, shared_operands=shared)
-                    signature.kinds[id(rule), shared] = kind
-                yield Node(kind, tuple([places[v] for v in operands]), tuple([places[v] for v in results]))
+            results = self.arrays.results(op)
+            ranks = [rank_of(result.type) for result in self._representatives[self._numbers[op]].results]
+            ranked = zip(results, ranks, strict=True)
+            own = [(value + 1, rank) for value, rank in ranked if self.place(value) == value + 1]
+            for place, _ in own:
+                self.graph.siblings[place] = tuple(other for other in own if other[0] != place)
 
-    def _shares(self, operands: list[int], scalars: tuple[bool, ...]) -> bool:
-        """Whether an operand that can be sharded has other uses."""
-        uses = self._uses
-        return any(uses[value] != 1 and not scalar for value, scalar in zip(operands, scalars, strict=True))
-
-    def _tie_siblings(self, op: int, results: list[int]) -> None:
-        ranks = [rank_of(result.type) for result in self.arrays.operation(op).results]
-        own = [(value + 1, rank) for value, rank in zip(results, ranks, strict=True) if self.places[value] == value + 1]
-        for place, _ in own:
-            self.graph.siblings[place] = tuple(other for other in own if other[0] != place)
-
-    def _special_node(self, op: int) -> Iterator[Node]:
+    def _special_node(self, op: int) -> Iterator[_Node]:
         ir_op = self.arrays.operation(op)
         result = ir_op.results[0]
         if not is_static_tensor(result):
@@ -257,9 +296,9 @@ class ModuleReader:
         if ir_op.name == "sdy.propagation_barrier":
             direction = PropagationDirection(ir_op.attributes["allowed_direction"].value)
             kind = self.graph.kind(
-                self._identity(result, 1), OpClass.ELEMENTWISE, fixed_direction=direction, is_op=False
+                self._identity(result.type, 1), OpClass.ELEMENTWISE, fixed_direction=direction, is_op=False
             )
-            yield Node(kind, (self.places[operand],), (place,))
+            yield kind, (self.place(operand),), (place,)
             return
         frame = None
         if ir_op.name == "sdy.func_data_flow_edge":
@@ -271,11 +310,11 @@ class ModuleReader:
         else:
             return
         if sources:
-            rule = self._identity(result, len(sources))
+            rule = self._identity(result.type, len(sources))
             kind = self.graph.kind(
-                rule, OpClass.EDGE, shared_operands=self._uses[operand] != 1, frame=frame, is_op=False
+                rule, OpClass.EDGE, shared_operands=self.arrays.use_counts[operand] != 1, frame=frame, is_op=False
             )
-            yield Node(kind, tuple(self.places[source] for source in sources), (place,))
+            yield kind, tuple(self.place(source) for source in sources), (place,)
 
     def _function_sources(self, value: int) -> list[int]:
         """What flows into a function's argument, the operands of calls, or into the result of a call."""
@@ -287,8 +326,8 @@ class ModuleReader:
         function, index = self.argument_of[value]
         return [self.arrays.operands(call)[index] for call in self._program.calls.get(self._symbol(function), ())]
 
-    def _identity(self, value: Any, sources: int) -> OpShardingRule:
-        key = (shape_of(value.type), sources)
+    def _identity(self, type_: Any, sources: int) -> OpShardingRule:
+        key = (shape_of(type_), sources)
         if key not in self._identities:
             self._identities[key] = OpShardingRule.pointwise(*key)
         return self._identities[key]
@@ -297,7 +336,7 @@ class ModuleReader:
         members: dict[int, list[int]] = {}
         for op in self._program.groups:
             group = self.arrays.operation(op).attributes["group_id"].value
-            place = self.places[self.arrays.operands(op)[0]]
+            place = self.place(self.arrays.operands(op)[0])
             if place != NOWHERE:
                 members.setdefault(group, []).append(place)
         for group in sorted(members):
@@ -311,17 +350,31 @@ class ModuleReader:
             back = self._program.returns.get(function)
             if back is None:
                 continue
-            ir_op = self.arrays.operation(function)
-            returned = self.arrays.operation(back).operands
-            for index, number in enumerate(self.arrays.operands(back)):
-                if is_static_tensor(returned[index]):
-                    rule = self._identity(returned[index], 1)
-                    kind = self.graph.kind(rule, fixed_direction=PropagationDirection.BOTH, is_op=False)
-                    self.graph.returns.append(Node(kind, (self.places[number],), (len(self.graph.states),)))
-                    self.graph.states.append(self.graph.table.number(sdy.get_result_sharding(ir_op, index)))
+            states = self.functions.states(self.arrays.operation(function), RESULTS)
+            types = self.arrays.operation(function).attributes["function_type"].value.results
+            for index, (number, type_, state) in enumerate(zip(self.arrays.operands(back), types, states, strict=True)):
+                kind = self._return_kind(type_)
+                if kind is not None:
+                    self.graph.returns.append(Node(kind, (self.place(number),), (len(self.graph.states),)))
+                    self.graph.states.append(state)
                     self.results.append((function, index))
+
+    def _return_kind(self, type_: Any) -> int | None:
+        """What ties a value of a type to a result of a function; None for what is never sharded."""
+        if type_ not in self._return_kinds:
+            kind = None
+            if is_static(type_):
+                rule = self._identity(type_, 1)
+                kind = self.graph.kind(rule, fixed_direction=PropagationDirection.BOTH, is_op=False)
+            self._return_kinds[type_] = kind
+        return self._return_kinds[type_]
 
     def _main_functions(self) -> list[int]:
         if "main" in self._functions:
             return [self._functions["main"]]
         return [op for op in self._program.functions if self._symbol(op) not in self._program.calls]
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether a value can never be sharded for want of dimensions."""
+    return isinstance(value.type, ir.ShapedType) and not rank_of(value.type)

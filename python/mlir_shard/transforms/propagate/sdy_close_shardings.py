@@ -9,7 +9,7 @@ from typing import Any
 
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import DimensionSharding, TensorSharding
-from mlir_shard.transforms.sharding_attributes import transform_shardings
+from mlir_shard.transforms.sharding_attributes import shardings_in, transform_shardings
 
 
 @register
@@ -21,7 +21,8 @@ class CloseShardings(Pass):
     summary = "Closes tensor shardings and drops replicated axes"
 
     def run(self, op: Any) -> None:
-        transform_shardings(op, _closed)
+        if any(_closed(sharding) != sharding for sharding in shardings_in(op)):
+            transform_shardings(op, _closed)
 
 
 def _closed(sharding: TensorSharding) -> TensorSharding:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
@@ -51,8 +50,7 @@ class SinkDataFlowEdges(Pass):
         owners = [edge.owner for edge in edges_of(op)]
         arguments = [owner for owner in owners if isinstance(owner.owner, ir.Block)]
         results = [owner for owner in owners if not isinstance(owner.owner, ir.Block)]
-        # Other ops have no place for what is known of their block arguments.
-        of_arguments = shardings_of_edges(arguments) if op.name in ARGUMENT_OWNERS else None
+        of_arguments = shardings_of_edges(arguments)
         if of_arguments is not None:
             set_argument_shardings(op, of_arguments)
         of_results = shardings_of_edges(results)

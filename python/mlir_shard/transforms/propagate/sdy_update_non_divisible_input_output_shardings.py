@@ -11,13 +11,13 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.registry import Pass, register
+from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.transforms.call_graph import functions
 from mlir_shard.transforms.data_flow_edges import (
     MANUAL,
     argument_owners,
     argument_shardings,
-    is_static_shaped,
     result_shardings,
     set_argument_shardings,
     set_result_shardings,
@@ -40,12 +40,15 @@ class UpdateNonDivisibleInputOutputShardings(Pass):
         for function in functions(op).values():
             for side in Side:
                 known = shardings_of(function, side)
-                if any(known):
-                    set_shardings(function, side, _evenly(known, types_of(function, side), meshes))
+                even = _evenly(known, types_of(function, side), meshes)
+                if even != known:
+                    set_shardings(function, side, even)
         for one in operations_named(op, "func.call", MANUAL):
             results = result_shardings(one)
             if results is not None:
-                set_result_shardings(one, _evenly(results, [result.type for result in one.results], meshes))
+                even = _evenly(results, [result.type for result in one.results], meshes)
+                if even != list(results):
+                    set_result_shardings(one, even)
             arguments = argument_shardings(one)
             if arguments is not None:
                 types = [argument.type for argument in argument_owners(one)]
@@ -54,15 +57,18 @@ class UpdateNonDivisibleInputOutputShardings(Pass):
 
 def _evenly(shardings: Sequence[Any], types: Sequence[Any], meshes: Mapping[str, Mesh]) -> list[Any]:
     return [
-        sharding if sharding is None or not is_static_shaped(type_) else _even(sharding, type_.shape, meshes)
+        None if sharding is None else _even(sharding, shape_of(type_), meshes)
         for sharding, type_ in zip(shardings, types, strict=True)
     ]
 
 
 def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, Mesh]) -> TensorSharding:
+    # Dynamic sizes are negative, and what is no tensor has none.
+    if len(shape) != sharding.rank or any(size < 0 for size in shape):
+        return sharding
     mesh = sharding.mesh_or_ref if isinstance(sharding.mesh_or_ref, Mesh) else meshes[sharding.mesh_or_ref]
-    dims = (_even_dim(dim, size, mesh) for dim, size in zip(sharding.dim_shardings, shape, strict=True))
-    return replace(sharding, dim_shardings=tuple(dims))
+    dims = tuple(_even_dim(dim, size, mesh) for dim, size in zip(sharding.dim_shardings, shape, strict=True))
+    return sharding if dims == sharding.dim_shardings else replace(sharding, dim_shardings=dims)
 
 
 def _even_dim(dim: DimensionSharding, size: int, mesh: Mesh) -> DimensionSharding:

@@ -5,8 +5,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from mlir_shard.passes.registry import register
+from mlir_shard.sharding.priorities import without_priorities
+from mlir_shard.transforms.function_shardings import Side, set_shardings, shardings_of
+from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.propagate.phases import Plan
 from mlir_shard.transforms.propagate.sdy_op_priority_propagate import OpPriorityPropagate
 
@@ -22,3 +26,12 @@ class UserPriorityPropagate(OpPriorityPropagate):
 
     def plan(self) -> Plan:
         return replace(super().plan(), by_user_priority=True)
+
+    def run(self, op: Any) -> None:
+        super().run(op)
+        # Nothing propagates to the results of functions that are called: their shardings lose their priorities here.
+        for function in operations_named(op, "func.func"):
+            shardings = shardings_of(function, Side.RESULTS)
+            plain = [None if one is None else without_priorities(one) for one in shardings]
+            if plain != shardings:
+                set_shardings(function, Side.RESULTS, plain)

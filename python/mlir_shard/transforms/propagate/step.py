@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What one node does with given shardings: projected along the factors of its rule, propagated, and projected back.
 
-Worked out once for each kind of node, strategy, directions and shardings.
+A fixpoint asks it once for each behaviour and shardings: kinds of nodes that do the same have the same behaviour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Protocol
 
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
+from mlir_shard.sharding.axis_moves import AxisMove, axis_moves
 from mlir_shard.sharding.basic_propagation import Directions
+from mlir_shard.sharding.edge_frame import EdgeFrame
 from mlir_shard.sharding.projection import ShardingProjection
-from mlir_shard.transforms.propagate.fixpoint import States, Step
-from mlir_shard.transforms.propagate.value_graph import UNKNOWN, NodeKind, OpClass, ValueGraph
+from mlir_shard.transforms.propagate.fixpoint import States
+from mlir_shard.transforms.propagate.value_graph import NOTHING, UNKNOWN, NodeKind, OpClass, ValueGraph
 from mlir_shard.transforms.shardings import common_mesh
 
 # The direction in which a phase of propagation goes along a factor of a node of some kind.
@@ -41,70 +44,116 @@ def both_ways(kind: NodeKind, factor: int) -> PropagationDirection:
     return PropagationDirection.BOTH
 
 
+@dataclass(frozen=True, slots=True)
+class _Projected:
+    """The shardings of a node along the factors of its rule, before and after a step, on one mesh."""
+
+    before: ShardingProjection
+    after: ShardingProjection
+    mesh_or_ref: str | Mesh
+    mesh: Mesh
+
+
+@dataclass(frozen=True, slots=True)
+class _Behaviour:
+    """All that decides what a node does with the shardings it has."""
+
+    strategy: Strategy
+    rule: OpShardingRule
+    directions: Directions
+    frame: EdgeFrame | None
+    elementwise: bool
+    conservative: bool
+
+
 class Steps:
-    """Makes the steps of a graph, and remembers what they gave."""
+    """What the kinds of nodes of a graph do: numbered behaviours, and the step that each takes."""
 
     def __init__(self, graph: ValueGraph, *, conservative: bool = False) -> None:
         self._graph = graph
         self._conservative = conservative
-        self._known: dict[tuple[Strategy, int, Directions], dict[States, States | None]] = {}
+        self._behaviours: list[_Behaviour] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._moves: dict[tuple[int, States], tuple[AxisMove, ...]] = {}
 
-    def of(self, strategy: Strategy, phase: Phase) -> Step:
-        """The step of a strategy in a phase."""
-        kinds = self._graph.kinds
-        directions = [self._directions(kind, phase) for kind in kinds]
-        known = [self._known.setdefault((strategy, number, of_kind), {}) for number, of_kind in enumerate(directions)]
-        goes = [any(of_kind) for of_kind in directions]
+    def behaviours(self, strategy: Strategy, phase: Phase) -> list[int]:
+        """What nodes of each kind do by a strategy in a phase; NOTHING where shardings go in no direction."""
+        return [self._behaviour(kind, strategy, phase) for kind in self._graph.kinds]
 
-        def step(kind: int, before: States) -> States | None:
-            if not goes[kind]:
-                return None
-            of_kind = known[kind]
-            if before not in of_kind:
-                of_kind[before] = self._after(kinds[kind], before, strategy, directions[kind])
-            return of_kind[before]
-
-        return step
+    def _behaviour(self, kind: NodeKind, strategy: Strategy, phase: Phase) -> int:
+        directions = self._directions(kind, phase)
+        if not any(directions):
+            return NOTHING
+        elementwise, conservative = kind.op_class is OpClass.ELEMENTWISE, self._conservative and kind.is_op
+        # A graph has equal rules once, and comparing them is slow.
+        key = (strategy, id(kind.rule), directions, kind.frame, elementwise, conservative)
+        number = self._numbers.setdefault(key, len(self._behaviours))
+        if number == len(self._behaviours):
+            self._behaviours.append(_Behaviour(strategy, kind.rule, directions, kind.frame, elementwise, conservative))
+        return number
 
     def _directions(self, kind: NodeKind, phase: Phase) -> Directions:
         if kind.fixed_direction is not None:
             return (kind.fixed_direction,) * kind.rule.num_factors
         return tuple(phase(kind, factor) for factor in range(kind.rule.num_factors))
 
-    def _after(self, kind: NodeKind, before: States, strategy: Strategy, directions: Directions) -> States | None:
-        if all(state == UNKNOWN for state in before):
-            return None
-        rule, table = kind.rule, self._graph.table
-        old = [table[state] for state in before]
-        if kind.frame is not None and old[-1] is not None:
-            old[-1] = kind.frame.as_sources_see(old[-1])
-        found = common_mesh(old, self._graph.meshes)
-        if found is None:
-            return None
-        mesh_or_ref, mesh = found
-        count = len(rule.operand_mappings)
-        projected = ShardingProjection.build(old[:count], old[count:], rule, mesh)
-        result = strategy(
-            projected,
-            rule,
-            mesh,
-            directions,
-            conservative=self._conservative and kind.is_op,
-            elementwise=kind.op_class is OpClass.ELEMENTWISE,
-        )
-        if result is projected:
+    def __call__(self, behaviour: int, before: States) -> States | None:
+        """The states of a node's places after a step from those before, None where all stay."""
+        return None if all(state == UNKNOWN for state in before) else self._after(self._behaviours[behaviour], before)
+
+    def moves(self, behaviour: int, before: States) -> tuple[AxisMove, ...]:
+        """The axes that a step moves."""
+        key = (behaviour, before)
+        if key not in self._moves:
+            of_node = self._behaviours[behaviour]
+            projected = self._project(of_node, self._seen(of_node, before))
+            self._moves[key] = (
+                () if projected is None else axis_moves(projected.before, projected.after, of_node.rule, projected.mesh)
+            )
+        return self._moves[key]
+
+    def _after(self, behaviour: _Behaviour, before: States) -> States | None:
+        rule, frame, table = behaviour.rule, behaviour.frame, self._graph.table
+        old = self._seen(behaviour, before)
+        projected = self._project(behaviour, old)
+        if projected is None:
             return None
         after = list(before)
-        tensors = zip(projected.tensors, result.tensors, rule.tensor_mappings, strict=True)
+        tensors = zip(projected.before.tensors, projected.after.tensors, rule.tensor_mappings, strict=True)
         for index, (tensor, changed, mapping) in enumerate(tensors):
             if changed is tensor:
                 continue
-            sharding = changed.to_sharding(mapping, rule.factor_sizes, mesh_or_ref, mesh)
+            sharding = changed.to_sharding(mapping, rule.factor_sizes, projected.mesh_or_ref, projected.mesh)
             if _says_more(sharding, old[index]):
-                if kind.frame is not None and index == len(old) - 1:
-                    sharding = kind.frame.as_targets_see(sharding)
+                if frame is not None and index == len(old) - 1:
+                    sharding = frame.as_targets_see(sharding)
                 after[index] = table.number(sharding)
         return None if tuple(after) == before else tuple(after)
+
+    def _seen(self, behaviour: _Behaviour, states: States) -> list[TensorSharding | None]:
+        """The shardings that a node propagates between."""
+        seen = [self._graph.table[state] for state in states]
+        if behaviour.frame is not None and seen[-1] is not None:
+            seen[-1] = behaviour.frame.as_sources_see(seen[-1])
+        return seen
+
+    def _project(self, behaviour: _Behaviour, shardings: list[TensorSharding | None]) -> _Projected | None:
+        """A step along factors; None where it changes nothing."""
+        found = common_mesh(shardings, self._graph.meshes)
+        if found is None:
+            return None
+        mesh_or_ref, mesh = found
+        rule, count = behaviour.rule, len(behaviour.rule.operand_mappings)
+        before = ShardingProjection.build(shardings[:count], shardings[count:], rule, mesh)
+        after = behaviour.strategy(
+            before,
+            rule,
+            mesh,
+            behaviour.directions,
+            conservative=behaviour.conservative,
+            elementwise=behaviour.elementwise,
+        )
+        return None if after is before else _Projected(before, after, mesh_or_ref, mesh)
 
 
 def _says_more(new: TensorSharding, old: TensorSharding | None) -> bool:

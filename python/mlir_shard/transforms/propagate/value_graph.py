@@ -7,15 +7,21 @@ Shardings are numbered too, equal ones alike, so that the state of a place is an
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from array import array
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from mlir_shard import _native
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
 from mlir_shard.sharding.edge_frame import EdgeFrame
 
 # The state of a place without sharding.
 UNKNOWN = -1
+# The behaviour of nodes that shardings do not go through.
+NOTHING = -1
+# How the states of all places are kept, for the native fixpoint too.
+STATE_TYPE = "i"
 # The place of all values that nothing can attach a sharding to: it never gets one.
 NOWHERE = 0
 
@@ -45,6 +51,7 @@ class NodeKind:
     fixed_direction: PropagationDirection | None = None
     frame: EdgeFrame | None = None
     is_op: bool = True
+    op_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,25 @@ class Node:
     def places(self) -> tuple[int, ...]:
         """The places of the operands, then of the results."""
         return self.operands + self.results
+
+
+class Nodes:
+    """Nodes in an order, kept natively in `native`."""
+
+    def __init__(self) -> None:
+        self.native = _native.Nodes()
+
+    def append(self, node: Node) -> None:
+        """Adds a node after the others."""
+        self.native.add(node.kind, node.operands, node.results)
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+    def __iter__(self) -> Iterator[Node]:
+        for number in range(len(self.native)):
+            kind, operands, results = self.native[number]
+            yield Node(kind, tuple(operands), tuple(results))
 
 
 class ShardingTable:
@@ -92,13 +118,16 @@ class ValueGraph:
 
     meshes: dict[str, Mesh]
     table: ShardingTable = field(default_factory=ShardingTable)
-    states: list[int] = field(default_factory=list)
+    states: array[int] = field(default_factory=lambda: array(STATE_TYPE))
     kinds: list[NodeKind] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    returns: list[Node] = field(default_factory=list)
+    nodes: Nodes = field(default_factory=Nodes)
+    returns: Nodes = field(default_factory=Nodes)
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
     siblings: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     _kinds: dict[Hashable, int] = field(default_factory=dict)
+    _rules: dict[OpShardingRule, OpShardingRule] = field(default_factory=dict)
+    # By the identity of a rule the equal one that kinds have; and the rule, so that its identity stays its own.
+    _rules_by_id: dict[int, tuple[OpShardingRule, OpShardingRule]] = field(default_factory=dict)
 
     def kind(
         self,
@@ -109,13 +138,18 @@ class ValueGraph:
         fixed_direction: PropagationDirection | None = None,
         frame: EdgeFrame | None = None,
         is_op: bool = True,
+        op_name: str = "",
     ) -> int:
-        """The number of a kind. A rule is large, so kinds are told apart by the identity of their rule objects."""
-        key = (id(rule), op_class, shared_operands, fixed_direction, frame, is_op)
+        """The number of a kind; equal ones have the same, and equal rules become one object."""
+        # A rule is large, so it is compared once for each object.
+        known = self._rules_by_id.get(id(rule))
+        if known is None:
+            known = self._rules_by_id[id(rule)] = (self._rules.setdefault(rule, rule), rule)
+        key = (id(known[0]), op_class, shared_operands, fixed_direction, frame, is_op, op_name)
         number = self._kinds.get(key)
         if number is None:
             number = self._kinds[key] = len(self.kinds)
-            self.kinds.append(NodeKind(rule, op_class, shared_operands, fixed_direction, frame, is_op))
+            self.kinds.append(NodeKind(known[0], op_class, shared_operands, fixed_direction, frame, is_op, op_name))
         return number
 
     def sharding(self, place: int) -> TensorSharding | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.walk import ops_below
+from mlir_shard.transforms.operations import operations_named
 
 
 @register
@@ -20,7 +20,7 @@ class ShardingConstraintToReshard(Pass):
     summary = "Converts sharding constraints into reshards"
 
     def run(self, op: Any) -> None:
-        for constraint in [inner for inner in ops_below(op) if inner.name == "sdy.sharding_constraint"]:
+        for constraint in operations_named(op, "sdy.sharding_constraint"):
             attributes = {name: constraint.attributes[name] for name in constraint.attributes}
             with ir.InsertionPoint(constraint):
                 reshard = ir.Operation.create(

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from math import prod
 
-from mlir_shard import asm
+from sharding.texts import sharding
+
+from mlir_shard.resharding.common_axes import common_axes
 from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import TensorMapping
-from mlir_shard.transforms.reshard.common_axes import common_axes
-from mlir_shard.transforms.spmdize.local_factors import local_factor_axes
 
 MESH = Mesh.of({"x": 2, "y": 2, "z": 4}.items())
 
 
 def projection(rule: OpShardingRule, dims: tuple[str, ...]) -> ShardingProjection:
-    shardings = [asm.parse_value("sharding", f"<@mesh, {one}>") for one in dims]
+    shardings = list(map(sharding, dims))
     count = len(rule.operand_mappings)
     return ShardingProjection.build(shardings[:count], shardings[count:], rule, MESH, closed_if_missing=True)
 
@@ -33,10 +33,6 @@ def common(rule: OpShardingRule, *dims: str) -> list[str]:
         for mapping in rule.tensor_mappings
     ]
     return spelled(common_axes(projection(rule, dims), rule, sizes, MESH))
-
-
-def local(rule: OpShardingRule, *dims: str, unshardable: tuple[int, ...] = ()) -> list[str]:
-    return spelled(local_factor_axes(projection(rule, dims), rule, unshardable, MESH))
 
 
 def matmul(i: int = 8, j: int = 8, k: int = 8) -> OpShardingRule:
@@ -79,25 +75,3 @@ class TestCommonAxes:
     def test_a_minor_factor_waits_for_the_major_one(self) -> None:
         assert common(RESHAPE, '[{"x"}]', '[{}, {"y"}]') == ["x", ""]
         assert common(RESHAPE, '[{"z", "x"}]', '[{}, {"x"}]') == ["z", "x"]
-
-
-class TestLocalFactors:
-    def test_what_agrees_is_local(self) -> None:
-        assert local(matmul(), '[{"x"}, {"y"}]', '[{"y"}, {"z"}]', '[{"x"}, {"z"}]') == ["x", "z", "y"]
-
-    def test_what_disagrees_is_whole(self) -> None:
-        assert local(ADD, '[{"x"}, {"y"}]', '[{"x"}, {}]', '[{"x"}, {"y"}]') == ["x", ""]
-
-    def test_what_is_unshardable_is_whole(self) -> None:
-        assert local(ADD, *['[{"x"}, {"y"}]'] * 3, unshardable=(0,)) == ["", "y"]
-
-    def test_an_axis_shards_one_factor(self) -> None:
-        # Neither factor is in the tensors of the other, so both agree on the same axis.
-        outer = OpShardingRule(
-            (8, 8), (TensorMapping.of([0]), TensorMapping.of([1])), (TensorMapping.of(),), reduction_factors=(0, 1)
-        )
-        assert local(outer, '[{"x"}]', '[{"x"}]', "[]") == ["x", ""]
-
-    def test_strided_blocks_are_whole(self) -> None:
-        assert local(RESHAPE, '[{"z", "x"}]', '[{"z"}, {"x"}]') == ["z", "x"]
-        assert local(RESHAPE, '[{"z", "x"}]', '[{"z"}, {"x"}]', unshardable=(0,)) == ["", ""]

@@ -49,21 +49,29 @@ def common_axes(
 
 
 def compatible_axes(projection: ShardingProjection, rule: OpShardingRule) -> AxesPerFactor | None:
-    """The axes of each factor if all tensors agree, no two factors share one and none that cannot be sharded is."""
-    if projection.tensors_with_overflow:
-        return None
+    """The axes of each factor if all tensors agree, no two factors share one and none that cannot be sharded is.
+
+    Overflow axes do not count.
+    """
     result: list[Axes] = []
     seen: Axes = ()
     for factor in range(rule.num_factors):
-        found = {sharding.axes for tensor in projection.tensors if (sharding := tensor.factors[factor]) is not None}
-        if len(found) > 1:
+        axes = common_axes_of_factor(projection, factor)
+        if axes is None:
             return None
-        axes = found.pop() if found else ()
         if any_overlap(axes, seen) or (axes and factor in rule.need_replication_factors):
             return None
         result.append(axes)
         seen += axes
     return tuple(result)
+
+
+def common_axes_of_factor(projection: ShardingProjection, factor: int) -> Axes | None:
+    """The axes that all tensors with the factor have along it; None where they disagree."""
+    found = {sharding.axes for tensor in projection.tensors if (sharding := tensor.factors[factor]) is not None}
+    if len(found) > 1:
+        return None
+    return found.pop() if found else ()
 
 
 def _one_side(

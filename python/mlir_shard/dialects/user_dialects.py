@@ -1,0 +1,63 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Dialects of users that every context has: defined in Python, as IRDL text, or brought by another package."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.dialects.registered_function import RegistrationError, check_takes
+from mlir_shard.host import ir
+
+Loader = Callable[[Any], None]
+
+_loaders: dict[str, Loader] = {}
+
+
+class DialectError(ImportError):
+    """A registered dialect that cannot be loaded into a context."""
+
+
+def register_dialect(dialect: Any) -> Any:
+    """Has a dialect loaded into every context that is created from now on; a class decorator too.
+
+    `dialect` is a dialect that is defined in Python, a subclass of the bindings' `dialects.ext.Dialect`; or the text
+    of an IRDL module; or a function of the context that loads a dialect from elsewhere, a C++ extension say. Returns
+    what it is given. A dialect of the same name, and a function of the same name in the same module, is replaced.
+
+    Raises RegistrationError for anything else.
+    """
+    if isinstance(dialect, str):
+        _loaders[dialect] = lambda context: _load_irdl(dialect)
+    elif _is_python_dialect(dialect):
+        _loaders[dialect.DIALECT_NAMESPACE] = lambda context: dialect.load()
+    elif callable(dialect) and not inspect.isclass(dialect):
+        check_takes("loader of a dialect", dialect, "context")
+        _loaders[f"{dialect.__module__}.{dialect.__qualname__}"] = dialect
+    else:
+        raise RegistrationError(
+            f"{dialect!r} is no dialect: a subclass of ext.Dialect, IRDL text, or a function of the context is"
+        )
+    return dialect
+
+
+def _is_python_dialect(dialect: Any) -> bool:
+    return isinstance(dialect, type) and issubclass(dialect, ir.Dialect) and hasattr(dialect, "load")
+
+
+def load(context: Any) -> None:
+    """Loads all registered dialects. Raises DialectError where one cannot be loaded."""
+    with context, ir.Location.unknown():
+        for name, loader in _loaders.items():
+            try:
+                loader(context)
+            except Exception as error:
+                shown = "from IRDL text" if "\n" in name else f"'{name}'"
+                raise DialectError(f"the dialect {shown} cannot be loaded: {error}") from error
+
+
+def _load_irdl(text: str) -> None:
+    host.dialect("irdl").load_dialects(ir.Module.parse(text))

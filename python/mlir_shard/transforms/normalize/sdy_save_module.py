@@ -1,0 +1,38 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The module as it is between two passes, in a file."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from mlir_shard import asm
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure, register
+
+
+@register
+class SaveModule(Pass):
+    """Writes the module to `<dump-directory>/<dump-index>.<file-name>.mlir`, the index in two digits at least, and
+    makes the directory where it is missing. Without a directory it does nothing."""
+
+    name = "sdy-save-module"
+    anchor = "builtin.module"
+    summary = "Saves the module to a file"
+
+    dump_directory: str = option("", "The directory that the file is written to")
+    file_name: str = option("module", "The name of the file, without index and ending")
+    dump_index: int | None = option(None, "The number that the file's name begins with")
+
+    def run(self, op: Any) -> None:
+        if not self.dump_directory:
+            return
+        prefix = "" if self.dump_index is None else f"{self.dump_index:02}."
+        path = os.path.join(self.dump_directory, f"{prefix}{self.file_name}.mlir")
+        try:
+            os.makedirs(self.dump_directory, exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(asm.print_operation(op))
+        except OSError as error:
+            raise PassFailure(f"cannot write '{path}': {error.strerror}") from error

@@ -1,0 +1,35 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps of the project's pipelines as pipeline text: passes with options, and dumps of the module between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.passes.options import format_value
+
+
+def step(name: str, **options: Any) -> str:
+    """A pass or pipeline with those of the options that are not None."""
+    given = {field.replace("_", "-"): value for field, value in options.items() if value is not None}
+    texts = [f"{option}={format_value(value)}" for option, value in given.items()]
+    return f"{name}{{{' '.join(texts)}}}" if texts else name
+
+
+class Dumps:
+    """Where a pipeline writes its module: to files in `directory`, numbered from `index` on; nowhere if that is empty.
+
+    The numbers and names are Shardy's.
+    """
+
+    def __init__(self, directory: str, index: int) -> None:
+        self._directory = directory
+        self._index = index
+
+    def save(self, name: str) -> list[str]:
+        """The step that writes the module as it is there, as the next file."""
+        number = self._index
+        self._index += 1
+        if not self._directory:
+            return []
+        return [step("sdy-save-module", dump_directory=self._directory, file_name=name, dump_index=number)]

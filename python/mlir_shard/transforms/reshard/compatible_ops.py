@@ -1,0 +1,330 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Goes over the ops of a function and puts around each what its shardings need.
+
+Most ops need nothing, and those that agree in their signature and shardings need the same: what that is is decided
+once, and the IR is touched only for ops that something is put around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from math import prod
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow_edges import has_edges
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
+from mlir_shard.resharding.op_reshards import OpKind, OpReshards, ShardedOp, Shardings, reshards_around
+from mlir_shard.resharding.sharding_steps import (
+    ReduceAlong,
+    ReplicatedToUnreduced,
+    Reshard,
+    ReshardError,
+    ShardedToUnreduced,
+    reduction,
+    reduction_except,
+    steps_between,
+)
+from mlir_shard.rules import RuleCache
+from mlir_shard.rules.reduction import reduction_op
+from mlir_shard.rules.registry import depends_on_context
+from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.transforms.reshard.insertion import apply, put_after
+from mlir_shard.transforms.reshard.sharded_function import ShardedFunction
+from mlir_shard.transforms.reshard.single_device import reshard_around
+from mlir_shard.transforms.reshard.targets import Targets
+from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
+
+_DOTS = ("stablehlo.dot", "stablehlo.dot_general")
+_RESHAPES = ("stablehlo.reshape", "tensor.collapse_shape", "tensor.expand_shape")
+_ALWAYS_FULL = ("mhlo.ragged_dot",)
+_CONCATENATIONS = ("stablehlo.concatenate",)
+
+
+class _Way(Enum):
+    """How an op is treated."""
+
+    EDGES = auto()
+    CALL = auto()
+    RETURN = auto()
+    RESHARD = auto()
+    OTHER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """What ops of one signature have in common; `asks_each` is for rules that look at more than the signature."""
+
+    name: str
+    way: _Way
+    kind: OpKind
+    rule: OpShardingRule | None
+    asks_each: bool
+    has_regions: bool
+    sizes: tuple[int, ...]
+
+
+class CompatibleOps:
+    """The ops of a function on their way to compatible shardings. Raises PassFailure and RuleError."""
+
+    def __init__(self, function: Any, meshes: Mapping[str, Mesh], *, is_full: bool) -> None:
+        self._function = ShardedFunction(function)
+        self._arrays = self._function.arrays
+        self._meshes = meshes
+        self._is_full = is_full
+        self._rules = RuleCache()
+        self._targets = Targets(function, meshes, with_reshard=is_full)
+        self._signatures = [self._signature(op) for op in self._function.representatives]
+        self._choices: dict[Hashable, OpReshards | None] = {}
+        self._combiners: dict[int, ReductionOp | None] = {}
+        # Only then ops without a rule may need something.
+        self._asks_all = any(
+            unreduced_axes(sharding) or is_on_one_device(sharding, meshes) for sharding in self._function.shardings
+        )
+        self._replaced: list[Any] = []
+
+    def make(self) -> None:
+        """Inserts all that is needed."""
+        rules = self._ops_of_interest()
+        for op in self._function.in_post_order(list(rules)):
+            try:
+                self._process(op, self._signatures[self._arrays.signatures[op]], rules[op])
+            except ReshardError as error:
+                where = self._arrays.operation(op)
+                raise PassFailure(f"'{where.name}' cannot be resharded: {error}", where) from error
+        for op in self._replaced:
+            op.erase()
+
+    def _signature(self, op: Any) -> _Signature:
+        name = op.name
+        way = _Way.OTHER
+        if has_edges(name):
+            way = _Way.EDGES
+        elif name in ("func.call", "func.return", "sdy.reshard"):
+            way = {"func.call": _Way.CALL, "func.return": _Way.RETURN, "sdy.reshard": _Way.RESHARD}[name]
+        asks_each = way is _Way.OTHER and depends_on_context(op)
+        rule = self._rules.rule_for(op) if way is _Way.OTHER and not asks_each else None
+        sizes = tuple(_size(value.type) for value in (*op.operands, *op.results))
+        return _Signature(name, way, _kind(name), rule, asks_each, len(op.regions) > 0, sizes)
+
+    def _ops_of_interest(self) -> dict[int, OpShardingRule | None]:
+        """The ops that may need something, in pre-order, with their rules.
+
+        Those inside ops with a rule are left out: they say what is done with elements.
+        """
+        parents, signatures = self._arrays.parents, self._arrays.signatures
+        found: dict[int, OpShardingRule | None] = {}
+        closed = [False] * len(self._arrays)
+        for op in range(len(self._arrays)):
+            if parents[op] >= 0 and closed[parents[op]]:
+                closed[op] = True
+                continue
+            signature = self._signatures[signatures[op]]
+            rule = signature.rule
+            if signature.asks_each:
+                rule = self._rules.rule_for(self._arrays.operation(op))
+            closed[op] = rule is not None
+            if rule is not None and (rule.is_custom_rule or not self._may_reshard(signature)):
+                rule = None
+            if rule is not None or self._asks_all or signature.way is not _Way.OTHER:
+                found[op] = rule
+        return found
+
+    def _may_reshard(self, signature: _Signature) -> bool:
+        """Whether anything is done around ops of a signature for their rule's sake."""
+        others = (*_ALWAYS_FULL, *_CONCATENATIONS)
+        return self._is_full or self._asks_all or signature.kind is OpKind.DOT or signature.name in others
+
+    def _process(self, number: int, signature: _Signature, rule: OpShardingRule | None) -> None:
+        if signature.way is _Way.EDGES:
+            self._targets.process_edges(self._arrays.operation(number))
+        elif signature.way is _Way.CALL:
+            self._targets.process_call(self._arrays.operation(number))
+        elif signature.way is _Way.RETURN:
+            self._targets.process_return(self._arrays.operation(number))
+        elif signature.way is not _Way.RESHARD or not self._convert_reshard(number):
+            reduced = self._reduce_operands(number, signature.name) if self._asks_all else {}
+            if self._asks_all and self._results_on_one_device(number):
+                self._process_on_one_device(number)
+            elif rule is not None:
+                self._process_with_rule(number, signature, rule, reduced)
+
+    def _process_with_rule(
+        self, number: int, signature: _Signature, rule: OpShardingRule, reduced: Mapping[int, int]
+    ) -> None:
+        """Chooses the shardings around an op; `reduced` are the numbers of those of operands that were reduced."""
+        function = self._function
+        results = tuple([function.numbers[value] for value in self._arrays.results(number)])
+        is_full = self._is_full or signature.name in _ALWAYS_FULL
+        if not is_full and signature.name in _CONCATENATIONS:
+            is_full = any(function.numbers[value] != results[0] for value in self._arrays.operands(number))
+        operands = [function.number_before_barriers(value) for value in self._arrays.operands(number)]
+        for index, sharding in reduced.items():
+            operands[index] = sharding
+        combiner = self._combiner(number, signature, rule)
+        key = (self._arrays.signatures[number], id(rule), combiner, is_full, *operands, *results)
+        if key not in self._choices:
+            shardings = function.shardings
+            op = ShardedOp(
+                rule,
+                tuple([shardings[one] for one in operands]),
+                tuple([shardings[one] for one in results]),
+                signature.sizes,
+                signature.kind,
+                combiner is not None or bool(results and self._is_unreduced(results[0])),
+            )
+            self._choices[key] = reshards_around(op, self._meshes, full=is_full)
+        choice = self._choices[key]
+        if choice is not None:
+            self._put(number, choice, combiner)
+
+    def _combiner(self, number: int, signature: _Signature, rule: OpShardingRule) -> ReductionOp | None:
+        """What partial results of an op are reduced with; it may be said in a region, which no signature has."""
+        if not rule.reduction_factors:
+            return None
+        key = number if signature.has_regions else ~self._arrays.signatures[number]
+        if key not in self._combiners:
+            self._combiners[key] = reduction_op(self._arrays.operation(number))
+        return self._combiners[key]
+
+    def _put(self, number: int, choice: OpReshards, combiner: ReductionOp | None) -> None:
+        op = self._arrays.operation(number)
+        for index, sharding in enumerate(choice.operands):
+            if sharding is not None:
+                with ir.InsertionPoint(op):
+                    op.operands[index] = apply(op.operands[index], [Reshard(sharding)])
+        results = list(zip(self._arrays.results(number), op.results, choice.users, choice.reduced, strict=True))
+        if any(choice.users):
+            _set_shardings(op, choice.results)
+        # What follows the op goes right after it, so the last comes first.
+        for value, result, wanted, _ in reversed(results):
+            if wanted is not None:
+                put_after(op, result, [Reshard(wanted)])
+                self._function.replaced(value, wanted)
+        if choice.reduced_axes:
+            for value, result, wanted, sharding in reversed(results):
+                kind = combiner or sharding.reduction_op
+                put_after(op, result, [ReduceAlong(choice.reduced_axes, kind, sharding)])
+                self._function.replaced(value, wanted or sharding)
+
+    def _convert_reshard(self, number: int) -> bool:
+        """Replaces a reshard by steps that make partial values, where its result is unreduced and its operand not."""
+        operand, result = self._arrays.operands(number)[0], self._arrays.results(number)[0]
+        source, target = (self._function.shardings[self._function.numbers[value]] for value in (operand, result))
+        if source is None or target is None or not target.unreduced_axes:
+            return False
+        steps = steps_between(source, target, self._meshes, with_reshard=False)
+        if not any(isinstance(step, ReplicatedToUnreduced | ShardedToUnreduced) for step in steps):
+            return False
+        op = self._arrays.operation(number)
+        with ir.InsertionPoint(op):
+            op.results[0].replace_all_uses_with(apply(op.operands[0], steps))
+        self._function.replaced(result, steps[-1].sharding)
+        self._replaced.append(op)
+        return True
+
+    def _reduce_operands(self, number: int, name: str) -> dict[int, int]:
+        """Reduces operands along unreduced axes that the op's results do not have.
+
+        The numbers of the new shardings, by the index of the operand.
+        """
+        numbers, shardings = self._function.numbers, self._function.shardings
+        operands = [numbers[value] for value in self._arrays.operands(number)]
+        if not any(map(self._is_unreduced, operands)):
+            return {}
+        results = [shardings[numbers[value]] for value in self._arrays.results(number)]
+        op = self._arrays.operation(number)
+        if not results:
+            _check_terminator(op)
+            return {}
+        target = _common_unreduced(results)
+        reduced: dict[int, int] = {}
+        for index, one in enumerate(operands):
+            source = shardings[one]
+            step = None if source is None else self._reduction(op, source, target)
+            if step is not None:
+                with ir.InsertionPoint(op):
+                    op.operands[index] = apply(op.operands[index], [step])
+                reduced[index] = self._function.number(step.sharding)
+        return reduced
+
+    def _reduction(self, op: Any, source: TensorSharding, target: TensorSharding | None) -> ReduceAlong | None:
+        """The reduction of an operand; what a collective reduces itself is left to it."""
+        if op.name in REDUCING_COLLECTIVES:
+            mesh = mesh_of(source, self._meshes)
+            own = _reduced_by_collective(op)
+            return None if mesh is None else reduction_except(source, (*unreduced_axes(target), *own), mesh)
+        return reduction(source, target, self._meshes)
+
+    def _results_on_one_device(self, number: int) -> bool:
+        numbers, shardings = self._function.numbers, self._function.shardings
+        return any(is_on_one_device(shardings[numbers[value]], self._meshes) for value in self._arrays.results(number))
+
+    def _process_on_one_device(self, number: int) -> None:
+        values = self._arrays.results(number)
+        for index, sharding in reshard_around(self._arrays.operation(number), self._meshes):
+            self._function.replaced(values[index], sharding)
+
+    def _is_unreduced(self, sharding: int) -> bool:
+        return bool(unreduced_axes(self._function.shardings[sharding]))
+
+
+def unreduced_axes(sharding: TensorSharding | None) -> Axes:
+    """The axes a tensor is partial along; none where it has no sharding."""
+    return () if sharding is None else sharding.unreduced_axes
+
+
+def _common_unreduced(results: list[TensorSharding | None]) -> TensorSharding | None:
+    """The sharding of the first result, for its unreduced axes; raises ReshardError where another has others."""
+    first = results[0]
+    for index, other in enumerate(results):
+        if unreduced_axes(other) != unreduced_axes(first):
+            raise ReshardError(
+                f"result {index} is {_spelled(other)}, result 0 is {_spelled(first)}: they have to be unreduced alike"
+            )
+    return first
+
+
+def _spelled(sharding: TensorSharding | None) -> str:
+    axes = unreduced_axes(sharding)
+    return f"unreduced along {', '.join(map(str, axes))}" if axes else "not unreduced"
+
+
+def _check_terminator(op: Any) -> None:
+    """Raises ReshardError for an op that is no terminator: it has no result that says whether partial values do."""
+    block = op.block
+    if block.operations[len(block.operations) - 1].operation != op:
+        raise ReshardError("an operand is unreduced, and there is no result that could be: reshard the operand before")
+
+
+def _reduced_by_collective(op: Any) -> Axes:
+    if op.name == "sdy.all_reduce":
+        axes: Axes = sdy.value(op.attributes["reduction_axes"]).value
+        return axes
+    return tuple(axis for axes in sdy.value(op.attributes["reduce_scatter_axes"]).value for axis in axes.value)
+
+
+def _set_shardings(op: Any, shardings: Shardings) -> None:
+    """Gives all results of an op their shardings."""
+    if len(op.results) == 1:
+        sdy.set_sharding(op.results[0], shardings[0])
+        return
+    known = tuple(sharding for sharding in shardings if sharding is not None)
+    op.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue(known), op.context)
+
+
+def _size(type_: Any) -> int:
+    """The number of elements of a tensor, 0 where it is not known."""
+    return prod(type_.shape) if isinstance(type_, ir.ShapedType) and type_.has_rank and type_.has_static_shape else 0
+
+
+def _kind(name: str) -> OpKind:
+    if name in _DOTS:
+        return OpKind.DOT
+    return OpKind.RESHAPE if name in _RESHAPES else OpKind.OTHER

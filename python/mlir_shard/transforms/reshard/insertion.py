@@ -1,0 +1,63 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Puts reshards and collectives into the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.resharding.sharding_steps import ReduceAlong, ReplicatedToUnreduced, Reshard, ShardingStep
+from mlir_shard.sharding import AxisRefList, ListOfAxisRefLists, ReductionOp
+
+REDUCTION_CODES = {ReductionOp.SUM: 0, ReductionOp.MAX: 1, ReductionOp.MIN: 2}
+
+
+def apply(value: Any, steps: Iterable[ShardingStep]) -> Any:
+    """What the steps make of a value, built at the current insertion point."""
+    for step in steps:
+        value = _apply(value, step)
+    return value
+
+
+def put_after(point: Any, value: Any, steps: Iterable[ShardingStep]) -> Any:
+    """Puts what the steps make of a value, right after the op `point`, in the place of all uses of the value."""
+    first = None
+    with ir.InsertionPoint.after(point):
+        new = value
+        for step in steps:
+            new = _apply(new, step)
+            first = first or new.owner.operation
+    if first is not None:
+        value.replace_all_uses_except(new, [first])
+    return new
+
+
+def insertion_point_after(value: Any) -> Any:
+    """Right after the op that defines a value, or at the begin of the block it is an argument of."""
+    if isinstance(value.owner, ir.Block):
+        return ir.InsertionPoint.at_block_begin(value.owner)
+    return ir.InsertionPoint.after(value.owner.operation)
+
+
+def _apply(value: Any, step: ShardingStep) -> Any:
+    if isinstance(step, Reshard):
+        return _create("sdy.reshard", value, {"sharding": sdy.attribute(step.sharding)})
+    attributes = {"out_sharding": sdy.attribute(step.sharding)}
+    if isinstance(step, ReduceAlong):
+        attributes["reduction_axes"] = sdy.attribute(AxisRefList(step.axes))
+        if step.reduction is not ReductionOp.SUM:
+            code = REDUCTION_CODES[step.reduction]
+            attributes["reduction_op"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), code)
+        return _create("sdy.all_reduce", value, attributes)
+    if isinstance(step, ReplicatedToUnreduced):
+        attributes["axes"] = sdy.attribute(AxisRefList(step.axes))
+        return _create("sdy.replicated_to_unreduced", value, attributes)
+    attributes["axes"] = sdy.attribute(ListOfAxisRefLists(tuple(map(AxisRefList, step.axes_per_dim))))
+    return _create("sdy.sharded_to_unreduced", value, attributes)
+
+
+def _create(name: str, value: Any, attributes: dict[str, Any]) -> Any:
+    return ir.Operation.create(name, [value.type], [value], attributes, loc=value.location).results[0]

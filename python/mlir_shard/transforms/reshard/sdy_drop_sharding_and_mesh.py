@@ -1,0 +1,33 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A program without a word about how it is sharded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.transforms.function_shardings import Side, set_shardings, shardings_of
+from mlir_shard.transforms.operations import operations_named, operations_with
+
+
+@register
+class DropShardingAndMesh(Pass):
+    """Removes the attribute `sdy.sharding` from all operations, arguments and results, and the definitions of meshes.
+
+    Operations of the sdy dialect keep the shardings in attributes of their own.
+    """
+
+    name = "sdy-drop-sharding-and-mesh"
+    anchor = "builtin.module"
+    summary = "Removes meshes, and shardings from everything but operations of sdy"
+
+    def run(self, op: Any) -> None:
+        for one in operations_with(op, sdy.SHARDING):
+            del one.attributes[sdy.SHARDING]
+        for function in operations_named(op, "func.func"):
+            for side in Side:
+                set_shardings(function, side, [None] * len(shardings_of(function, side)))
+        for mesh in operations_named(op, "sdy.mesh"):
+            mesh.erase()

@@ -1,0 +1,23 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Once propagation is over, sharding groups have done what they were for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.transforms.operations import operations_named
+
+
+@register
+class RemoveShardingGroups(Pass):
+    """Erases every `sdy.sharding_group`."""
+
+    name = "sdy-remove-sharding-groups"
+    anchor = "builtin.module"
+    summary = "Removes sharding groups after propagation"
+
+    def run(self, op: Any) -> None:
+        for member in operations_named(op, "sdy.sharding_group"):
+            member.erase()

@@ -1,0 +1,113 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops that one device runs: their operands come to it, and their results go from it, by way of all devices.
+
+What a device has is resharded to it, and what it makes is resharded from it, only to and from being replicated on the
+mesh of the program; whatever else follows from there. The idea is Shardy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
+from mlir_shard.resharding.sharding_steps import Reshard
+from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.function_shardings import Side, shardings_of
+from mlir_shard.transforms.reshard.insertion import apply
+
+Meshes = Mapping[str, Mesh]
+
+
+def check_signature(function: Any, meshes: Meshes) -> None:
+    """Raises PassFailure where an argument or a result of the function is on a single device."""
+    for side, word in ((Side.ARGUMENTS, "argument"), (Side.RESULTS, "result")):
+        for index, sharding in enumerate(shardings_of(function, side)):
+            if is_on_one_device(sharding, meshes):
+                message = f"function {word} {index} cannot have a single-device (maximal) sharding attribute"
+                raise PassFailure(
+                    f"{message}, {sharding}: only what an operation computes can be on one device", function
+                )
+
+
+def program_mesh(meshes: Meshes) -> str | None:
+    """The name of the first mesh that has axes."""
+    return next((name for name, mesh in meshes.items() if mesh.axes), None)
+
+
+def reshard_around(op: Any, meshes: Meshes) -> list[tuple[int, TensorSharding]]:
+    """Reshards the operands of an op with results on one device to it, and its results from it.
+
+    The results that users now have elsewhere, by index, and how they are sharded. Nothing is done in a module that
+    has no mesh with axes. Raises PassFailure where results are on different devices.
+    """
+    device = _device_sharding(op, meshes)
+    everywhere = program_mesh(meshes)
+    if everywhere is None:
+        return []
+    before = [sharding_of(result) for result in op.results]
+    with ir.InsertionPoint(op):
+        for index, operand in enumerate(op.operands):
+            if isinstance(operand.type, ir.RankedTensorType):
+                _reshard_operand(op, index, device, everywhere)
+    moved = _reshard_results(op, before, everywhere, meshes)
+    own = (
+        device if isinstance(result.type, ir.RankedTensorType) else _replicated(0, everywhere) for result in op.results
+    )
+    op.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue(tuple(own)), op.context)
+    return moved
+
+
+def _device_sharding(op: Any, meshes: Meshes) -> TensorSharding:
+    found: TensorSharding | None = None
+    for result in op.results:
+        sharding = sharding_of(result)
+        if sharding is None or not is_on_one_device(sharding, meshes):
+            continue
+        if found is not None and mesh_of(found, meshes) != mesh_of(sharding, meshes):
+            message = (
+                f"has conflicting single-device result shardings, on {found.mesh_text} and on {sharding.mesh_text}"
+            )
+            raise PassFailure(f"'{op.name}' {message}: one device computes all results of an operation", op)
+        found = sharding
+    assert found is not None
+    return _replicated(0, found.mesh_or_ref)
+
+
+def _replicated(rank: int, mesh_or_ref: str | Mesh) -> TensorSharding:
+    return TensorSharding.fully_closed(rank, mesh_or_ref)
+
+
+def _reshard_operand(op: Any, index: int, device: TensorSharding, everywhere: str) -> None:
+    operand = op.operands[index]
+    replicated = _replicated(operand.type.rank, everywhere)
+    have = sharding_of(operand) or replicated
+    if have.mesh_or_ref == device.mesh_or_ref and have.is_equivalent(device):
+        return
+    is_replicated = have.mesh_or_ref == everywhere and have.is_fully_replicated
+    steps = [Reshard(device)] if is_replicated else [Reshard(replicated), Reshard(device)]
+    op.operands[index] = apply(operand, steps)
+
+
+def _reshard_results(
+    op: Any, before: list[TensorSharding | None], everywhere: str, meshes: Meshes
+) -> list[tuple[int, TensorSharding]]:
+    moved = []
+    with ir.InsertionPoint.after(op):
+        for index, result in enumerate(op.results):
+            if not isinstance(result.type, ir.RankedTensorType):
+                continue
+            replicated = _replicated(result.type.rank, everywhere)
+            wanted = before[index]
+            if wanted is None or is_on_one_device(wanted, meshes):
+                wanted = replicated
+            first = apply(result, [Reshard(replicated)])
+            last = first if wanted == replicated else apply(first, [Reshard(wanted)])
+            result.replace_all_uses_except(last, [first.owner.operation])
+            moved.append((index, wanted))
+    return moved

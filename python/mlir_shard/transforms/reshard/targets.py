@@ -1,0 +1,136 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values that go where a sharding is said: along data-flow edges, into calls, out of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.dialects.data_flow_edges import edges_of
+from mlir_shard.host import ir
+from mlir_shard.resharding.op_mesh import is_on_one_device
+from mlir_shard.resharding.sharding_steps import ShardingStep, steps_between
+from mlir_shard.rules.builder import rank_of
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.function_shardings import Side, shardings_of, shardings_per_value
+from mlir_shard.transforms.reshard.insertion import apply, insertion_point_after
+
+Shardings = list[TensorSharding | None]
+
+
+class Targets:
+    """Brings operands to the sharding that is said where they go.
+
+    Without `with_reshard` only as far as unreduced axes are concerned; what goes into calls is always resharded, as
+    all calls of a function share it. Raises ReshardError.
+    """
+
+    def __init__(self, function: Any, meshes: Mapping[str, Mesh], *, with_reshard: bool) -> None:
+        self._function = function
+        self._meshes = meshes
+        self._with_reshard = with_reshard
+        self._steps: dict[object, tuple[ShardingStep, ...]] = {}
+        self._callees: dict[str, Shardings | None] = {}
+
+    def process_edges(self, op: Any) -> None:
+        """Brings the sources of the data-flow edges of an op to the shardings of their owners, right behind them."""
+        slots = list(_source_slots(op))
+        # The edges of results first, as what is inserted later at the same value comes before.
+        for owner, uses in sorted(slots, key=lambda slot: isinstance(slot[0], ir.BlockArgument)):
+            target = _sharding_before_edge(op, owner)
+            for holder, index in uses:
+                point = insertion_point_after(holder.operands[index])
+                self._bring(holder, index, target, point, self._with_reshard)
+
+    def process_call(self, call: Any) -> None:
+        """Brings the operands of a `func.call` to the shardings of the function's arguments."""
+        callee = call.attributes["callee"].value
+        if callee not in self._callees:
+            self._callees[callee] = self._argument_shardings(callee)
+        targets = self._callees[callee]
+        if targets is None:
+            targets = self._closed_like_operands(call)
+        for index, target in enumerate(targets):
+            self._bring(call, index, target, insertion_point_after(call.operands[index]), True)
+
+    def process_return(self, op: Any) -> None:
+        """Brings what a function returns to the shardings of its results."""
+        for index, target in enumerate(shardings_of(self._function, Side.RESULTS)):
+            self._bring(op, index, target, ir.InsertionPoint(op), self._with_reshard)
+
+    def _bring(self, holder: Any, index: int, target: TensorSharding | None, point: Any, with_reshard: bool) -> None:
+        value = holder.operands[index]
+        source = sharding_of(value)
+        key = (source, target, with_reshard)
+        if key not in self._steps:
+            self._steps[key] = steps_between(source, target, self._meshes, with_reshard=with_reshard)
+        if self._steps[key]:
+            with point:
+                holder.operands[index] = apply(value, self._steps[key])
+
+    def _argument_shardings(self, callee: str) -> Shardings | None:
+        for op in sdy.enclosing_module(self._function).regions[0].blocks[0].operations:
+            op = op.operation
+            if op.name == "func.func" and op.attributes["sym_name"].value == callee:
+                found = shardings_per_value(op, Side.ARGUMENTS, self._meshes)
+                return None if found is None else list(found)
+        return None
+
+    def _closed_like_operands(self, call: Any) -> Shardings:
+        """Nothing sharded, on the first mesh that an operand has; empty where none has one."""
+        shardings = [sharding_of(operand) for operand in call.operands]
+        refs = (one.mesh_or_ref for one in shardings if one and not is_on_one_device(one, self._meshes))
+        ref = next(refs, None)
+        if ref is None:
+            return []
+        return [TensorSharding.fully_closed(rank_of(operand.type), ref) for operand in call.operands]
+
+
+def _sharding_before_edge(op: Any, owner: Any) -> TensorSharding | None:
+    """The sharding of an edge's owner as its sources see it, on their side of a manual computation."""
+    if op.name != "sdy.manual_computation":
+        return sharding_of(owner)
+    if isinstance(owner, ir.BlockArgument):
+        shardings = sdy.value(op.attributes["in_shardings"]).shardings
+        outside: TensorSharding = shardings[owner.arg_number]
+        return outside
+    sharding = sharding_of(owner)
+    manual = sdy.value(op.attributes["manual_axes"]).value
+    return None if sharding is None else sharding.without_axes(manual)
+
+
+def _source_slots(op: Any) -> Iterator[tuple[Any, list[tuple[Any, int]]]]:
+    """For the owner of each edge of an op the operands that are its sources, as (op, index).
+
+    An edge says its sources as values. One that is an operand twice stands for the first that is left, as edges are
+    in the order of operands; and edges have their sources in the order of the ops around: first `op`.
+    """
+    holders = [op, *_terminators(op)]
+    begin = [0] * len(holders)
+    for edge in edges_of(op):
+        uses = []
+        first = 0
+        for source in edge.sources:
+            found = _find(holders, begin, first, source)
+            if found is not None:
+                number, index = found
+                begin[number], first = index + 1, number + 1
+                uses.append((holders[number], index))
+        yield edge.owner, uses
+
+
+def _find(holders: list[Any], begin: list[int], first: int, source: Any) -> tuple[int, int] | None:
+    for number in range(first, len(holders)):
+        operands = holders[number].operands
+        for index in range(begin[number], len(operands)):
+            if operands[index] == source:
+                return number, index
+    return None
+
+
+def _terminators(op: Any) -> list[Any]:
+    blocks = [region.blocks[len(region.blocks) - 1] for region in op.regions if len(region.blocks)]
+    return [block.operations[len(block.operations) - 1].operation for block in blocks]

@@ -1,0 +1,149 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether an operation keeps track of the axes along which its operands and results are partial values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from mlir_shard.dialects.data_flow import sharding_before_barriers
+from mlir_shard.host import ir
+from mlir_shard.rules.reduction import reduction_of_body, reduction_op
+from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding
+from mlir_shard.sharding.verify import check_unreduced_transition, common_mesh
+from mlir_shard.transforms.call_graph import callee
+from mlir_shard.transforms.data_flow_edges import MANUAL
+from mlir_shard.transforms.function_shardings import Side, shardings_of
+
+CALL = "func.call"
+RETURNS = ("func.return", "sdy.return")
+REDUCING_COLLECTIVES = ("sdy.all_reduce", "sdy.reduce_scatter")
+# They change what is unreduced, and their verifiers say how.
+_EXPLICIT = ("sdy.reshard", "sdy.sharding_constraint")
+
+
+class UnreducedAxes:
+    """Checks single operations of a module with these functions and meshes.
+
+    Each check gives the first thing that is wrong, in words that follow the operation's name, or None.
+    """
+
+    def __init__(self, functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> None:
+        self._functions = functions
+        self._meshes = meshes
+        self._by_name: dict[str, Callable[[Any], str | None]] = {
+            CALL: self._check_call,
+            "func.return": self._check_return,
+            "sdy.return": self._check_return,
+            "stablehlo.reduce": self._check_reduce,
+            "stablehlo.all_reduce": self._check_collective,
+            "stablehlo.reduce_scatter": self._check_collective,
+            **dict.fromkeys(REDUCING_COLLECTIVES, _check_operand),
+            **dict.fromkeys(_EXPLICIT, lambda _: None),
+        }
+
+    def check(self, op: Any) -> str | None:
+        """What an operation does not account for."""
+        return self._by_name.get(op.name, self._check_other)(op)
+
+    def _check_other(self, op: Any) -> str | None:
+        return self._check_transition(
+            _seen(op.operands), _of(op.results), introduced=reduction_op(op) or ReductionOp.SUM
+        )
+
+    def _check_reduce(self, op: Any) -> str | None:
+        inputs = list(op.operands)[: len(op.results)]
+        return self._check_transition(_seen(inputs), _of(op.results), introduced=reduction_op(op))
+
+    def _check_collective(self, op: Any) -> str | None:
+        return self._check_transition(_of(op.operands), _of(op.results), removed=reduction_of_body(op))
+
+    def _check_transition(
+        self,
+        operands: Sequence[TensorSharding | None],
+        results: Sequence[TensorSharding | None],
+        introduced: ReductionOp | None = None,
+        removed: ReductionOp | None = None,
+    ) -> str | None:
+        mesh = common_mesh(map(self._mesh_of, (*operands, *results)))
+        return check_unreduced_transition(operands, results, mesh, introduced=introduced, removed=removed)
+
+    def _mesh_of(self, sharding: TensorSharding | None) -> Mesh | None:
+        ref = None if sharding is None else sharding.mesh_or_ref
+        return self._meshes.get(ref) if isinstance(ref, str) else ref
+
+    def _check_call(self, call: Any) -> str | None:
+        function = self._functions.get(callee(call))
+        if function is None:
+            return None
+        for index, sharding in enumerate(shardings_of(function, Side.ARGUMENTS)):
+            if not _is_resharded(call.operands[index]):
+                what = f"operand {index}", f"argument {index} of @{callee(call)}"
+                if (found := _difference(_sharding(call.operands[index]), sharding, what)) is not None:
+                    return found
+        for index, sharding in enumerate(shardings_of(function, Side.RESULTS)):
+            what = f"result {index}", f"that of @{callee(call)}"
+            if (found := _difference(_sharding(call.results[index]), sharding, what)) is not None:
+                return found
+        return None
+
+    def _check_return(self, terminator: Any) -> str | None:
+        for index, (value, sharding) in enumerate(zip(terminator.operands, _returned(terminator), strict=False)):
+            if sharding is not None and not _is_resharded(value):
+                what = f"operand {index}", f"result {index} of '{terminator.parent.operation.name}'"
+                if (found := _difference(_sharding(value), sharding, what)) is not None:
+                    return found
+        return None
+
+
+def _check_operand(op: Any) -> str | None:
+    if _sharding(op.operands[0]) is None:
+        return "needs an operand with a sharding, which says along which axes it is partial"
+    return None
+
+
+def _returned(terminator: Any) -> Iterator[TensorSharding | None]:
+    """The shardings of what a terminator returns, as it sees them from inside."""
+    parent = terminator.parent.operation
+    if parent.name == "func.func":
+        yield from shardings_of(parent, Side.RESULTS)
+        return
+    manual: ManualAxes | None = parent.attributes["manual_axes"].value if parent.name == MANUAL else None
+    for result in parent.results:
+        sharding = _sharding(result)
+        yield sharding if sharding is None or manual is None else sharding.without_axes(manual.value)
+
+
+def _difference(sharding: TensorSharding | None, other: TensorSharding | None, what: tuple[str, str]) -> str | None:
+    ours = () if sharding is None else sharding.unreduced_axes
+    theirs = () if other is None else other.unreduced_axes
+    if set(ours) == set(theirs):
+        return None
+    texts = ["{" + ", ".join(map(str, axes)) + "}" for axes in (ours, theirs)]
+    return (
+        f"{what[0]} is unreduced along {texts[0]}, but {what[1]} along {texts[1]}: both have to be the same, or an "
+        "sdy.reshard has to come between"
+    )
+
+
+def _of(values: Any) -> list[TensorSharding | None]:
+    return [_sharding(value) for value in values]
+
+
+def _seen(operands: Any) -> list[TensorSharding | None]:
+    """The shardings of operands, without those that are resharded: it was said what becomes of their axes."""
+    return [None if _is_resharded(value) else _sharding(value) for value in operands]
+
+
+def _sharding(value: Any) -> TensorSharding | None:
+    return sharding_before_barriers(value)
+
+
+def _is_resharded(value: Any) -> bool:
+    while not isinstance(value.owner, ir.Block):
+        op = value.owner.operation
+        if op.name != "sdy.propagation_barrier":
+            return op.name in _EXPLICIT
+        value = op.operands[0]
+    return False

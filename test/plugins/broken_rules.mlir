@@ -1,0 +1,108 @@
+// RUN: shard-opt %s --allow-unregistered-dialect --load %S/Inputs/broken_rules.py --split-input-file --sdy-basic-propagate --verify-diagnostics
+// RUN: not shard-opt %s --allow-unregistered-dialect --load %S/Inputs/broken_rules.py --split-input-file --sdy-propagation-pipeline 2>&1 | FileCheck %s
+
+// What a dialect registered, and what is wrong with it, is named at the op, in passes and pipelines.
+// CHECK: broken_rules.mlir:[[# @LINE + 5]]:8: error: the sharding rule of 'broken.text'
+// CHECK-NOT: Traceback
+
+func.func @text(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{the sharding rule of 'broken.text' ('i k, k j -> i j' in {{.*}}broken_rules.py:{{[0-9]+}}) does not fit: dim 0 of operand 1 has size 8, but 'i k, k j -> i j' makes it k=4}}
+  %0 = "broken.text"(%a, %a) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @raises(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{the sharding rule of 'broken.raises' (raises in {{.*}}broken_rules.py:{{[0-9]+}}) failed in line {{[0-9]+}}: KeyError: 'broken.raises'}}
+  %0 = "broken.raises"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @nonsense(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{(nonsense in {{.*}}broken_rules.py:{{[0-9]+}}) gave str 'i j -> i j', but a rule gives an OpShardingRule or None}}
+  %0 = "broken.nonsense"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @fields(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{(fields in {{.*}}broken_rules.py:{{[0-9]+}}) gave a rule with fields of other types than they have to be}}
+  %0 = "broken.fields"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @rank(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{(rank in {{.*}}broken_rules.py:{{[0-9]+}}) does not fit: operand: the mapping [i] has 1 dimensions, but the tensor has 2}}
+  %0 = "broken.rank"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @size(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{(size in {{.*}}broken_rules.py:{{[0-9]+}}) does not fit: dim 1 of operand 0 has size 4, but the rule makes it j=8}}
+  %0 = "broken.size"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @factor(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{(factor in {{.*}}broken_rules.py:{{[0-9]+}}) does not fit: operand: dim 1: unknown factor p: the rule has 2 factors}}
+  %0 = "broken.factor"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @key(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{`context_key` of the sharding rule of 'broken.key' (<lambda> in {{.*}}broken_rules.py:{{[0-9]+}}) failed in line {{[0-9]+}}: AttributeError}}
+  %0 = "broken.key"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @edges(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{the data-flow edges of 'broken.edges' (edges in {{.*}}broken_rules.py:{{[0-9]+}}) failed in line {{[0-9]+}}: LookupError: no edges today}}
+  %0 = "broken.edges"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @no_edges(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{(no_edges in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: edge 0 is {{.*}}, but has to be a DataFlowEdge}}
+  %0 = "broken.no_edges"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @shapes(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{(shapes in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: edge 0 ties {{.*}} of type tensor<4xf32> to its owner of type tensor<8x4xf32>, but only tensors of one shape shard alike}}
+  %0 = "broken.shapes"(%b) : (tensor<4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @twice(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{(twice in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: a value of 'broken.twice' of type tensor<8x4xf32> is a target of both edge 0 and edge 1}}
+  %0 = "broken.twice"(%a, %a) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @foreign(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  // expected-error-re @+1 {{(foreign in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: a block argument of type tensor<8x4xf32> of edge 0 is no result of the op and no argument of a block in it}}
+  %0 = "broken.foreign"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}

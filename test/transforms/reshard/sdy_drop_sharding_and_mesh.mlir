@@ -1,0 +1,14 @@
+// RUN: shard-opt %s --sdy-drop-sharding-and-mesh | FileCheck %s
+
+// CHECK: module {
+// CHECK-NEXT: func.func @main(%arg0: tensor<4xf32> {jax.note}, %arg1: tensor<4xf32>) -> tensor<4xf32> {
+// CHECK-NEXT: stablehlo.add %arg0, %arg1 {note} : tensor<4xf32>
+// CHECK-NEXT: return
+sdy.mesh @mesh = <["x"=2]>
+
+func.func @main(%a: tensor<4xf32> {jax.note, sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},
+                %b: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})
+    -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  %0 = stablehlo.add %a, %b {note, sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -1,0 +1,149 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a dialect registers to take part in sharding, and what cannot be registered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rules.modules import ops, spelled
+
+import mlir_shard
+from mlir_shard import interfaces
+from mlir_shard.dialects import data_flow_edges, user_dialects
+from mlir_shard.dialects.user_dialects import DialectError
+from mlir_shard.rules import RuleCache, constants, op_priorities, registry
+from mlir_shard.rules import elementwise as elementwise_ops
+
+ROOT = Path(__file__).parents[2]
+MATMUL = """(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>) {
+    %0 = "test.matmul"(%a, %b) : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+    return
+  }"""
+TABLES = (
+    (registry, "_by_name"),
+    (registry, "_by_dialect"),
+    (data_flow_edges, "_entries"),
+    (user_dialects, "_loaders"),
+    (constants, "_constant"),
+    (constants, "_constant_op"),
+    (constants, "_constant_of_constants"),
+    (elementwise_ops, "_names"),
+    (op_priorities, "_order"),
+)
+
+
+@pytest.fixture(autouse=True)
+def own_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgets after each test what it registered."""
+    for module, name in TABLES:
+        monkeypatch.setattr(module, name, type(getattr(module, name))(getattr(module, name)))
+
+
+def test_text_and_builder() -> None:
+    interfaces.sharding_rule("test.matmul", text="i k, k j -> i j")
+    matmul, _ = ops(MATMUL)
+    assert spelled(matmul) == "([i, k], [k, j])->([i, j]) {i=4, j=2, k=8} reduction=k"
+
+    @interfaces.sharding_rule("test.*")
+    def whole(op: Any, options: interfaces.RuleOptions) -> interfaces.OpShardingRule:
+        builder = interfaces.RuleBuilder.for_op(op)
+        return builder.add_factor([0, None], [0], 4, interfaces.FactorType.NEED_REPLICATION).build()
+
+    assert spelled(matmul).endswith("reduction=k")
+    interfaces.sharding_rule("test.matmul")(whole)
+    assert spelled(matmul).endswith("need_replication=i")
+
+
+def test_a_registration_counts_at_once() -> None:
+    matmul, _ = ops(MATMUL)
+    cache = RuleCache()
+    assert cache.rule_for(matmul) is None
+    interfaces.sharding_rule("test.matmul", text="i k, k j -> i j")
+    assert cache.rule_for(matmul) is not None
+
+
+def test_marks() -> None:
+    interfaces.elementwise("test.scale")
+    interfaces.constant_like("test.iota")
+    interfaces.constant_op("test.constant")
+    interfaces.constant_foldable("test.slice")
+    assert elementwise_ops.is_elementwise("test.scale")
+    assert constants.is_constant("test.iota")
+    assert not constants.is_constant_op("test.iota")
+    assert constants.is_constant("test.constant")
+    assert constants.is_constant_op("test.constant")
+    slice_, scale, _ = ops("""(%a: tensor<4xf32>) {
+        %0 = "test.slice"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        %1 = "test.scale"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        return
+      }""")
+    assert constants.is_constant_of_constants(slice_)
+    assert constants.is_constant_of_constants(scale)
+
+
+def test_priorities_move_to_where_they_are_given_last() -> None:
+    interfaces.op_priorities("test.a", ("test.b", "test.c"))
+    interfaces.op_priorities("test.b", "other.*")
+    assert op_priorities.op_priorities() == (("test.a",), ("test.c",), ("test.b",), ("other.*",))
+
+
+def test_dialects_of_irdl_text_and_of_functions() -> None:
+    seen = []
+    interfaces.register_dialect("irdl.dialect @texted {\n  irdl.operation @op {}\n}")
+
+    @interfaces.register_dialect
+    def loader(context: Any) -> None:
+        seen.append(context)
+
+    context = mlir_shard.create_context()
+    mlir_shard.parse('"texted.op"() : () -> ()', context)
+    assert len(seen) == 1
+
+
+def test_a_dialect_that_cannot_be_loaded() -> None:
+    @interfaces.register_dialect
+    def loader(context: Any) -> None:
+        raise OSError("no such library")
+
+    with pytest.raises(DialectError, match=r"loader' cannot be loaded: no such library"):
+        mlir_shard.create_context()
+
+
+@pytest.mark.parametrize(
+    ("registration", "message"),
+    [
+        (lambda: interfaces.sharding_rule("scores", text="i -> i"), r"'scores' is no op name: an op is 'dialect.name'"),
+        (lambda: interfaces.sharding_rule("a.b", "i -> i"), r"'i -> i' is no op name"),
+        (lambda: interfaces.sharding_rule(), r"give their names, or `when`"),
+        (lambda: interfaces.sharding_rule("a.b", text="i -> j ="), r"the sharding rule of 'a.b': .* is no rule"),
+        (lambda: interfaces.sharding_rule("a.b", text="i -> i", sizes={"h": 2}), r"has no factor 'h'"),
+        (lambda: interfaces.sharding_rule("a.b", text="i -> i", sizes={"i": 0}), r"the size 0, which is no positive"),
+        (lambda: interfaces.sharding_rule("a.b", sizes={"i": 2}), r"give the `text` too"),
+        (lambda: interfaces.sharding_rule("a.b", text="i -> i", when=bool), r"are for functions"),
+        (lambda: interfaces.sharding_rule("a.b")(lambda op: None), r"function of \(op, options\), but takes \(op\)"),
+        (lambda: interfaces.sharding_rule("a.b")("i -> i"), r"function of \(op, options\), not 'i -> i'"),
+        (lambda: interfaces.elementwise("scale"), r"'scale' is no op name"),
+        (lambda: interfaces.constant_op("a.*"), r"'a.\*' is no op name: an op is 'dialect.name'$"),
+        (lambda: interfaces.op_priorities("a.b", "a.b"), r"'a.b' is given twice"),
+        (lambda: interfaces.op_priorities(()), r"has at least one"),
+        (lambda: interfaces.data_flow_edges("a.b")(lambda: []), r"function of \(op\), but takes \(\)"),
+        (lambda: interfaces.data_flow_edges("a.b", get_argument_shardings=list), r"are registered together"),
+        (lambda: interfaces.register_dialect(7), r"7 is no dialect"),
+    ],
+)
+def test_what_cannot_be_registered(registration: Callable[[], Any], message: str) -> None:
+    with pytest.raises(interfaces.RegistrationError, match=message):
+        registration()
+
+
+def test_the_document_shows_the_example() -> None:
+    example = (ROOT / "docs/examples/attention_dialect.py").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/user-dialects.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 5
+    assert [block for block in blocks if block not in example] == []
+    assert len(example.splitlines()) < 100

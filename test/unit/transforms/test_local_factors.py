@@ -1,0 +1,62 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Along which factors an op is local, given the shardings of its tensors."""
+
+from __future__ import annotations
+
+from mlir_shard import asm
+from mlir_shard.sharding import Mesh, OpShardingRule
+from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.rule import TensorMapping
+from mlir_shard.transforms.spmdize.local_factors import local_factor_axes
+
+MESH = Mesh.of({"x": 2, "y": 2, "z": 4}.items())
+
+
+def projection(rule: OpShardingRule, dims: tuple[str, ...]) -> ShardingProjection:
+    shardings = [asm.parse_value("sharding", f"<@mesh, {one}>") for one in dims]
+    count = len(rule.operand_mappings)
+    return ShardingProjection.build(shardings[:count], shardings[count:], rule, MESH, closed_if_missing=True)
+
+
+def spelled(axes_per_factor: tuple[tuple[object, ...], ...]) -> list[str]:
+    return [" ".join(map(str, axes)).replace('"', "") for axes in axes_per_factor]
+
+
+def local(rule: OpShardingRule, *dims: str, unshardable: tuple[int, ...] = ()) -> list[str]:
+    return spelled(local_factor_axes(projection(rule, dims), rule, unshardable, MESH))
+
+
+def matmul(i: int = 8, j: int = 8, k: int = 8) -> OpShardingRule:
+    return OpShardingRule(
+        (i, j, k),
+        (TensorMapping.of([0], [2]), TensorMapping.of([2], [1])),
+        (TensorMapping.of([0], [1]),),
+        reduction_factors=(2,),
+    )
+
+
+ADD = OpShardingRule.pointwise((8, 8), 2)
+RESHAPE = OpShardingRule((4, 8), (TensorMapping.of([0, 1]),), (TensorMapping.of([0], [1]),))
+
+
+class TestLocalFactors:
+    def test_what_agrees_is_local(self) -> None:
+        assert local(matmul(), '[{"x"}, {"y"}]', '[{"y"}, {"z"}]', '[{"x"}, {"z"}]') == ["x", "z", "y"]
+
+    def test_what_disagrees_is_whole(self) -> None:
+        assert local(ADD, '[{"x"}, {"y"}]', '[{"x"}, {}]', '[{"x"}, {"y"}]') == ["x", ""]
+
+    def test_what_is_unshardable_is_whole(self) -> None:
+        assert local(ADD, *['[{"x"}, {"y"}]'] * 3, unshardable=(0,)) == ["", "y"]
+
+    def test_an_axis_shards_one_factor(self) -> None:
+        # Neither factor is in the tensors of the other, so both agree on the same axis.
+        outer = OpShardingRule(
+            (8, 8), (TensorMapping.of([0]), TensorMapping.of([1])), (TensorMapping.of(),), reduction_factors=(0, 1)
+        )
+        assert local(outer, '[{"x"}]', '[{"x"}]', "[]") == ["x", ""]
+
+    def test_strided_blocks_are_whole(self) -> None:
+        assert local(RESHAPE, '[{"z", "x"}]', '[{"z"}, {"x"}]') == ["z", "x"]
+        assert local(RESHAPE, '[{"z", "x"}]', '[{"z"}, {"x"}]', unshardable=(0,)) == ["", ""]
