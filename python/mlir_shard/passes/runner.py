@@ -21,6 +21,7 @@ from mlir_shard.passes.instrumentation import Instrumentation
 from mlir_shard.passes.registry import Pass, PassFailure
 from mlir_shard.passes.reporting import reported
 from mlir_shard.passes.resolution import ANY, Nest, Step, step_text
+from mlir_shard.passes.sharing import sharing
 
 Report = Callable[[Diagnostic], None]
 
@@ -58,7 +59,7 @@ def run(
         tree = resolution.from_passes(passes, op.name)
     resolution.check_runs_on(tree, op.name, pipeline if isinstance(pipeline, str) else "")
     one_run = _Run(op.context, verify_each, tuple(instrumentations), report)
-    with diagnostic.handled(op.context, one_run.handle):
+    with diagnostic.handled(op.context, one_run.handle), sharing():
         succeeded = one_run.steps(op, tree)
     if not succeeded:
         raise PassFailure("\n".join(map(str, one_run.errors)), op, diagnostics=tuple(one_run.errors))

@@ -137,7 +137,7 @@ def rule_for(op: Any, options: RuleOptions = RuleOptions()) -> OpShardingRule | 
 
 
 class RuleCache:
-    """`rule_for`, asked once per distinct op. Holds types and attributes, so it lives no longer than a pass."""
+    """`rule_for`, asked once per distinct op. Holds types and attributes, so it lives no longer than a run."""
 
     def __init__(self, options: RuleOptions = RuleOptions()) -> None:
         self._options = options

@@ -28,11 +28,14 @@ class PropagationDirection(IntEnum):
     # Forward and backward are the two bits of a direction.
     def union(self, other: PropagationDirection) -> PropagationDirection:
         """What at least one of the two allows."""
-        return PropagationDirection(int(self) | int(other))
+        return _DIRECTIONS[int(self) | int(other)]
 
     def intersection(self, other: PropagationDirection) -> PropagationDirection:
         """What both of the two allow."""
-        return PropagationDirection(int(self) & int(other))
+        return _DIRECTIONS[int(self) & int(other)]
+
+
+_DIRECTIONS = tuple(PropagationDirection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,16 @@ class DimensionSharding:
         return "{" + ", ".join(parts) + "}" + ("" if self.priority is None else f"p{self.priority}")
 
 
+class _HashedOnce:
+    """A value whose hash is kept: shardings are looked up in tables all the time, and made of many parts."""
+
+    __slots__ = ("_hash",)
+
+    _hash: int
+
+
 @dataclass(frozen=True, slots=True)
-class TensorSharding:
+class TensorSharding(_HashedOnce):
     """The sharding of a tensor on a mesh; a `str` mesh is the symbol name without `@`.
 
     Along an axis in no list the tensor is replicated; `replicated_axes` have to stay so. Along `unreduced_axes` each
@@ -71,6 +79,14 @@ class TensorSharding:
     replicated_axes: tuple[AxisRef, ...] = ()
     unreduced_axes: tuple[AxisRef, ...] = ()
     reduction_op: ReductionOp = ReductionOp.SUM
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            parts = (self.mesh_or_ref, self.dim_shardings, self.replicated_axes, self.unreduced_axes, self.reduction_op)
+            object.__setattr__(self, "_hash", hash(parts))
+            return self._hash
 
     @staticmethod
     def fully_open(rank: int, mesh_or_ref: str | Mesh) -> TensorSharding:

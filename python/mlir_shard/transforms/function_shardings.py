@@ -53,10 +53,18 @@ def shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
     """The sharding of each argument or result, None where it has none."""
     if side.value not in function.attributes:
         return [None for _ in types_of(function, side)]
-    return [_sharding(dictionary) for dictionary in function.attributes[side.value]]
+    # Few of the dictionaries of a large signature are different.
+    known: dict[Any, TensorSharding | None] = {}
+    found = []
+    for dictionary in function.attributes[side.value]:
+        if dictionary not in known:
+            known[dictionary] = sharding_in(dictionary)
+        found.append(known[dictionary])
+    return found
 
 
-def _sharding(dictionary: Any) -> TensorSharding | None:
+def sharding_in(dictionary: Any) -> TensorSharding | None:
+    """The sharding among the attributes of an argument or result."""
     if sdy.SHARDING not in dictionary:
         return None
     attribute = dictionary[sdy.SHARDING]

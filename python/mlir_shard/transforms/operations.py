@@ -25,10 +25,14 @@ def numbers_named(arrays: ModuleArrays, *names: str) -> list[int]:
     return numbers_where(arrays, names.__contains__)
 
 
+def first_names(root: Any) -> list[str]:
+    """The names of the operations below `root`, each once, in the order in which they first come."""
+    return [op.name for op in _operations(native_host().first_operations(root.operation._CAPIPtr))]
+
+
 def operations_where(root: Any, is_wanted: Callable[[str], bool]) -> list[Any]:
     """The operations below `root` whose name is wanted, in pre-order; asked once per name."""
-    firsts = _operations(native_host().first_operations(root.operation._CAPIPtr))
-    names = [op.name for op in firsts if is_wanted(op.name)]
+    names = [name for name in first_names(root) if is_wanted(name)]
     return operations_named(root, *names) if names else []
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise, product
 import pytest
 
 from mlir_shard.sharding import OpShardingRule, PropagationDirection, TensorMapping
+from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.propagate.op_schedule import phases
 from mlir_shard.transforms.propagate.value_graph import NodeKind, OpClass
 
@@ -36,12 +37,12 @@ def test_each_class_of_ops_has_its_turn(
     reduction: list[PropagationDirection],
 ) -> None:
     kind = NodeKind(RULE, op_class, shared_operands=shared)
-    assert [phase(kind, 0) for phase in PHASES] == pass_through
-    assert [phase(kind, 1) for phase in PHASES] == reduction
+    assert [phase(kind, FactorType.PASS_THROUGH) for phase in PHASES] == pass_through
+    assert [phase(kind, FactorType.REDUCTION) for phase in PHASES] == reduction
 
 
 def test_no_phase_takes_back_what_one_before_allowed() -> None:
-    for op_class, shared, factor in product(OpClass, (False, True), (0, 1)):
+    for op_class, shared, factor in product(OpClass, (False, True), FactorType):
         kind = NodeKind(RULE, op_class, shared_operands=shared)
         for before, after in pairwise(phase(kind, factor) for phase in PHASES):
             assert before.union(after) == after
@@ -51,10 +52,10 @@ def test_listed_ops_come_first_in_their_order() -> None:
     listed = phases([("test.a",), ("test.b", "other.*")])
     assert len(listed) == len(PHASES) + 2
     kinds = [NodeKind(RULE, op_name=name) for name in ("test.a", "test.b", "other.c", "test.d")]
-    assert [[phase(kind, 1) for phase in listed[:3]] for kind in kinds] == [
+    assert [[phase(kind, FactorType.REDUCTION) for phase in listed[:3]] for kind in kinds] == [
         [BOTH, BOTH, BOTH],
         [NONE, BOTH, BOTH],
         [NONE, BOTH, BOTH],
         [NONE, NONE, NONE],
     ]
-    assert all(phase(kind, 1) is BOTH for kind in kinds for phase in listed[-1:])
+    assert all(phase(kind, FactorType.REDUCTION) is BOTH for kind in kinds for phase in listed[-1:])

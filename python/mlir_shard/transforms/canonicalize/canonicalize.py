@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from mlir_shard.host import passmanager, rewrite
+from mlir_shard.host import rewrite
+from mlir_shard.passes import host_passes
 from mlir_shard.passes.options import format_value, option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.canonicalize import collectives, manual_computation, reduce_scatter, reshard
 from mlir_shard.transforms.canonicalize.pattern import Pattern, apply_greedily
+from mlir_shard.transforms.operations import first_names
 
 PATTERNS: tuple[Pattern, ...] = (
     *manual_computation.PATTERNS,
@@ -44,11 +46,15 @@ class Canonicalize(Pass):
     enable_patterns: tuple[str, ...] = option((), "Labels of patterns that should be used, and no others")
 
     def run(self, op: Any) -> None:
-        patterns = [pattern for pattern in PATTERNS if self._is_enabled(pattern)]
         config = self._config()
         self._run_host(op)
-        while apply_greedily(op, patterns, config):
+        while (patterns := self._patterns_for(op)) and apply_greedily(op, patterns, config):
             self._run_host(op)
+
+    def _patterns_for(self, op: Any) -> list[Pattern]:
+        """The enabled patterns on operations that there are."""
+        names = first_names(op)
+        return [pattern for pattern in PATTERNS if pattern.root in names and self._is_enabled(pattern)]
 
     def _is_enabled(self, pattern: Pattern) -> bool:
         names = {pattern.name, pattern.label}
@@ -68,4 +74,4 @@ class Canonicalize(Pass):
         given = [(one.name, getattr(self, one.field), one.default) for one in self.options()]
         options = " ".join(f"{name}={format_value(value)}" for name, value, default in given if value != default)
         pipeline = f"{op.name}(canonicalize{{{options}}})"
-        passmanager.PassManager.parse(pipeline, op.context).run(op.operation)
+        host_passes.run(pipeline, op.operation, verify_each=False)

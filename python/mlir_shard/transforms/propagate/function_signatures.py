@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
-from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.function_shardings import sharding_in
 from mlir_shard.transforms.propagate.value_graph import ShardingTable
 
 ARGUMENTS, RESULTS = "arg_attrs", "res_attrs"
@@ -44,21 +43,13 @@ class FunctionSignatures:
     def _state(self, dictionary: Any) -> int:
         state = self._states.get(dictionary)
         if state is None:
-            state = self._states[dictionary] = self._table.number(_sharding(dictionary))
+            state = self._states[dictionary] = self._table.number(sharding_in(dictionary))
         return state
 
     def _with_state(self, dictionary: Any, state: int) -> Any:
         entries = {named.name: named.attr for named in dictionary}
         entries[sdy.SHARDING] = sdy.attribute(self._table[state], dictionary.context)
         return ir.DictAttr.get(entries, dictionary.context)
-
-
-def _sharding(dictionary: Any) -> TensorSharding | None:
-    if sdy.SHARDING not in dictionary:
-        return None
-    attribute = dictionary[sdy.SHARDING]
-    value = attribute.value if isinstance(attribute, SdyAttribute) else None
-    return value if isinstance(value, TensorSharding) else None
 
 
 def _dictionaries(function: Any, key: str) -> Any:

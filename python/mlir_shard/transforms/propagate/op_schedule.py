@@ -21,7 +21,7 @@ from mlir_shard.transforms.propagate.value_graph import NodeKind, OpClass
 NONE, FORWARD, BACKWARD, BOTH = PropagationDirection
 
 
-def _passing_on(kind: NodeKind, factor: int) -> PropagationDirection:
+def _passing_on(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
     match kind.op_class:
         case OpClass.ELEMENTWISE | OpClass.RESHAPING | OpClass.EDGE:
             return BOTH
@@ -31,21 +31,19 @@ def _passing_on(kind: NodeKind, factor: int) -> PropagationDirection:
             return NONE
 
 
-def _passing_on_single_uses(kind: NodeKind, factor: int) -> PropagationDirection:
-    return NONE if kind.shared_operands else _passing_on(kind, factor)
+def _passing_on_single_uses(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+    return NONE if kind.shared_operands else _passing_on(kind, factor_type)
 
 
-def _without_communication(kind: NodeKind, factor: int) -> PropagationDirection:
-    if kind.rule.factor_type(factor) is not FactorType.PASS_THROUGH:
-        return NONE
-    return _all_but_broadcasts(kind, factor)
+def _without_communication(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+    return _all_but_broadcasts(kind, factor_type) if factor_type is FactorType.PASS_THROUGH else NONE
 
 
-def _all_but_broadcasts(kind: NodeKind, factor: int) -> PropagationDirection:
+def _all_but_broadcasts(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
     return BACKWARD if kind.op_class is OpClass.BROADCAST else BOTH
 
 
-def _all(kind: NodeKind, factor: int) -> PropagationDirection:
+def _all(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
     return BOTH
 
 
@@ -53,15 +51,15 @@ _SCHEDULE = (_passing_on_single_uses, _passing_on, _without_communication, _all_
 
 
 def _through(group: Group) -> Phase:
-    def phase(kind: NodeKind, factor: int) -> PropagationDirection:
+    def phase(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
         return BOTH if is_among(kind.op_name, group) else NONE
 
     return phase
 
 
 def _up_to(phases: tuple[Phase, ...]) -> Phase:
-    def phase(kind: NodeKind, factor: int) -> PropagationDirection:
-        return reduce(PropagationDirection.union, (one(kind, factor) for one in phases), NONE)
+    def phase(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+        return reduce(PropagationDirection.union, (one(kind, factor_type) for one in phases), NONE)
 
     return phase
 

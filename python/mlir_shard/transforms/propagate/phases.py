@@ -26,11 +26,13 @@ STRATEGIES: dict[str, tuple[Strategy, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The strategies, one after the other in each phase; and whether the user's priorities count."""
+    """The strategies, one after the other in each phase; whether the user's priorities count; and whether the phases go
+    by names of ops."""
 
     strategies: tuple[Strategy, ...]
     phases: Sequence[Phase] = (both_ways,)
     by_user_priority: bool = False
+    by_op_name: bool = False
     conservative: bool = False
 
 

@@ -12,13 +12,14 @@ from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure
 from mlir_shard.passes.reporting import warn
-from mlir_shard.rules import RuleCache, RuleError, RuleOptions
+from mlir_shard.rules import RuleError, RuleOptions
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.propagate.debug_propagation import begin_record, write_record
 from mlir_shard.transforms.propagate.phases import Plan, disagreeing_groups, propagate
 from mlir_shard.transforms.propagate.read_module import ModuleReader
 from mlir_shard.transforms.propagate.sdy_populate_op_sharding_rules import is_describable
 from mlir_shard.transforms.propagate.write_shardings import write_shardings
+from mlir_shard.transforms.rule_cache import rule_cache
 
 
 class PropagationPass(Pass):
@@ -36,16 +37,17 @@ class PropagationPass(Pass):
         raise NotImplementedError(f"pass '{self.name}' has no method `plan`")
 
     def run(self, op: Any) -> None:
+        plan = self.plan()
         try:
-            reader = self._read(op)
+            reader = self._read(op, plan)
             if _separate_groups(reader):
-                reader = self._read(op)
+                reader = self._read(op, plan)
         except RuleError as error:
             raise PassFailure(str(error), error.op) from error
         original = reader.graph.states[:]
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
         record = begin_record(op, reader, origins=origins) if origins or edges else None
-        propagate(reader.graph, self.plan(), record)
+        propagate(reader.graph, plan, record)
         write_shardings(reader, original)
         if record is not None:
             write_record(reader, record, origins=origins, edges=edges)
@@ -54,8 +56,9 @@ class PropagationPass(Pass):
         else:
             _remove_rules(reader)
 
-    def _read(self, module: Any) -> ModuleReader:
-        reader = ModuleReader(module, RuleCache(RuleOptions(conservative=self.conservative_propagation)))
+    def _read(self, module: Any, plan: Plan) -> ModuleReader:
+        rules = rule_cache(RuleOptions(conservative=self.conservative_propagation))
+        reader = ModuleReader(module, rules, by_op_name=plan.by_op_name)
         _reject_unsupported_types(reader.first_ops())
         return reader
 

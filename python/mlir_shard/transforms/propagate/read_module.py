@@ -17,7 +17,7 @@ from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edge import is_static
-from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edges_of, has_edges, is_static_tensor
+from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edges_of, has_edges
 from mlir_shard.host import ir
 from mlir_shard.rules import RuleCache
 from mlir_shard.rules.builder import rank_of, shape_of
@@ -78,21 +78,23 @@ class _Program:
 class ModuleReader:
     """A module as a value graph, and what in the module each part of the graph stands for.
 
-    `place` has the place of each value of `arrays`; place p is that of value p - 1, or from `first_result` on that
-    of a function's result, in `results` as the number of the function and the index. `argument_of` says the same of
-    values that are functions' arguments. Raises RuleError where a rule fails.
+    `place` has the place of each value of `arrays`; place p is that of value p - 1, or from `first_result` on that of a
+    function's result, in `results` as the number of the function and the index. `argument_of` says the same of values
+    that are functions' arguments. Nodes know the names of their ops if they are read `by_op_name`. Raises RuleError
+    where a rule fails.
     """
 
-    def __init__(self, module: Any, rules: RuleCache) -> None:
+    def __init__(self, module: Any, rules: RuleCache, *, by_op_name: bool = False) -> None:
         self.arrays = ModuleArrays(module, (sdy.SHARDING,))
         self.graph = ValueGraph(sdy.meshes(module))
         self.first_result = 0
         self.results: list[tuple[int, int]] = []
         self._rules = rules
+        self._by_op_name = by_op_name
         self._representatives = self.arrays.representatives()
         self._numbers = self.arrays.signatures
         self._signatures: list[_Signature | None] = [None] * len(self._representatives)
-        self._identities: dict[tuple[tuple[int, ...], int], OpShardingRule] = {}
+        self._identities: dict[tuple[Any, int], OpShardingRule] = {}
         self._program = _Program()
         self._survey()
         # The places of values that do not have that of a result or, block arguments, NOWHERE.
@@ -262,7 +264,11 @@ class ModuleReader:
         signature = self._signature(number)
         if signature.rule is None:
             raise ValueError(f"'{signature.name}' has no rule of its own")
-        return self.graph.kind(signature.rule, signature.op_class, shared_operands=shared, op_name=signature.name)
+        return self._kind(signature, signature.rule, shared)
+
+    def _kind(self, signature: _Signature, rule: OpShardingRule, shared: bool) -> int:
+        name = signature.name if self._by_op_name else ""
+        return self.graph.kind(rule, signature.op_class, shared_operands=shared, op_name=name)
 
     def _nodes_of(self, op: int) -> list[_Node]:
         """The nodes of an op that is special, or whose rule is its own."""
@@ -272,7 +278,7 @@ class ModuleReader:
             return list(self._special_node(op)) if name in _NODES else []
         signature, operands, place = self._signature(self._numbers[op]), self.arrays.operands(op), self.place
         shared = any(self.arrays.use_counts[operands[index]] != 1 for index in signature.watched)
-        kind = self.graph.kind(rule, signature.op_class, shared_operands=shared, op_name=signature.name)
+        kind = self._kind(signature, rule, shared)
         return [(kind, tuple(map(place, operands)), tuple(map(place, self.arrays.results(op))))]
 
     def _tie_siblings(self) -> None:
@@ -288,20 +294,21 @@ class ModuleReader:
                 self.graph.siblings[place] = tuple(other for other in own if other[0] != place)
 
     def _special_node(self, op: int) -> Iterator[_Node]:
-        ir_op = self.arrays.operation(op)
-        result = ir_op.results[0]
-        if not is_static_tensor(result):
+        # What is asked of the op itself is in its signature, and so the same for the first op of that.
+        first = self._representatives[self._numbers[op]]
+        type_ = first.results[0].type
+        if not is_static(type_):
             return
         operand, place = self.arrays.operands(op)[0], self.arrays.results(op)[0] + 1
-        if ir_op.name == "sdy.propagation_barrier":
-            direction = PropagationDirection(ir_op.attributes["allowed_direction"].value)
+        if first.name == "sdy.propagation_barrier":
+            direction = PropagationDirection(first.attributes["allowed_direction"].value)
             kind = self.graph.kind(
-                self._identity(result.type, 1), OpClass.ELEMENTWISE, fixed_direction=direction, is_op=False
+                self._identity(type_, 1), OpClass.ELEMENTWISE, fixed_direction=direction, is_op=False
             )
             yield kind, (self.place(operand),), (place,)
             return
         frame = None
-        if ir_op.name == "sdy.func_data_flow_edge":
+        if first.name == "sdy.func_data_flow_edge":
             sources = self._function_sources(operand)
         elif operand in self._edges:
             around, edge = self._edges[operand]
@@ -310,7 +317,7 @@ class ModuleReader:
         else:
             return
         if sources:
-            rule = self._identity(result.type, len(sources))
+            rule = self._identity(type_, len(sources))
             kind = self.graph.kind(
                 rule, OpClass.EDGE, shared_operands=self.arrays.use_counts[operand] != 1, frame=frame, is_op=False
             )
@@ -327,9 +334,9 @@ class ModuleReader:
         return [self.arrays.operands(call)[index] for call in self._program.calls.get(self._symbol(function), ())]
 
     def _identity(self, type_: Any, sources: int) -> OpShardingRule:
-        key = (shape_of(type_), sources)
+        key = (type_, sources)
         if key not in self._identities:
-            self._identities[key] = OpShardingRule.pointwise(*key)
+            self._identities[key] = OpShardingRule.pointwise(shape_of(type_), sources)
         return self._identities[key]
 
     def _read_groups(self) -> None:

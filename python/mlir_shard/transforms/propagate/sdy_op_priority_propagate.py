@@ -37,7 +37,8 @@ class OpPriorityPropagate(AggressivePropagate):
     def plan(self) -> Plan:
         plan = super().plan()
         if self.run_op_priority_propagation:
-            return replace(plan, phases=phases(self._order()))
+            order = self._order()
+            return replace(plan, phases=phases(order), by_op_name=bool(order))
         if self.op_priorities:
             raise PassFailure("op-priorities are given, but run-op-priority-propagation=false has them not count")
         return plan

@@ -10,7 +10,8 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.rules import RuleCache, RuleError, RuleOptions
+from mlir_shard.rules import RuleError, RuleOptions
+from mlir_shard.transforms.rule_cache import rule_cache
 from mlir_shard.transforms.walk import ops_below
 
 
@@ -28,7 +29,7 @@ class PopulateOpShardingRules(Pass):
     conservative_propagation: bool = option(False, "leave out factors that need communication to shard")
 
     def run(self, op: Any) -> None:
-        rules = RuleCache(RuleOptions(conservative=self.conservative_propagation))
+        rules = rule_cache(RuleOptions(conservative=self.conservative_propagation))
 
         try:
             for inner in ops_below(op):

@@ -17,6 +17,7 @@ from mlir_shard.rules import RuleCache, reason_without_rule
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.rules.registry import depends_on_context, has_rule, has_static_shapes
 from mlir_shard.sharding import OpShardingRule
+from mlir_shard.transforms.rule_cache import rule_cache
 
 # Propagation goes through calls, returns and the ops of sdy in ways of their own.
 _KNOWN_DIALECTS = ("func", "sdy")
@@ -43,7 +44,7 @@ class ReportUnknownOps(Pass):
 
     def run(self, op: Any) -> None:
         found: dict[tuple[str, str], _Unknown] = {}
-        for unknown, reason in _unknown_ops(ModuleArrays(op), RuleCache()):
+        for unknown, reason in _unknown_ops(ModuleArrays(op), rule_cache()):
             found.setdefault((unknown.name, reason), _Unknown(unknown)).count += 1
         for (name, reason), unknown in found.items():
             ops = "1 op" if unknown.count == 1 else f"{unknown.count} ops, the first of them here"

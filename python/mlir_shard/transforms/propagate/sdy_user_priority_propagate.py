@@ -32,6 +32,6 @@ class UserPriorityPropagate(OpPriorityPropagate):
         # Nothing propagates to the results of functions that are called: their shardings lose their priorities here.
         for function in operations_named(op, "func.func"):
             shardings = shardings_of(function, Side.RESULTS)
-            plain = [None if one is None else without_priorities(one) for one in shardings]
-            if plain != shardings:
-                set_shardings(function, Side.RESULTS, plain)
+            plain = {one: without_priorities(one) for one in set(shardings) if one is not None}
+            if any(one != without for one, without in plain.items()):
+                set_shardings(function, Side.RESULTS, [one and plain[one] for one in shardings])

@@ -16,12 +16,14 @@ from mlir_shard.sharding.axis_moves import AxisMove, axis_moves
 from mlir_shard.sharding.basic_propagation import Directions
 from mlir_shard.sharding.edge_frame import EdgeFrame
 from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.propagate.fixpoint import States
 from mlir_shard.transforms.propagate.value_graph import NOTHING, UNKNOWN, NodeKind, OpClass, ValueGraph
 from mlir_shard.transforms.shardings import common_mesh
 
-# The direction in which a phase of propagation goes along a factor of a node of some kind.
-Phase = Callable[[NodeKind, int], PropagationDirection]
+# The direction in which a phase of propagation goes along factors of a type, of nodes of some kind.
+# It depends on the class and name of the op and on whether operands are shared.
+Phase = Callable[[NodeKind, FactorType], PropagationDirection]
 
 
 class Strategy(Protocol):
@@ -39,7 +41,7 @@ class Strategy(Protocol):
     ) -> ShardingProjection: ...
 
 
-def both_ways(kind: NodeKind, factor: int) -> PropagationDirection:
+def both_ways(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
     """The phase that goes both ways everywhere."""
     return PropagationDirection.BOTH
 
@@ -74,6 +76,10 @@ class Steps:
         self._conservative = conservative
         self._behaviours: list[_Behaviour] = []
         self._numbers: dict[Hashable, int] = {}
+        # By the identity of the rules of the graph.
+        self._factor_types: dict[int, tuple[FactorType, ...]] = {}
+        # The directions of a phase, by all of a kind that they depend on.
+        self._turns: dict[Hashable, dict[FactorType, PropagationDirection]] = {}
         self._moves: dict[tuple[int, States], tuple[AxisMove, ...]] = {}
 
     def behaviours(self, strategy: Strategy, phase: Phase) -> list[int]:
@@ -95,7 +101,16 @@ class Steps:
     def _directions(self, kind: NodeKind, phase: Phase) -> Directions:
         if kind.fixed_direction is not None:
             return (kind.fixed_direction,) * kind.rule.num_factors
-        return tuple(phase(kind, factor) for factor in range(kind.rule.num_factors))
+        types = self._factor_types.get(id(kind.rule))
+        if types is None:
+            types = tuple(map(kind.rule.factor_type, range(kind.rule.num_factors)))
+            self._factor_types[id(kind.rule)] = types
+        turn = (phase, kind.op_class, kind.shared_operands, kind.op_name)
+        by_type = self._turns.setdefault(turn, {})
+        for factor_type in types:
+            if factor_type not in by_type:
+                by_type[factor_type] = phase(kind, factor_type)
+        return tuple([by_type[factor_type] for factor_type in types])
 
     def __call__(self, behaviour: int, before: States) -> States | None:
         """The states of a node's places after a step from those before, None where all stay."""

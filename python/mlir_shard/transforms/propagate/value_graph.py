@@ -43,6 +43,7 @@ class NodeKind:
 
     `shared_operands` says that an operand has other uses. `fixed_direction` comes before what the phase says. `frame`
     is that of the only result. `is_op` tells ops from identities between places, which may always take sub-axes.
+    `op_name` is there where propagation goes by it.
     """
 
     rule: OpShardingRule

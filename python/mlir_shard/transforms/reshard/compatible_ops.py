@@ -30,7 +30,6 @@ from mlir_shard.resharding.sharding_steps import (
     reduction_except,
     steps_between,
 )
-from mlir_shard.rules import RuleCache
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
@@ -40,6 +39,7 @@ from mlir_shard.transforms.reshard.sharded_function import ShardedFunction
 from mlir_shard.transforms.reshard.single_device import reshard_around
 from mlir_shard.transforms.reshard.targets import Targets
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
+from mlir_shard.transforms.rule_cache import rule_cache
 
 _DOTS = ("stablehlo.dot", "stablehlo.dot_general")
 _RESHAPES = ("stablehlo.reshape", "tensor.collapse_shape", "tensor.expand_shape")
@@ -78,7 +78,7 @@ class CompatibleOps:
         self._arrays = self._function.arrays
         self._meshes = meshes
         self._is_full = is_full
-        self._rules = RuleCache()
+        self._rules = rule_cache()
         self._targets = Targets(function, meshes, with_reshard=is_full)
         self._signatures = [self._signature(op) for op in self._function.representatives]
         self._choices: dict[Hashable, OpReshards | None] = {}
@@ -118,23 +118,33 @@ class CompatibleOps:
 
         Those inside ops with a rule are left out: they say what is done with elements.
         """
-        parents, signatures = self._arrays.parents, self._arrays.signatures
+        signatures = self._arrays.signatures
+        own: dict[int, OpShardingRule | None] = {}
+
+        def is_closed(op: int) -> bool:
+            own[op] = self._rules.rule_for(self._arrays.operation(op))
+            return own[op] is not None
+
+        reached = self._arrays.outermost(self._closes, is_closed)
+        is_interesting = [
+            self._asks_all
+            or signature.way is not _Way.OTHER
+            or ((signature.rule is not None or signature.asks_each) and self._may_reshard(signature))
+            for signature in self._signatures
+        ]
         found: dict[int, OpShardingRule | None] = {}
-        closed = [False] * len(self._arrays)
-        for op in range(len(self._arrays)):
-            if parents[op] >= 0 and closed[parents[op]]:
-                closed[op] = True
-                continue
+        for op in [op for op in reached if is_interesting[signatures[op]]]:
             signature = self._signatures[signatures[op]]
-            rule = signature.rule
-            if signature.asks_each:
-                rule = self._rules.rule_for(self._arrays.operation(op))
-            closed[op] = rule is not None
+            rule = own[op] if signature.asks_each else signature.rule
             if rule is not None and (rule.is_custom_rule or not self._may_reshard(signature)):
                 rule = None
             if rule is not None or self._asks_all or signature.way is not _Way.OTHER:
                 found[op] = rule
         return found
+
+    def _closes(self, number: int) -> bool | None:
+        signature = self._signatures[number]
+        return None if signature.asks_each else signature.rule is not None
 
     def _may_reshard(self, signature: _Signature) -> bool:
         """Whether anything is done around ops of a signature for their rule's sake."""
@@ -147,7 +157,8 @@ class CompatibleOps:
         elif signature.way is _Way.CALL:
             self._targets.process_call(self._arrays.operation(number))
         elif signature.way is _Way.RETURN:
-            self._targets.process_return(self._arrays.operation(number))
+            sources = list(map(self._function.sharding_of, self._arrays.operands(number)))
+            self._targets.process_return(self._arrays.operation(number), sources)
         elif signature.way is not _Way.RESHARD or not self._convert_reshard(number):
             reduced = self._reduce_operands(number, signature.name) if self._asks_all else {}
             if self._asks_all and self._results_on_one_device(number):
@@ -160,10 +171,10 @@ class CompatibleOps:
     ) -> None:
         """Chooses the shardings around an op; `reduced` are the numbers of those of operands that were reduced."""
         function = self._function
-        results = tuple([function.numbers[value] for value in self._arrays.results(number)])
+        results = tuple(map(function.number_of, self._arrays.results(number)))
         is_full = self._is_full or signature.name in _ALWAYS_FULL
         if not is_full and signature.name in _CONCATENATIONS:
-            is_full = any(function.numbers[value] != results[0] for value in self._arrays.operands(number))
+            is_full = any(function.number_of(value) != results[0] for value in self._arrays.operands(number))
         operands = [function.number_before_barriers(value) for value in self._arrays.operands(number)]
         for index, sharding in reduced.items():
             operands[index] = sharding
@@ -216,7 +227,7 @@ class CompatibleOps:
     def _convert_reshard(self, number: int) -> bool:
         """Replaces a reshard by steps that make partial values, where its result is unreduced and its operand not."""
         operand, result = self._arrays.operands(number)[0], self._arrays.results(number)[0]
-        source, target = (self._function.shardings[self._function.numbers[value]] for value in (operand, result))
+        source, target = map(self._function.sharding_of, (operand, result))
         if source is None or target is None or not target.unreduced_axes:
             return False
         steps = steps_between(source, target, self._meshes, with_reshard=False)
@@ -234,11 +245,10 @@ class CompatibleOps:
 
         The numbers of the new shardings, by the index of the operand.
         """
-        numbers, shardings = self._function.numbers, self._function.shardings
-        operands = [numbers[value] for value in self._arrays.operands(number)]
+        operands = list(map(self._function.number_of, self._arrays.operands(number)))
         if not any(map(self._is_unreduced, operands)):
             return {}
-        results = [shardings[numbers[value]] for value in self._arrays.results(number)]
+        results = list(map(self._function.sharding_of, self._arrays.results(number)))
         op = self._arrays.operation(number)
         if not results:
             _check_terminator(op)
@@ -246,7 +256,7 @@ class CompatibleOps:
         target = _common_unreduced(results)
         reduced: dict[int, int] = {}
         for index, one in enumerate(operands):
-            source = shardings[one]
+            source = self._function.shardings[one]
             step = None if source is None else self._reduction(op, source, target)
             if step is not None:
                 with ir.InsertionPoint(op):
@@ -263,8 +273,8 @@ class CompatibleOps:
         return reduction(source, target, self._meshes)
 
     def _results_on_one_device(self, number: int) -> bool:
-        numbers, shardings = self._function.numbers, self._function.shardings
-        return any(is_on_one_device(shardings[numbers[value]], self._meshes) for value in self._arrays.results(number))
+        shardings = map(self._function.sharding_of, self._arrays.results(number))
+        return any(is_on_one_device(sharding, self._meshes) for sharding in shardings)
 
     def _process_on_one_device(self, number: int) -> None:
         values = self._arrays.results(number)

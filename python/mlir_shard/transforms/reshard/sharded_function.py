@@ -11,12 +11,13 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.function_shardings import Side, shardings_of
 
 UNSHARDED = 0
 
 
 class ShardedFunction:
-    """The operations and values of a function by number, and the number of each value's sharding.
+    """The operations and values of a function by number, with the number of each value's sharding.
 
     Equal shardings have equal numbers, and none at all has UNSHARDED. Whoever puts something in the place of a value
     says so by `replaced`: what is read here is the function as it was.
@@ -25,11 +26,30 @@ class ShardedFunction:
     def __init__(self, function: Any) -> None:
         self.arrays = ModuleArrays(function, (sdy.SHARDING,))
         self.representatives = self.arrays.representatives()
-        self.numbers = [UNSHARDED] * len(self.arrays.definers)
         self.shardings: list[TensorSharding | None] = [None]
         self._by_sharding: dict[TensorSharding | None, int] = {None: UNSHARDED}
+        # The shardings in the attribute that ops of all dialects have, by op; those of values that have another one.
+        self._of_ops: dict[int, list[int]] = {}
+        self._of_values: dict[int, int] = {}
         self._origins: dict[int, int] = {}
         self._read(function)
+
+    def number_of(self, value: int) -> int:
+        """The number of the sharding of a value."""
+        number = self._of_values.get(value)
+        if number is not None:
+            return number
+        definer = self.arrays.definers[value]
+        numbers = self._of_ops.get(definer)
+        if numbers is None:
+            return UNSHARDED
+        # An op without results may have the sharding of a device.
+        index = 0 if len(numbers) == 1 else self.arrays.results(definer).index(value)
+        return numbers[index] if index < len(numbers) else UNSHARDED
+
+    def sharding_of(self, value: int) -> TensorSharding | None:
+        """The sharding of a value."""
+        return self.shardings[self.number_of(value)]
 
     def number(self, sharding: TensorSharding | None) -> int:
         """The number of a sharding."""
@@ -40,12 +60,12 @@ class ShardedFunction:
 
     def replaced(self, value: int, sharding: TensorSharding | None) -> None:
         """Says that users of a value have another one now, with this sharding."""
-        self.numbers[value] = self.number(sharding)
+        self._of_values[value] = self.number(sharding)
         self._origins.pop(value, None)
 
     def number_before_barriers(self, value: int) -> int:
         """The number of the sharding of a value, or of the one it passes a chain of propagation barriers from."""
-        return self.numbers[self._origins.get(value, value)]
+        return self.number_of(self._origins.get(value, value))
 
     def in_post_order(self, ops: list[int]) -> list[int]:
         """The operations, which are in pre-order, each after those inside it."""
@@ -61,11 +81,9 @@ class ShardedFunction:
 
     def _read(self, function: Any) -> None:
         arrays = self.arrays
-        indices, distinct = arrays.attributes(sdy.SHARDING)
+        uses, distinct = arrays.attributed(sdy.SHARDING)
         numbers = [self._numbers_of(attribute) for attribute in distinct]
-        for op, index in enumerate(indices):
-            if index >= 0:
-                self._set(arrays.results(op), numbers[index])
+        self._of_ops = {op: numbers[index] for op, index in uses}
         own, edges, barriers = {}, set(), set()
         for signature, op in enumerate(self.representatives):
             if has_edges(op.name):
@@ -77,24 +95,22 @@ class ShardedFunction:
         if own or edges or barriers:
             for op, signature in enumerate(arrays.signatures):
                 if signature in own:
-                    self._set(arrays.results(op), own[signature])
+                    self._of_ops[op] = own[signature]
                 elif signature in edges:
                     self._read_around_edges(arrays.operation(op))
                 elif signature in barriers:
                     operand = arrays.operands(op)[0]
                     self._origins[arrays.results(op)[0]] = self._origins.get(operand, operand)
-        for block in function.regions[0].blocks:
-            for argument in block.arguments:
-                self._set_value(argument)
+        blocks = function.regions[0].blocks
+        if len(blocks) and len(blocks[0].arguments):
+            # They are read before anything that could use them, so their numbers come one after the other.
+            first = arrays.number_of(blocks[0].arguments[0]) or 0
+            for index, sharding in enumerate(shardings_of(function, Side.ARGUMENTS)):
+                self._of_values[first + index] = self.number(sharding)
 
     def _numbers_of(self, attribute: Any) -> list[int]:
         value = sdy.value(attribute)
         return [self.number(one) for one in value.shardings] if isinstance(value, TensorShardingPerValue) else []
-
-    def _set(self, values: list[int], numbers: list[int]) -> None:
-        # An op without results may have the sharding of a device.
-        for value, number in zip(values, numbers, strict=False):
-            self.numbers[value] = number
 
     def _read_around_edges(self, op: Any) -> None:
         for result in op.results:
@@ -107,4 +123,4 @@ class ShardedFunction:
     def _set_value(self, value: Any) -> None:
         number = self.arrays.number_of(value)
         if number is not None:
-            self.numbers[number] = self.number(sharding_of(value))
+            self._of_values[number] = self.number(sharding_of(value))

@@ -56,20 +56,28 @@ class Targets:
         for index, target in enumerate(targets):
             self._bring(call, index, target, insertion_point_after(call.operands[index]), True)
 
-    def process_return(self, op: Any) -> None:
-        """Brings what a function returns to the shardings of its results."""
-        for index, target in enumerate(shardings_of(self._function, Side.RESULTS)):
-            self._bring(op, index, target, ir.InsertionPoint(op), self._with_reshard)
+    def process_return(self, op: Any, sources: Shardings) -> None:
+        """Brings what a function returns, sharded as `sources` says, to the shardings of its results."""
+        for index, (source, target) in enumerate(zip(sources, shardings_of(self._function, Side.RESULTS), strict=True)):
+            steps = self._steps_between(source, target, self._with_reshard)
+            if steps:
+                with ir.InsertionPoint(op):
+                    op.operands[index] = apply(op.operands[index], steps)
 
     def _bring(self, holder: Any, index: int, target: TensorSharding | None, point: Any, with_reshard: bool) -> None:
         value = holder.operands[index]
-        source = sharding_of(value)
+        steps = self._steps_between(sharding_of(value), target, with_reshard)
+        if steps:
+            with point:
+                holder.operands[index] = apply(value, steps)
+
+    def _steps_between(
+        self, source: TensorSharding | None, target: TensorSharding | None, with_reshard: bool
+    ) -> tuple[ShardingStep, ...]:
         key = (source, target, with_reshard)
         if key not in self._steps:
             self._steps[key] = steps_between(source, target, self._meshes, with_reshard=with_reshard)
-        if self._steps[key]:
-            with point:
-                holder.operands[index] = apply(value, self._steps[key])
+        return self._steps[key]
 
     def _argument_shardings(self, callee: str) -> Shardings | None:
         for op in sdy.enclosing_module(self._function).regions[0].blocks[0].operations:

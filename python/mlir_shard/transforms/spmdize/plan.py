@@ -12,13 +12,14 @@ from mlir_shard.dialects import sdy
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.gather_slice import NoPlan, plan
 from mlir_shard.resharding.steps import GridAxes, Placement, Step
-from mlir_shard.rules import RuleCache, RuleError
+from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axis_lists import add_axes_or_merge
 from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.transforms.rule_cache import rule_cache
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
 from mlir_shard.transforms.walk import ops_below
@@ -107,7 +108,7 @@ class Planner:
     def __init__(self, grid: DeviceGrid, signatures: Mapping[str, Signature]) -> None:
         self._grid = grid
         self._signatures = signatures
-        self._rules = RuleCache()
+        self._rules = rule_cache()
         self._placements: dict[Any, Placement] = {}
         self._decisions: dict[Hashable, _Decision] = {}
 
