@@ -26,6 +26,7 @@ using MlirBlock = Handle<struct BlockTag>;
 using MlirContext = Handle<struct ContextTag>;
 using MlirIdentifier = Handle<struct IdentifierTag>;
 using MlirLocation = Handle<struct LocationTag>;
+using MlirOpOperand = Handle<struct OpOperandTag>;
 using MlirOperation = Handle<struct OperationTag>;
 using MlirRegion = Handle<struct RegionTag>;
 using MlirType = Handle<struct TypeTag>;
@@ -41,19 +42,50 @@ struct MlirNamedAttribute {
   MlirAttribute attribute;
 };
 
+// What an operation is created from; filled by the functions below.
+struct MlirOperationState {
+  MlirStringRef name;
+  MlirLocation location;
+  std::intptr_t resultCount;
+  MlirType *results;
+  std::intptr_t operandCount;
+  MlirValue *operands;
+  std::intptr_t regionCount;
+  MlirRegion *regions;
+  std::intptr_t successorCount;
+  MlirBlock *successors;
+  std::intptr_t attributeCount;
+  MlirNamedAttribute *attributes;
+  bool infersResultTypes;
+};
+
 inline MlirStringRef toStringRef(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view toView(MlirStringRef text) { return {text.data, text.length}; }
 
 #define MLIR_SHARD_CAPI(FUNCTION)                                                                                      \
+  FUNCTION(MlirAttribute, mlirArrayAttrGet, (MlirContext, std::intptr_t, const MlirAttribute *))                       \
   FUNCTION(MlirAttribute, mlirArrayAttrGetElement, (MlirAttribute, std::intptr_t))                                     \
   FUNCTION(std::intptr_t, mlirArrayAttrGetNumElements, (MlirAttribute))                                                \
+  FUNCTION(void, mlirBlockAppendOwnedOperation, (MlirBlock, MlirOperation))                                            \
   FUNCTION(void, mlirBlockArgumentSetLocation, (MlirValue, MlirLocation))                                              \
   FUNCTION(MlirValue, mlirBlockGetArgument, (MlirBlock, std::intptr_t))                                                \
   FUNCTION(MlirOperation, mlirBlockGetFirstOperation, (MlirBlock))                                                     \
   FUNCTION(MlirBlock, mlirBlockGetNextInRegion, (MlirBlock))                                                           \
   FUNCTION(std::intptr_t, mlirBlockGetNumArguments, (MlirBlock))                                                       \
+  FUNCTION(MlirOperation, mlirBlockGetTerminator, (MlirBlock))                                                         \
+  FUNCTION(void, mlirBlockInsertOwnedOperation, (MlirBlock, std::intptr_t, MlirOperation))                             \
+  FUNCTION(void, mlirBlockInsertOwnedOperationAfter, (MlirBlock, MlirOperation, MlirOperation))                        \
+  FUNCTION(void, mlirBlockInsertOwnedOperationBefore, (MlirBlock, MlirOperation, MlirOperation))                       \
+  FUNCTION(MlirAttribute, mlirDictionaryAttrGet, (MlirContext, std::intptr_t, const MlirNamedAttribute *))             \
+  FUNCTION(MlirNamedAttribute, mlirDictionaryAttrGetElement, (MlirAttribute, std::intptr_t))                           \
   FUNCTION(MlirAttribute, mlirDictionaryAttrGetElementByName, (MlirAttribute, MlirStringRef))                          \
+  FUNCTION(std::intptr_t, mlirDictionaryAttrGetNumElements, (MlirAttribute))                                           \
+  FUNCTION(MlirAttribute, mlirFlatSymbolRefAttrGet, (MlirContext, MlirStringRef))                                      \
+  FUNCTION(MlirType, mlirFunctionTypeGet,                                                                              \
+           (MlirContext, std::intptr_t, const MlirType *, std::intptr_t, const MlirType *))                            \
   FUNCTION(MlirType, mlirFunctionTypeGetInput, (MlirType, std::intptr_t))                                              \
+  FUNCTION(std::intptr_t, mlirFunctionTypeGetNumInputs, (MlirType))                                                    \
+  FUNCTION(std::intptr_t, mlirFunctionTypeGetNumResults, (MlirType))                                                   \
   FUNCTION(MlirType, mlirFunctionTypeGetResult, (MlirType, std::intptr_t))                                             \
   FUNCTION(MlirIdentifier, mlirIdentifierGet, (MlirContext, MlirStringRef))                                            \
   FUNCTION(MlirStringRef, mlirIdentifierStr, (MlirIdentifier))                                                         \
@@ -62,8 +94,14 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(int, mlirLocationFileLineColRangeGetStartColumn, (MlirLocation))                                            \
   FUNCTION(int, mlirLocationFileLineColRangeGetStartLine, (MlirLocation))                                              \
   FUNCTION(bool, mlirLocationIsAFileLineColRange, (MlirLocation))                                                      \
+  FUNCTION(MlirOpOperand, mlirOpOperandGetNextUse, (MlirOpOperand))                                                    \
+  FUNCTION(MlirOperation, mlirOpOperandGetOwner, (MlirOpOperand))                                                      \
+  FUNCTION(MlirOperation, mlirOperationClone, (MlirOperation))                                                         \
+  FUNCTION(MlirOperation, mlirOperationCreate, (MlirOperationState *))                                                 \
+  FUNCTION(void, mlirOperationDestroy, (MlirOperation))                                                                \
   FUNCTION(MlirNamedAttribute, mlirOperationGetAttribute, (MlirOperation, std::intptr_t))                              \
   FUNCTION(MlirAttribute, mlirOperationGetAttributeByName, (MlirOperation, MlirStringRef))                             \
+  FUNCTION(MlirBlock, mlirOperationGetBlock, (MlirOperation))                                                          \
   FUNCTION(MlirContext, mlirOperationGetContext, (MlirOperation))                                                      \
   FUNCTION(MlirAttribute, mlirOperationGetDiscardableAttributeByName, (MlirOperation, MlirStringRef))                  \
   FUNCTION(MlirRegion, mlirOperationGetFirstRegion, (MlirOperation))                                                   \
@@ -76,13 +114,28 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(std::intptr_t, mlirOperationGetNumResults, (MlirOperation))                                                 \
   FUNCTION(MlirValue, mlirOperationGetOperand, (MlirOperation, std::intptr_t))                                         \
   FUNCTION(MlirValue, mlirOperationGetResult, (MlirOperation, std::intptr_t))                                          \
+  FUNCTION(void, mlirOperationMoveAfter, (MlirOperation, MlirOperation))                                               \
+  FUNCTION(bool, mlirOperationRemoveAttributeByName, (MlirOperation, MlirStringRef))                                   \
+  FUNCTION(void, mlirOperationSetAttributeByName, (MlirOperation, MlirStringRef, MlirAttribute))                       \
   FUNCTION(void, mlirOperationSetDiscardableAttributeByName, (MlirOperation, MlirStringRef, MlirAttribute))            \
   FUNCTION(void, mlirOperationSetLocation, (MlirOperation, MlirLocation))                                              \
+  FUNCTION(void, mlirOperationSetOperand, (MlirOperation, std::intptr_t, MlirValue))                                   \
+  FUNCTION(void, mlirOperationStateAddAttributes, (MlirOperationState *, std::intptr_t, const MlirNamedAttribute *))   \
+  FUNCTION(void, mlirOperationStateAddOperands, (MlirOperationState *, std::intptr_t, const MlirValue *))              \
+  FUNCTION(void, mlirOperationStateAddOwnedRegions, (MlirOperationState *, std::intptr_t, const MlirRegion *))         \
+  FUNCTION(void, mlirOperationStateAddResults, (MlirOperationState *, std::intptr_t, const MlirType *))                \
+  FUNCTION(MlirOperationState, mlirOperationStateGet, (MlirStringRef, MlirLocation))                                   \
+  FUNCTION(MlirRegion, mlirRegionCreate, ())                                                                           \
   FUNCTION(MlirBlock, mlirRegionGetFirstBlock, (MlirRegion))                                                           \
   FUNCTION(MlirRegion, mlirRegionGetNextInOperation, (MlirRegion))                                                     \
+  FUNCTION(void, mlirRegionTakeBody, (MlirRegion, MlirRegion))                                                         \
+  FUNCTION(MlirAttribute, mlirTypeAttrGet, (MlirType))                                                                 \
   FUNCTION(MlirType, mlirTypeAttrGetValue, (MlirAttribute))                                                            \
+  FUNCTION(MlirOpOperand, mlirValueGetFirstUse, (MlirValue))                                                           \
   FUNCTION(MlirLocation, mlirValueGetLocation, (MlirValue))                                                            \
-  FUNCTION(MlirType, mlirValueGetType, (MlirValue))
+  FUNCTION(MlirType, mlirValueGetType, (MlirValue))                                                                    \
+  FUNCTION(void, mlirValueReplaceAllUsesExcept, (MlirValue, MlirValue, std::intptr_t, MlirOperation *))                \
+  FUNCTION(void, mlirValueReplaceAllUsesOfWith, (MlirValue, MlirValue))
 
 // The functions above, found in one library.
 struct Capi {

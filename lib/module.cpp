@@ -3,8 +3,10 @@
 
 // The Python module mlir_shard._native: what has to look at every character or every operation of a module.
 
+#include "bindings.h"
 #include "capi.h"
 #include "fixpoint.h"
+#include "merge.h"
 #include "module_arrays.h"
 #include "nodes.h"
 #include "source_map.h"
@@ -80,19 +82,6 @@ public:
     return uses;
   }
 
-  void replaceAttributesBelow(const py::capsule &op, const std::string &name,
-                              const std::function<std::optional<py::capsule>(py::capsule)> &replaced,
-                              const std::vector<std::string> &visited,
-                              const std::function<void(py::capsule)> &visit) const {
-    replaceAttributes(
-        capi, operation(op), name,
-        [&](MlirAttribute attribute) {
-          const std::optional<py::capsule> found = replaced(capsule(attribute));
-          return found ? MlirAttribute{pointer(*found, attributeCapsule)} : MlirAttribute{};
-        },
-        visited, [&](MlirOperation found) { visit(capsule(found)); });
-  }
-
   std::vector<py::capsule> firstOperationsBelow(const py::capsule &op) const {
     return capsules(firstOperations(capi, operation(op)));
   }
@@ -111,6 +100,28 @@ public:
     MlirAttribute value{pointer(attribute, attributeCapsule)};
     for (std::size_t op : ops)
       capi.mlirOperationSetDiscardableAttributeByName(arrays.ops.at(op), toStringRef(name), value);
+  }
+
+  void replaceOperations(ModuleArrays &arrays, const std::unordered_map<std::int32_t, py::capsule> &prototypes) const {
+    arrays.replaceAll([&](std::int32_t signature) {
+      const auto found = prototypes.find(signature);
+      return found == prototypes.end() ? MlirOperation{} : operation(found->second);
+    });
+  }
+
+  void mergeEqualBelow(const py::capsule &op, const std::vector<std::string> &names,
+                       const std::function<bool(py::capsule)> &merges) const {
+    mergeEqual(capi, operation(op), names, [&](MlirOperation found) { return merges(capsule(found)); });
+  }
+
+  void resultNumbers(const ModuleArrays &arrays, const std::string &name,
+                     const std::function<std::vector<std::int32_t>(py::capsule)> &numbersOf,
+                     const py::buffer &numbers) const {
+    const auto [values, count] = integers(numbers, true);
+    if (count != arrays.values.size())
+      throw std::invalid_argument("there has to be a number for each value");
+    arrays.setResultNumbers(
+        name, [&](MlirAttribute attribute) { return numbersOf(capsule(attribute)); }, values);
   }
 
   std::vector<std::int32_t> writeStates(const ModuleArrays &arrays, const py::buffer &now, const py::buffer &before,
@@ -220,22 +231,32 @@ PYBIND11_MODULE(_native, module) {
            py::arg("line"), py::arg("column"))
       .def("__bool__", [](const SourceMap &map) { return !map.empty(); });
 
-  py::class_<Groups>(module, "Groups", "Numbers in groups: group i is numbers[start[i]:start[i + 1]].")
-      .def_readonly("start", &Groups::start)
-      .def_readonly("numbers", &Groups::numbers);
-
   py::class_<ModuleArrays>(module, "ModuleArrays", "The operations of a module in pre-order, as flat arrays.")
       .def("__len__", [](const ModuleArrays &arrays) { return arrays.ops.size(); })
       .def_property_readonly("value_count", [](const ModuleArrays &arrays) { return arrays.values.size(); })
       .def_readonly("parents", &ModuleArrays::parents)
       .def_readonly("signatures", &ModuleArrays::signatures)
-      .def_readonly("operands", &ModuleArrays::operands)
-      .def_readonly("results", &ModuleArrays::results)
+      .def("operands", [](const ModuleArrays &arrays, std::size_t op) { return arrays.operands.group(op); },
+           py::arg("op"), "The numbers of an operation's operands.")
+      .def("results", [](const ModuleArrays &arrays, std::size_t op) { return arrays.results.group(op); },
+           py::arg("op"), "The numbers of an operation's results.")
       .def_readonly("definers", &ModuleArrays::definers)
+      .def("alike", [](const ModuleArrays &arrays, const std::vector<std::int32_t> &operations,
+                       const py::buffer &numbers) {
+             const auto [values, count] = integers(numbers, false);
+             if (count != arrays.values.size())
+               throw std::invalid_argument("there has to be a number for each value");
+             return arrays.alike(operations, values);
+           }, py::arg("operations"), py::arg("numbers"),
+           "For each operation the first of them that has its signature and whose operands and results have the same\n"
+           "numbers, in a buffer that has one for each value.")
       .def("use_counts", &ModuleArrays::useCounts, "How often each value is an operand.")
       .def("outermost", &outermost, py::arg("closes"), py::arg("is_closed"),
            "The operations that are in no closed operation, in pre-order. `closes(signature)` says whether all of a\n"
            "signature are closed, or by None that `is_closed(operation)` says it of each.");
+
+  defineEditor(module);
+  defineExpressions(module);
 
   py::class_<Nodes>(module, "Nodes", "Nodes of some kind, each with the values it uses and those it defines.")
       .def(py::init<>())
@@ -276,15 +297,15 @@ PYBIND11_MODULE(_native, module) {
            "1 for an argument and 2 for a result; `names` says with each whether of uses that are alike one will do.")
       .def("read", &Host::read, py::arg("op"), py::arg("ignored"), py::keep_alive<0, 1>(),
            "Reads what is under an operation; attributes named in `ignored` do not count in signatures.")
-      .def("replace_attributes", &Host::replaceAttributesBelow, py::arg("op"), py::arg("name"), py::arg("replaced"),
-           py::arg("visited"), py::arg("visit"),
-           "Replaces a discardable attribute of the operations under one, in pre-order, by what `replaced(attribute)`\n"
-           "gives, asked once for each distinct one; None leaves it. `visit(operation)` is called on those with one of\n"
-           "the names in `visited`, before their attribute is looked at.")
       .def("first_operations", &Host::firstOperationsBelow, py::arg("op"),
            "The first operation of each name under an operation, in pre-order.")
       .def("operations_named", &Host::operationsNamedBelow, py::arg("op"), py::arg("names"), py::arg("post_order"),
            "The operations under one that have one of the names: in pre-order, or each after those inside it.")
+      .def("merge_equal", &Host::mergeEqualBelow, py::arg("op"), py::arg("names"), py::arg("merges"),
+           "Merges the operations of a block that have one of the names and agree in all but their location, under all\n"
+           "of an operation. They have one result. `merges(operation)` is asked once for each signature.")
+      .def("replace_operations", &Host::replaceOperations, py::arg("arrays"), py::arg("prototypes"),
+           "Puts copies of prototypes, given by signature, in the place of all operations that have it.")
       .def("representatives",
            [](const Host &host, const ModuleArrays &arrays) { return host.capsules(arrays.representatives); },
            py::arg("arrays"), "The first operation of each signature.")
@@ -303,6 +324,10 @@ PYBIND11_MODULE(_native, module) {
            }, py::arg("arrays"), py::arg("name"),
            "The operations that have a discardable attribute, each with the number of its own among the distinct ones;\n"
            "and these.")
+      .def("result_numbers", &Host::resultNumbers, py::arg("arrays"), py::arg("name"), py::arg("numbers_of"),
+           py::arg("numbers"),
+           "Sets, in a buffer that has a number for each value, those of the results of operations with a discardable\n"
+           "attribute to what `numbers_of(attribute)` gives, asked once for each distinct one.")
       .def("write_states", &Host::writeStates, py::arg("arrays"), py::arg("now"), py::arg("before"),
            py::arg("writable"), py::arg("name"), py::arg("attribute_of"),
            "Gives each operation whose signature is in `writable` and whose first result, by its place, has another\n"

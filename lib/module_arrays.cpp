@@ -3,23 +3,14 @@
 
 #include "module_arrays.h"
 
-#include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 
 namespace mlir_shard {
 
-std::size_t ModuleArrays::PointersHash::operator()(const std::vector<const void *> &pointers) const {
-  std::size_t hash = pointers.size();
-  for (const void *pointer : pointers)
-    hash = (hash ^ std::hash<const void *>{}(pointer)) * 0x9E3779B97F4A7C15ull;
-  return hash;
-}
-
-ModuleArrays::ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored) : capi(capi) {
-  MlirContext context = capi.mlirOperationGetContext(root);
-  for (const std::string &name : ignored)
-    ignoredNames.push_back(capi.mlirIdentifierGet(context, toStringRef(name)).pointer);
+ModuleArrays::ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored)
+    : capi(capi), knownSignatures(capi, capi.mlirOperationGetContext(root), ignored) {
   visit(root, -1);
 }
 
@@ -35,7 +26,9 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
         const auto number = static_cast<std::int32_t>(ops.size());
         ops.push_back(child);
         parents.push_back(parent);
-        signatures.push_back(signatureOf(child));
+        signatures.push_back(knownSignatures.of(child));
+        if (static_cast<std::size_t>(signatures.back()) == representatives.size())
+          representatives.push_back(child);
         for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(child); i < count; ++i)
           operands.numbers.push_back(add(capi.mlirOperationGetOperand(child, i), -1));
         operands.endGroup();
@@ -59,25 +52,31 @@ std::int32_t ModuleArrays::add(MlirValue value, std::int32_t definer) {
   return number;
 }
 
-std::int32_t ModuleArrays::signatureOf(MlirOperation op) {
-  key.assign({capi.mlirOperationGetName(op).pointer});
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-    key.push_back(capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i)).pointer);
-  key.push_back(nullptr);
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
-    key.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)).pointer);
-  key.push_back(nullptr);
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumAttributes(op); i < count; ++i) {
-    MlirNamedAttribute named = capi.mlirOperationGetAttribute(op, i);
-    if (std::find(ignoredNames.begin(), ignoredNames.end(), named.name.pointer) == ignoredNames.end())
-      key.insert(key.end(), {named.name.pointer, named.attribute.pointer});
+void ModuleArrays::replaceAll(const std::function<MlirOperation(std::int32_t)> &prototypeOf) {
+  std::vector<MlirOperation> prototypes;
+  for (std::size_t signature = 0; signature < representatives.size(); ++signature)
+    prototypes.push_back(prototypeOf(static_cast<std::int32_t>(signature)));
+  for (std::size_t op = 0; op < ops.size(); ++op)
+    if (MlirOperation prototype = prototypes[signatures[op]])
+      replace(static_cast<std::int32_t>(op), capi.mlirOperationClone(prototype));
+}
+
+// Puts another operation, in no block yet, in the place of one, which is erased.
+void ModuleArrays::replace(std::int32_t op, MlirOperation by) {
+  MlirOperation old = ops[op];
+  capi.mlirOperationSetLocation(by, capi.mlirOperationGetLocation(old));
+  capi.mlirBlockInsertOwnedOperationBefore(capi.mlirOperationGetBlock(old), old, by);
+  std::intptr_t position = 0;
+  for (const std::int32_t *value = results.begin(op); value != results.end(op); ++value) {
+    MlirValue result = capi.mlirOperationGetResult(by, position++);
+    capi.mlirValueReplaceAllUsesOfWith(values[*value], result);
+    values[*value] = result;
+    numbers.set(result.pointer, *value);
   }
-  auto known = signatureNumbers.find(key);
-  if (known == signatureNumbers.end()) {
-    known = signatureNumbers.emplace(key, static_cast<std::int32_t>(representatives.size())).first;
-    representatives.push_back(op);
-  }
-  return known->second;
+  ops[op] = by;
+  if (MlirOperation &first = representatives[signatures[op]]; first == old)
+    first = by;
+  capi.mlirOperationDestroy(old);
 }
 
 std::int32_t ModuleArrays::numberOf(MlirValue value) const {
@@ -123,6 +122,37 @@ ModuleArrays::attributed(const std::string &name, std::vector<MlirAttribute> &di
     if (isNew)
       distinct.push_back(attribute);
     found.emplace_back(static_cast<std::int32_t>(op), number);
+  }
+  return found;
+}
+
+void ModuleArrays::setResultNumbers(const std::string &name,
+                                    const std::function<std::vector<std::int32_t>(MlirAttribute)> &numbersOf,
+                                    std::int32_t *valueNumbers) const {
+  std::vector<MlirAttribute> distinct;
+  const auto uses = attributed(name, distinct);
+  std::vector<std::vector<std::int32_t>> known;
+  for (MlirAttribute attribute : distinct)
+    known.push_back(numbersOf(attribute));
+  for (const auto &[op, attribute] : uses) {
+    // An operation without results may have the attribute too.
+    const std::int32_t *result = results.begin(op);
+    for (std::int32_t number : known[attribute])
+      if (result != results.end(op))
+        valueNumbers[*result++] = number;
+  }
+}
+
+std::vector<std::int32_t> ModuleArrays::alike(const std::vector<std::int32_t> &operations,
+                                              const std::int32_t *valueNumbers) const {
+  std::map<std::vector<std::int32_t>, std::int32_t> firsts;
+  std::vector<std::int32_t> found, key;
+  for (std::int32_t op : operations) {
+    key.assign({signatures.at(op)});
+    for (const Groups *group : {&operands, &results})
+      for (const std::int32_t *value = group->begin(op); value != group->end(op); ++value)
+        key.push_back(valueNumbers[*value]);
+    found.push_back(firsts.emplace(key, op).first->second);
   }
   return found;
 }

@@ -6,11 +6,11 @@
 
 #include "capi.h"
 #include "pointer_map.h"
+#include "signatures.h"
 
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,6 +22,9 @@ struct Groups {
   std::vector<std::int32_t> numbers;
 
   void endGroup() { start.push_back(static_cast<std::int32_t>(numbers.size())); }
+  std::vector<std::int32_t> group(std::size_t number) const {
+    return {numbers.begin() + start.at(number), numbers.begin() + start.at(number + 1)};
+  }
   const std::int32_t *begin(std::size_t group) const { return numbers.data() + start[group]; }
   const std::int32_t *end(std::size_t group) const { return numbers.data() + start[group + 1]; }
 };
@@ -34,6 +37,10 @@ class ModuleArrays {
 public:
   // Attributes named in `ignored` do not count in signatures.
   ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored);
+
+  // Puts copies of prototypes, with as many results, in the place of operations, at their locations. `prototypeOf` is
+  // asked once for each signature; none leaves its operations.
+  void replaceAll(const std::function<MlirOperation(std::int32_t signature)> &prototypeOf);
 
   // The number of a value; -1 for one that is not in the module.
   std::int32_t numberOf(MlirValue value) const;
@@ -52,6 +59,17 @@ public:
   std::vector<std::pair<std::int32_t, std::int32_t>> attributed(const std::string &name,
                                                                 std::vector<MlirAttribute> &distinct) const;
 
+  // Sets, among the numbers of all values, those of the results of operations with the discardable attribute `name` to
+  // what `numbersOf` gives, asked once for each distinct one.
+  void setResultNumbers(const std::string &name,
+                        const std::function<std::vector<std::int32_t>(MlirAttribute attribute)> &numbersOf,
+                        std::int32_t *valueNumbers) const;
+
+  // For each of the operations the first of them that has the same signature and whose operands and results have the
+  // same numbers.
+  std::vector<std::int32_t> alike(const std::vector<std::int32_t> &operations, const std::int32_t *valueNumbers) const;
+
+  const Capi &capi;
   std::vector<MlirOperation> ops;
   std::vector<std::int32_t> parents; // The enclosing operation, -1 under the root.
   std::vector<std::int32_t> signatures;
@@ -63,18 +81,11 @@ public:
 
 private:
   void visit(MlirOperation op, std::int32_t parent);
+  void replace(std::int32_t op, MlirOperation by);
   std::int32_t add(MlirValue value, std::int32_t definer);
-  std::int32_t signatureOf(MlirOperation op);
 
-  const Capi &capi;
-  std::vector<const void *> ignoredNames;
   PointerMap numbers;
-
-  struct PointersHash {
-    std::size_t operator()(const std::vector<const void *> &pointers) const;
-  };
-  std::unordered_map<std::vector<const void *>, std::int32_t, PointersHash> signatureNumbers;
-  std::vector<const void *> key; // What the last signature was looked up with.
+  Signatures knownSignatures;
 };
 
 } // namespace mlir_shard

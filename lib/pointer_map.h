@@ -31,6 +31,12 @@ public:
     return {number, true};
   }
 
+  // Gives `pointer` another number, or one where it had none.
+  void set(const void *pointer, std::int32_t number) {
+    if (!insert(pointer, number).second)
+      slots[slotOf(pointer)].second = number;
+  }
+
 private:
   // The slot that has the pointer, or the free one that it would have.
   std::size_t slotOf(const void *pointer) const {

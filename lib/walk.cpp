@@ -3,9 +3,9 @@
 
 #include "walk.h"
 
-#include <algorithm>
+#include "below.h"
+
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 
 namespace mlir_shard {
@@ -22,32 +22,6 @@ void walk(const Capi &capi, MlirOperation op, const State &outer, const Visit &v
       for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
            child = capi.mlirOperationGetNextInBlock(child))
         walk(capi, child, inner, visit);
-}
-
-// Calls `visit` on all operations in the regions of `op`, each before or after those inside it.
-template <typename Visit> void eachBelow(const Capi &capi, MlirOperation op, bool postOrder, const Visit &visit) {
-  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
-       region = capi.mlirRegionGetNextInOperation(region))
-    for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block))
-      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-           child = capi.mlirOperationGetNextInBlock(child)) {
-        if (!postOrder)
-          visit(child);
-        eachBelow(capi, child, postOrder, visit);
-        if (postOrder)
-          visit(child);
-      }
-}
-
-std::vector<const void *> identifiers(const Capi &capi, MlirOperation op, const std::vector<std::string> &names) {
-  std::vector<const void *> found;
-  for (const std::string &name : names)
-    found.push_back(capi.mlirIdentifierGet(capi.mlirOperationGetContext(op), toStringRef(name)).pointer);
-  return found;
-}
-
-bool contains(const std::vector<const void *> &pointers, const void *pointer) {
-  return std::find(pointers.begin(), pointers.end(), pointer) != pointers.end();
 }
 
 // Turns locations in the parsed buffer into locations in the user's file.
@@ -165,25 +139,6 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
     return scope;
   });
   return uses;
-}
-
-void replaceAttributes(const Capi &capi, MlirOperation root, const std::string &name,
-                       const std::function<MlirAttribute(MlirAttribute)> &replaced,
-                       const std::vector<std::string> &visited, const std::function<void(MlirOperation)> &visit) {
-  const std::vector<const void *> names = identifiers(capi, root, visited);
-  std::unordered_map<const void *, MlirAttribute> known;
-  eachBelow(capi, root, false, [&](MlirOperation op) {
-    if (contains(names, capi.mlirOperationGetName(op).pointer))
-      visit(op);
-    MlirAttribute attribute = capi.mlirOperationGetDiscardableAttributeByName(op, toStringRef(name));
-    if (!attribute)
-      return;
-    auto found = known.find(attribute.pointer);
-    if (found == known.end())
-      found = known.emplace(attribute.pointer, replaced(attribute)).first;
-    if (found->second && !(found->second == attribute))
-      capi.mlirOperationSetDiscardableAttributeByName(op, toStringRef(name), found->second);
-  });
 }
 
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root) {

@@ -7,7 +7,6 @@
 #include "capi.h"
 #include "source_map.h"
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,13 +38,6 @@ struct AttributeUse {
 std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation root,
                                                 const std::vector<AttributeQuery> &queries,
                                                 const std::vector<std::string> &scopes);
-
-// Goes over the operations under `root` in pre-order and replaces their discardable attribute `name` by what `replaced`
-// gives, asked once for each distinct one; none leaves it. `visit` is called on the operations with one of the names in
-// `visited`, before the attribute of the operation is looked at.
-void replaceAttributes(const Capi &capi, MlirOperation root, const std::string &name,
-                       const std::function<MlirAttribute(MlirAttribute)> &replaced,
-                       const std::vector<std::string> &visited, const std::function<void(MlirOperation)> &visit);
 
 // The first operation of each name under `root`, in pre-order.
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root);

@@ -9,7 +9,7 @@ signature; and nothing has to go through the bindings that concerns every operat
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -50,14 +50,6 @@ class ModuleArrays:
         """How often each value is an operand."""
         return self._arrays.use_counts()
 
-    @cached_property
-    def _operands(self) -> tuple[list[int], list[int]]:
-        return self._arrays.operands.start, self._arrays.operands.numbers
-
-    @cached_property
-    def _results(self) -> tuple[list[int], list[int]]:
-        return self._arrays.results.start, self._arrays.results.numbers
-
     @property
     def value_count(self) -> int:
         """The number of values."""
@@ -86,15 +78,22 @@ class ModuleArrays:
         """Adds the nodes of operations, as `_native.Nodes.add_operations` does."""
         nodes.add_operations(self._arrays, operations, moved, watched, kind_of, nodes_of)
 
+    def expression_splitter(self, kinds: Sequence[_native.ExpressionKind]) -> _native.ExpressionSplitter:
+        """What splits the constant expressions of the module; `kinds` has one for each signature."""
+        return _native.ExpressionSplitter(self._arrays, kinds)
+
+    def replace(self, prototypes: Mapping[int, Any]) -> None:
+        """Puts copies of prototypes, detached ops given by signature, in the place of the operations that have it."""
+        capsules = {signature: op._CAPIPtr for signature, op in prototypes.items()}
+        self._host.replace_operations(self._arrays, capsules)
+
     def operands(self, op: int) -> list[int]:
         """The numbers of an operation's operands."""
-        start, numbers = self._operands
-        return numbers[start[op] : start[op + 1]]
+        return self._arrays.operands(op)
 
     def results(self, op: int) -> list[int]:
         """The numbers of an operation's results."""
-        start, numbers = self._results
-        return numbers[start[op] : start[op + 1]]
+        return self._arrays.results(op)
 
     def representatives(self) -> list[Any]:
         """The first `ir.Operation` of each signature."""
@@ -127,6 +126,21 @@ class ModuleArrays:
         for op, index in uses:
             indices[op] = index
         return indices, distinct
+
+    def set_result_numbers(self, name: str, numbers_of: Callable[[Any], Sequence[int]], numbers: array[int]) -> None:
+        """Sets, among `numbers` of all values, those of the results of operations that have the discardable attribute
+        `name` to what `numbers_of` gives for it, asked once for each distinct one."""
+        self._host.result_numbers(
+            self._arrays,
+            name,
+            lambda capsule: numbers_of(ir.Attribute._CAPICreate(capsule).maybe_downcast()),
+            numbers,
+        )
+
+    def alike(self, operations: Sequence[int], numbers: array[int]) -> list[int]:
+        """For each of the operations the first of them that has the same signature and whose operands and results have
+        the same numbers."""
+        return self._arrays.alike(operations, numbers)
 
     def write_states(
         self,

@@ -17,6 +17,7 @@ from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.dialects.data_flow_edges import (
     argument_shardings,
     edges_of,
+    has_edges,
     keeps_argument_shardings,
     owning_arguments,
 )
@@ -69,7 +70,10 @@ def sharding_of(value: Any) -> TensorSharding | None:
     Inside a manual computation that is the sharding without the manual axes. An attribute that cannot be read counts
     as none.
     """
-    holder = shardable_value(value)
+    owner = value.owner
+    # Results of most operations hold their shardings themselves.
+    is_held = not isinstance(owner, ir.Block) and not has_edges(owner.operation.name)
+    holder = value if is_held else shardable_value(value)
     if holder is None:
         return None
     try:

@@ -59,17 +59,22 @@ def meshes(module: Any) -> dict[str, Mesh]:
 _OWN_SHARDING = {"sdy.sharding_constraint": "sharding", "sdy.reshard": "sharding", "sdy.data_flow_edge": "sharding"}
 _OWN_SHARDINGS = {"sdy.manual_computation": "out_shardings", "sdy.named_computation": "out_shardings"}
 _COLLECTIVE_SHARDING = "out_sharding"
+# The attributes that hold shardings of results, and whether they hold one for each result.
+SHARDING_KEYS = {SHARDING: True, "out_shardings": True, "sharding": False, _COLLECTIVE_SHARDING: False}
 
 
-def _own_sharding(op: Any) -> str | None:
-    """The attribute in which an operation holds the sharding of its only result, if it has one of its own."""
-    if _COLLECTIVE_SHARDING in op.attributes and op.name.startswith("sdy."):
+def sharding_key(op: Any) -> str:
+    """The attribute in which an operation holds the shardings of its results."""
+    name = op.name
+    if not name.startswith("sdy."):
+        return SHARDING
+    if _COLLECTIVE_SHARDING in op.attributes:
         return _COLLECTIVE_SHARDING
-    return _OWN_SHARDING.get(op.name)
+    return _OWN_SHARDING.get(name) or _OWN_SHARDINGS.get(name, SHARDING)
 
 
 def _index_of(owner: Any, value: Any) -> int:
-    return next(i for i, result in enumerate(owner.results) if result == value)
+    return 0 if len(owner.results) == 1 else next(i for i, result in enumerate(owner.results) if result == value)
 
 
 def get_sharding(value: Any) -> TensorSharding | None:
@@ -77,13 +82,14 @@ def get_sharding(value: Any) -> TensorSharding | None:
     if isinstance(value, ir.BlockArgument):
         return _get_argument_sharding(value)
     op = value.owner.operation
-    own = _own_sharding(op)
-    if own is not None:
-        return _sharding_or_none(op.attributes.get(own))
-    per_value = op.attributes.get(_OWN_SHARDINGS.get(op.name, SHARDING))
-    if not isinstance(per_value, SdyAttribute) or not isinstance(per_value.value, TensorShardingPerValue):
+    key = sharding_key(op)
+    if not SHARDING_KEYS[key]:
+        return _sharding_or_none(op.attributes.get(key))
+    per_value = op.attributes.get(key)
+    of_results = per_value.value if isinstance(per_value, SdyAttribute) else None
+    if not isinstance(of_results, TensorShardingPerValue):
         return None
-    shardings = per_value.value.shardings
+    shardings = of_results.shardings
     index = _index_of(op, value)
     return shardings[index] if index < len(shardings) else None
 
@@ -114,14 +120,13 @@ def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
         _set_function_sharding(value.owner.owner.operation, "arg_attrs", value.arg_number, sharding)
         return
     op = value.owner.operation
-    own = _own_sharding(op)
-    key = own or _OWN_SHARDINGS.get(op.name, SHARDING)
+    key = sharding_key(op)
     if sharding is None:
         if key in op.attributes:
             del op.attributes[key]
         return
-    if own is not None:
-        op.attributes[own] = to_attribute(sharding, op.context)
+    if not SHARDING_KEYS[key]:
+        op.attributes[key] = to_attribute(sharding, op.context)
         return
     index = _index_of(op, value)
     if len(op.results) == 1:

@@ -20,7 +20,15 @@ def type_run_attributes(
     """
     found = {}
     if operands is not None:
-        found[OPERAND_LENGTHS] = lengths([value.type for value in operands])
+        found[OPERAND_LENGTHS] = length_attribute([value.type for value in operands], context)
     if result_types is not None:
-        found[RESULT_LENGTHS] = lengths(result_types)
-    return {name: ir.DenseI32ArrayAttr.get(one, context) for name, one in found.items()}
+        found[RESULT_LENGTHS] = length_attribute(result_types, context)
+    return found
+
+
+def length_attribute(types: Sequence[Any], context: Any = None) -> Any:
+    """The attribute with the lengths of the runs of equal types among those of operands, or of results.
+
+    Raises TooManyRuns.
+    """
+    return ir.DenseI32ArrayAttr.get(lengths(types), context)

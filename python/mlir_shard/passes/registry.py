@@ -80,11 +80,12 @@ class Pass:
         super().__init_subclass__(**arguments)
         dataclasses.dataclass(kw_only=True, eq=False)(cls)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool | None:
         """Transforms `op`, an `ir.Operation` of the anchor's name.
 
-        The pass fails where it raises `PassFailure` or emits an error diagnostic. It may change what is inside `op`,
-        and nothing outside. The context and the location of `op` are the current ones.
+        A pass may return False where it has changed nothing: what it ran on is then not verified again. The pass fails
+        where it raises `PassFailure` or emits an error diagnostic. It may change what is inside `op`, and nothing
+        outside. The context and the location of `op` are the current ones.
         """
         raise NotImplementedError(f"pass '{self.name}' has no method `run`")
 

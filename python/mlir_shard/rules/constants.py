@@ -51,6 +51,11 @@ def is_constant_op(name: str) -> bool:
     return name in _constant_op
 
 
+def constant_ops() -> frozenset[str]:
+    """The names of the ops of which `is_constant_op` holds."""
+    return frozenset(_constant_op)
+
+
 def is_constant_of_constants(op: Any) -> bool:
     """Whether the results of an op are constant where its operands are; name and types decide."""
     name: str = op.name

@@ -43,6 +43,11 @@ class _Entry:
     function: RuleFunction
     context_key: Callable[[Any], Hashable] | None
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the rule is one of this package."""
+        return self.function.__module__.startswith("mlir_shard.rules.")
+
 
 _by_name: dict[str, _Entry] = {}
 _by_dialect: dict[str, _Entry] = {}
@@ -131,13 +136,16 @@ def rule_for(op: Any, options: RuleOptions = RuleOptions()) -> OpShardingRule | 
     """
     op = op.operation
     if sdy.SHARDING_RULE in op.attributes:
-        return _checked(op, sdy.value(op.attributes[sdy.SHARDING_RULE]), "the op's own attribute")
+        return _checked(op, sdy.value(op.attributes[sdy.SHARDING_RULE]), lambda: "the op's own attribute")
     entry = _entry_of(op)
     return _ask(op, entry, options) if entry is not None and has_static_shapes(op) else None
 
 
 class RuleCache:
-    """`rule_for`, asked once per distinct op. Holds types and attributes, so it lives no longer than a run."""
+    """`rule_for`, asked once per distinct op. Holds types and attributes, so it lives no longer than a run.
+
+    That the rules of this package fit their ops is for its tests to check, and not done again here.
+    """
 
     def __init__(self, options: RuleOptions = RuleOptions()) -> None:
         self._options = options
@@ -160,31 +168,42 @@ class RuleCache:
         if entry is not None and entry.context_key is not None:
             key = (key, ask("`context_key` of the sharding rule", entry.context_key, op, raises=RuleError))
         if key not in self._rules:
-            self._rules[key] = rule_for(op, self._options)
+            if entry is not None and entry.is_own and sdy.SHARDING_RULE not in op.attributes:
+                self._rules[key] = self._own_rule(op, entry)
+            else:
+                self._rules[key] = rule_for(op, self._options)
         return self._rules[key]
+
+    def _own_rule(self, op: Any, entry: _Entry) -> OpShardingRule | None:
+        return ask(_ROLE, entry.function, op, self._options, raises=RuleError) if has_static_shapes(op) else None
 
 
 def _ask(op: Any, entry: _Entry, options: RuleOptions) -> OpShardingRule | None:
     rule = ask(_ROLE, entry.function, op, options, raises=RuleError)
     if rule is None:
         return None
-    origin = described(_ROLE, entry.function, op)
+
+    def origin() -> str:
+        return described(_ROLE, entry.function, op)
+
     checked = _checked(op, rule, origin)
     violation = check_factor_sizes(rule, *_shapes(op))
     if violation:
-        raise RuleError(op, f"{origin} does not fit: {violation}")
+        raise RuleError(op, f"{origin()} does not fit: {violation}")
     return checked
 
 
-def _checked(op: Any, rule: Any, origin: str) -> OpShardingRule:
+def _checked(op: Any, rule: Any, origin: Callable[[], str]) -> OpShardingRule:
     if not isinstance(rule, OpShardingRule):
-        raise RuleError(op, f"{origin} gave {_shown(rule)}, but a rule gives an OpShardingRule or None")
+        raise RuleError(op, f"{origin()} gave {_shown(rule)}, but a rule gives an OpShardingRule or None")
     try:
         violation = check_op_sharding_rule(rule, *_shapes(op))
     except (AttributeError, TypeError) as error:
-        raise RuleError(op, f"{origin} gave a rule with fields of other types than they have to be: {error}") from error
+        raise RuleError(
+            op, f"{origin()} gave a rule with fields of other types than they have to be: {error}"
+        ) from error
     if violation:
-        raise RuleError(op, f"{origin} does not fit: {violation}")
+        raise RuleError(op, f"{origin()} does not fit: {violation}")
     return rule
 
 

@@ -46,7 +46,7 @@ def propagate_aggressive(
         compatible_major_axes(projection, factor, direction)
         for factor, direction in enumerate(allowed_directions(rule, directions))
     )
-    if not any(axes_per_factor):
+    if not _may_expand(projection, axes_per_factor):
         return projection
     step = _Step(axes_per_factor, rule.factor_sizes, mesh, conservative)
     order = step.order(projection, elementwise)
@@ -57,6 +57,15 @@ def propagate_aggressive(
         if tensor is not projection.tensors[index]:
             projection = projection.replace_tensor(index, tensor)
     return projection
+
+
+def _may_expand(projection: ShardingProjection, axes_per_factor: Sequence[Axes]) -> bool:
+    """Whether there is a tensor that is sharded less along some factor than it is to be: mostly there is none."""
+    return any(
+        axes and sharding is not None and is_strict_prefix(sharding.axes, axes)
+        for tensor in projection.tensors
+        for sharding, axes in zip(tensor.factors, axes_per_factor, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,7 @@ class _Step:
     def _fitting(self, tensor: TensorFactorShardings, factor: int) -> Axes:
         """What the tensor can take along the factor; none where that is no more than it has."""
         sharding = tensor.factors[factor]
-        if sharding is None:
+        if sharding is None or not is_strict_prefix(sharding.axes, self.axes_per_factor[factor]):
             return ()
 
         def within(axis: AxisRef, sharded_size: int) -> AxisRef | None:

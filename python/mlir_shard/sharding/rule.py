@@ -16,7 +16,7 @@ from enum import Enum
 _LAST_LETTER = ord("z") - ord("i")
 
 
-class FactorType(Enum):
+class FactorType(str, Enum):
     """What sharding a factor costs: nothing, or a collective, or it must not be."""
 
     PASS_THROUGH = "pass_through"

@@ -16,7 +16,7 @@ from mlir_shard.sharding.mesh import Mesh
 DEFAULT_PRIORITY = 0
 
 
-class ReductionOp(Enum):
+class ReductionOp(str, Enum):
     """What makes one value of the partial values that unreduced axes hold."""
 
     SUM = "sum"

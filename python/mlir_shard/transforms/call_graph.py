@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
+from mlir_shard.asm.editor import attribute_columns, block_count, children
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.transforms.operations import operations_named
@@ -43,13 +45,14 @@ def set_callee(call: Any, name: str) -> None:
 
 def has_body(function: Any) -> bool:
     """Whether a function is defined here, rather than declared."""
-    return len(function.regions[0].blocks) > 0
+    return block_count(function) > 0
 
 
 def functions(module: Any) -> dict[str, Any]:
     """The functions of a module by symbol, in the order of the text."""
-    ops = (op.operation for op in module.operation.regions[0].blocks[0].operations)
-    return {name_of(op): op for op in ops if op.name == "func.func"}
+    found = children(module, "func.func")
+    (names,) = attribute_columns(found, "sym_name")
+    return {name.value: function for name, function in zip(names, found, strict=True)}
 
 
 def main_function(module: Any) -> Any:
@@ -65,30 +68,23 @@ def main_function(module: Any) -> Any:
     return found[MAIN]
 
 
-def _outermost(op: Any, module: Any) -> Any:
-    """The operation of the module's body that `op` is, or is in."""
-    while (parent := op.parent.operation) != module:
-        op = parent
-    return op
-
-
 @dataclass(frozen=True, slots=True)
 class CallGraph:
-    """The functions of a module by symbol, and the calls in the body of each, both in the order of the text."""
+    """The functions of a module by symbol, the calls in the body of each, and what these call, in the order of the
+    text."""
 
     functions: dict[str, Any]
     calls: dict[str, list[Any]]
+    called: dict[str, list[str]]
 
     @staticmethod
     def of(module: Any) -> CallGraph:
         """The call graph of a module."""
         found = functions(module)
-        calls: dict[str, list[Any]] = {name: [] for name in found}
-        for call in operations_named(module, "func.call"):
-            function = _outermost(call, module.operation)
-            if function.name == "func.func":
-                calls[name_of(function)].append(call)
-        return CallGraph(found, calls)
+        calls = {name: operations_named(function, "func.call") for name, function in found.items()}
+        (symbols,) = attribute_columns(list(chain.from_iterable(calls.values())), "callee")
+        names = (symbol.value for symbol in symbols)
+        return CallGraph(found, calls, {name: list(islice(names, len(inside))) for name, inside in calls.items()})
 
     def post_order(self) -> list[str]:
         """The functions with bodies, each after those it calls and, as far as that leaves open, in text order."""
@@ -107,20 +103,24 @@ class CallGraph:
                     stack.pop()
                 else:
                     seen.add(following)
-                    stack.append((following, self._called(following)))
+                    if self.called[following]:
+                        stack.append((following, self._called(following)))
+                    else:
+                        order.append(following)
         return [name for name in order if has_body(self.functions[name])]
 
     def _called(self, name: str) -> Iterator[str]:
-        return (called for call in self.calls[name] if (called := callee(call)) in self.functions)
+        return (called for called in self.called[name] if called in self.functions)
 
     def reject_recursion(self) -> None:
         """Raises PassFailure at a call that leads back to the function it is in."""
         finished: set[str] = set()
-        for name in self.post_order():
+        order = self.post_order()
+        defined = set(order)
+        for name in order:
             # A function is finished before its callers, but for one on the way back to itself.
-            for call in self.calls[name]:
-                called = callee(call)
-                if called in self.functions and has_body(self.functions[called]) and called not in finished:
+            for call, called in zip(self.calls[name], self.called[name], strict=True):
+                if called in defined and called not in finished:
                     raise PassFailure(
                         f"the call of @{called} in @{name} is recursive: a function cannot take the place of its call",
                         call,

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from mlir_shard.asm import editor
+from mlir_shard.asm.editor import set_signature_column, signature_column
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
@@ -19,6 +21,9 @@ class Side(Enum):
 
     ARGUMENTS = "arg_attrs"
     RESULTS = "res_attrs"
+
+
+_NATIVE = {Side.ARGUMENTS: editor.Side.ARGUMENTS, Side.RESULTS: editor.Side.RESULTS}
 
 
 def types_of(function: Any, side: Side) -> list[Any]:
@@ -51,36 +56,45 @@ def set_attributes(function: Any, side: Side, attributes: Sequence[Mapping[str, 
 
 def shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
     """The sharding of each argument or result, None where it has none."""
-    if side.value not in function.attributes:
-        return [None for _ in types_of(function, side)]
-    # Few of the dictionaries of a large signature are different.
-    known: dict[Any, TensorSharding | None] = {}
-    found = []
-    for dictionary in function.attributes[side.value]:
-        if dictionary not in known:
-            known[dictionary] = sharding_in(dictionary)
-        found.append(known[dictionary])
-    return found
+    numbers, attributes, _, _ = signature_column(function, _NATIVE[side], sdy.SHARDING)
+    # The number of no attribute is -1: it stands for the last one here.
+    distinct = [*map(_sharding_or_none, attributes), None]
+    return [distinct[number] for number in numbers]
 
 
 def sharding_in(dictionary: Any) -> TensorSharding | None:
     """The sharding among the attributes of an argument or result."""
     if sdy.SHARDING not in dictionary:
         return None
-    attribute = dictionary[sdy.SHARDING]
+    return _sharding_or_none(dictionary[sdy.SHARDING])
+
+
+def _sharding_or_none(attribute: Any) -> TensorSharding | None:
     value = attribute.value if isinstance(attribute, SdyAttribute) else None
     return value if isinstance(value, TensorSharding) else None
 
 
 def set_shardings(function: Any, side: Side, shardings: Sequence[TensorSharding | None]) -> None:
     """Gives each argument or result its sharding; None takes it away."""
-    attributes = attributes_of(function, side)
-    for entries, sharding in zip(attributes, shardings, strict=True):
-        if sharding is not None:
-            entries[sdy.SHARDING] = sdy.attribute(sharding, function.context)
-        elif sdy.SHARDING in entries:
-            del entries[sdy.SHARDING]
-    set_attributes(function, side, attributes)
+    attributes = {one: None if one is None else sdy.attribute(one, function.context) for one in set(shardings)}
+    set_signature_column(function, _NATIVE[side], sdy.SHARDING, [attributes[one] for one in shardings])
+
+
+def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorSharding, Any], TensorSharding]) -> None:
+    """Replaces the sharding of each argument or result that has one by what `replaced` gives for it and the type;
+    asked once for each distinct sharding and type."""
+    numbers, attributes, numbers_of_types, types = signature_column(function, _NATIVE[side], sdy.SHARDING)
+    known = list(map(_sharding_or_none, attributes))
+    pairs = list(zip(numbers, numbers_of_types, strict=True))
+    new: dict[tuple[int, int], Any] = {}
+    is_changed = False
+    for number, type_ in set(pairs):
+        old = known[number] if number >= 0 else None
+        now = None if old is None else replaced(old, types[type_])
+        new[number, type_] = None if now is None else sdy.attribute(now, function.context)
+        is_changed = is_changed or now != old
+    if is_changed:
+        set_signature_column(function, _NATIVE[side], sdy.SHARDING, [new[pair] for pair in pairs])
 
 
 def shardings_per_value(function: Any, side: Side, meshes: Mapping[str, Mesh]) -> TensorShardingPerValue | None:

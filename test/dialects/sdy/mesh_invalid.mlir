@@ -20,7 +20,7 @@ sdy.mesh @too_few = <["x"=2, "y"=3], device_ids=[3, 2, 1, 0]>
 
 // -----
 
-// expected-error @+1 {{lack 0}}
+// expected-error @+1 {{0 is not among them}}
 sdy.mesh @not_from_zero = <["x"=3], device_ids=[1, 2, 3]>
 
 // -----

@@ -48,6 +48,26 @@ def test_agrees_with_the_bindings(module) -> None:
         assert around == op.parent.operation
 
 
+def test_replaced_operations_keep_their_numbers_and_locations(module) -> None:
+    arrays = ModuleArrays(module)
+    additions = [number for number in range(len(arrays)) if arrays.operation(number).name == "stablehlo.add"]
+    first = arrays.operation(additions[0])
+    locations = [str(arrays.operation(number).location) for number in additions]
+    prototype = ir.Operation.create(
+        "stablehlo.subtract", [first.results[0].type], list(first.operands), loc=ir.Location.unknown(first.context)
+    )
+    arrays.replace({arrays.signatures[number]: prototype for number in additions[:1]})
+    names = [arrays.operation(number).name for number in additions]
+    assert names == ["stablehlo.subtract", "stablehlo.add", "stablehlo.add"]
+    assert [str(arrays.operation(number).location) for number in additions] == locations
+    (result,) = arrays.results(additions[0])
+    assert arrays.value(result) == arrays.operation(additions[0]).results[0]
+    assert arrays.value(result) == arrays.operation(additions[1]).operands[0]
+    assert arrays.number_of(arrays.value(result)) == result
+    assert "stablehlo.subtract" in [op.name for op in arrays.representatives()]
+    assert len(list(ops_below(module))) == len(arrays)
+
+
 def test_block_arguments_have_no_definer(module) -> None:
     arrays = ModuleArrays(module)
     arguments = ops_below(module)

@@ -49,13 +49,13 @@ def symbol(op: Any) -> str:
     return op.attributes["sym_name"].value if "sym_name" in op.attributes else op.name
 
 
-def calling(function: Callable[[Any], None], on: str | None = "func.func", called: str = "calling-pass") -> Pass:
+def calling(function: Callable[[Any], bool | None], on: str | None = "func.func", called: str = "calling-pass") -> Pass:
     class Calling(Pass):
         name = called
         anchor = on
 
-        def run(self, op: Any) -> None:
-            function(op)
+        def run(self, op: Any) -> bool | None:
+            return function(op)
 
     return register(Calling)()
 
@@ -206,6 +206,16 @@ def test_verification_after_each_pass(module: Any) -> None:
     assert "sym_name" in diagnostics[0].message
     assert diagnostics[0].notes[-1].message == "the operation is not valid after pass 'calling-pass'"
     run(ir.Module.parse(TEXT, CONTEXT), one, verify_each=False)
+
+
+def test_what_is_unchanged_is_not_verified_again(module: Any) -> None:
+    def spoil(op: Any) -> bool:
+        del op.attributes["sym_name"]
+        return False
+
+    run(module, calling(spoil))
+    with pytest.raises(ir.MLIRError):
+        module.operation.verify()
 
 
 def test_a_host_pass_that_fails() -> None:

@@ -42,8 +42,5 @@ def _check_device_ids(mesh: Mesh) -> str | None:
         return f"the axes make {total} devices, but {len(mesh.device_ids)} device ids are given"
     missing = sorted(set(range(total)) - set(mesh.device_ids))
     if missing:
-        return (
-            f"device ids have to be 0 to {total - 1} in some order, each once, "
-            f"but {list(mesh.device_ids)} lack {missing[0]}"
-        )
+        return f"device ids have to be 0 to {total - 1} in some order, each once, but {missing[0]} is not among them"
     return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.call_graph import CallGraph, callee, set_callee
+from mlir_shard.transforms.call_graph import CallGraph, set_callee
 from mlir_shard.transforms.function_copies import FunctionCopies
 
 
@@ -29,8 +29,8 @@ class FlattenCallGraph(Pass):
         copies = FunctionCopies(op)
         called: set[str] = set()
         for name in graph.post_order():
-            for call in graph.calls[name]:
-                if callee(call) in called:
-                    set_callee(call, copies.copy(callee(call)))
+            for call, symbol in zip(graph.calls[name], graph.called[name], strict=True):
+                if symbol in called:
+                    set_callee(call, copies.copy(symbol))
                 else:
-                    called.add(callee(call))
+                    called.add(symbol)

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard.asm.editor import attribute_columns
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.call_graph import callee, functions
+from mlir_shard.sharding import TensorShardingPerValue
+from mlir_shard.transforms.call_graph import functions
 from mlir_shard.transforms.function_shardings import Side, shardings_per_value
 from mlir_shard.transforms.operations import operations_named
 
@@ -23,10 +25,15 @@ class PropagateShardingFromFuncToCall(Pass):
 
     def run(self, op: Any) -> None:
         found, meshes = functions(op), sdy.meshes(op)
-        for call in operations_named(op, "func.call"):
-            function = found.get(callee(call))
-            if function is None or sdy.SHARDING in call.attributes:
+        calls = operations_named(op, "func.call")
+        symbols, known = attribute_columns(calls, "callee", sdy.SHARDING)
+        of_function: dict[str, TensorShardingPerValue | None] = {}
+        for call, symbol, given in zip(calls, symbols, known, strict=True):
+            name = symbol.value
+            if given is not None or name not in found:
                 continue
-            shardings = shardings_per_value(function, Side.RESULTS, meshes)
+            if name not in of_function:
+                of_function[name] = shardings_per_value(found[name], Side.RESULTS, meshes)
+            shardings = of_function[name]
             if shardings is not None:
                 call.attributes[sdy.SHARDING] = sdy.attribute(shardings, op.context)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlir_shard.passes import host_passes
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.call_graph import CallGraph, callee
+from mlir_shard.transforms.call_graph import CallGraph
 
 _PUBLIC = "public"
 
@@ -48,7 +48,7 @@ def _called_from_public(module: Any, private: set[str]) -> set[str]:
     rest = [name for name in graph.functions if name not in private]
     reached: set[str] = set()
     while rest:
-        for called in map(callee, graph.calls[rest.pop()]):
+        for called in graph.called[rest.pop()]:
             if called in graph.functions and called not in reached:
                 reached.add(called)
                 rest.append(called)

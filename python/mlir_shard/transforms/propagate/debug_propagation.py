@@ -59,9 +59,9 @@ def write_record(reader: ModuleReader, record: Record[int], *, origins: bool, ed
 def _moves(reader: ModuleReader, record: Record[int]) -> Iterator[tuple[Any, list[tuple[int, AxisMove]]]]:
     """The moves by ops, those through returns by functions."""
     graph, arrays = reader.graph, reader.arrays
-    with_rules = reader.node_ops()
+    by_rule = reader.node_ops()
     for number, node in enumerate(graph.nodes):
-        op = next(with_rules)[0] if graph.kinds[node.kind].is_op else owning_op(arrays.value(node.results[0] - 1))
+        op = next(by_rule) if graph.kinds[node.kind].is_op else owning_op(arrays.value(node.results[0] - 1))
         if number in record.moves:
             yield op, record.moves[number]
     of_functions: dict[int, list[tuple[int, AxisMove]]] = {}

@@ -75,11 +75,11 @@ def _recording(graph: ValueGraph, steps: Steps, record: Record[int]) -> Callable
 def _hold_back(graph: ValueGraph) -> dict[int, list[tuple[int, TensorSharding]]]:
     """Leaves all dimensions of later priorities out; the places and shardings they belong to, by priority."""
     waiting: dict[int, list[tuple[int, TensorSharding]]] = {}
-    stages: dict[int, _Stages | None] = {}
+    stages = {state: stage for state in set(graph.states) if (stage := _stages(graph.table[state], graph))}
+    if all(state == stage.first and not stage.later for state, stage in stages.items()):
+        return waiting
     for place, state in enumerate(graph.states):
-        if state not in stages:
-            stages[state] = _stages(graph.table[state], graph)
-        stage = stages[state]
+        stage = stages.get(state)
         if stage is None:
             continue
         graph.states[place] = stage.first

@@ -99,7 +99,7 @@ def _spelled(sharding: TensorSharding | None) -> str:
 
 
 def _attach_rules(reader: ModuleReader) -> None:
-    for op, rule in reader.node_ops():
+    for op, rule in reader.ops_with_rules():
         if is_describable(op):
             op.attributes[sdy.SHARDING_RULE] = sdy.attribute(rule)
 

@@ -31,8 +31,6 @@ from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNK
 # Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.
 _NODES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
 _SPECIAL = (*_NODES, "func.func", "func.return", "func.call", "sdy.sharding_group")
-# Ops of sdy with no attribute of their own for the sharding of their result.
-_PLAIN = ("sdy.constant", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
 # A kind, and the places of operands and results.
 _Node = tuple[int, tuple[int, ...], tuple[int, ...]]
 _PASSING_ON = (OpClass.ELEMENTWISE, OpClass.RESHAPING, OpClass.SLICING, OpClass.EDGE)
@@ -66,6 +64,7 @@ class _Program:
     """What is found op by op, before values have places."""
 
     nodes: list[int] = field(default_factory=list)
+    with_several_results: list[int] = field(default_factory=list)
     own_rules: dict[int, OpShardingRule | None] = field(default_factory=dict)
     functions: list[int] = field(default_factory=list)
     returns: dict[int, int] = field(default_factory=dict)
@@ -111,10 +110,17 @@ class ModuleReader:
         self._read_groups()
         self._read_returns()
 
-    def node_ops(self) -> Iterator[tuple[Any, OpShardingRule]]:
-        """The ops that have a rule of their own, with it."""
+    def node_ops(self) -> Iterator[Any]:
+        """The ops that are nodes by their rules, in the order of those."""
         for op in self._program.nodes:
-            rule = self._rule_of(op)
+            if op in self._program.own_rules or self._signature(self._numbers[op]).is_node:
+                yield self.arrays.operation(op)
+
+    def ops_with_rules(self) -> Iterator[tuple[Any, OpShardingRule]]:
+        """The ops that have a rule, with it; those in the regions of others too, which do not propagate."""
+        for op, number in enumerate(self._numbers):
+            signature = self._signature(number)
+            rule = self._rules.rule_for(self.arrays.operation(op)) if signature.asks_each else signature.rule
             if rule is not None:
                 yield self.arrays.operation(op), rule
 
@@ -122,10 +128,9 @@ class ModuleReader:
         """The first op of each signature."""
         return self._representatives
 
-    def plain_signatures(self) -> list[bool]:
-        """For each signature whether its ops have one result, with its sharding in the attribute of all dialects."""
-        firsts = self._representatives
-        return [len(op.results) == 1 and (op.name in _PLAIN or not op.name.startswith("sdy.")) for op in firsts]
+    def signatures_with(self, key: str) -> list[bool]:
+        """For each signature whether its ops have one result, with its sharding in the attribute `key`."""
+        return [len(op.results) == 1 and sdy.sharding_key(op) == key for op in self._representatives]
 
     def _survey(self) -> None:
         # The regions of an op with a rule say what it computes on elements.
@@ -134,6 +139,8 @@ class ModuleReader:
         takes_part = [s is not None and (s.is_node or s.asks_each or s.name in _NODES) for s in signatures]
         self._program.nodes = [op for op in reached if takes_part[numbers[op]]]
         looked_at = [s is not None and (s.is_special or s.has_edges) and not s.is_node for s in signatures]
+        several = [s is not None and s.result_count > 1 for s in signatures]
+        self._program.with_several_results = [op for op in reached if several[numbers[op]]]
         for op in reached:
             if looked_at[numbers[op]] and op not in self._program.own_rules:
                 self._survey_op(op, self._signature(numbers[op]).name)
@@ -148,9 +155,6 @@ class ModuleReader:
         if rule is not None:
             self._program.own_rules[op] = rule
         return rule is not None
-
-    def _rule_of(self, op: int) -> OpShardingRule | None:
-        return self._program.own_rules.get(op) or self._signature(self._numbers[op]).rule
 
     def _signature(self, number: int) -> _Signature:
         return self._signatures[number] or self._add_signature(number)
@@ -282,10 +286,7 @@ class ModuleReader:
         return [(kind, tuple(map(place, operands)), tuple(map(place, self.arrays.results(op))))]
 
     def _tie_siblings(self) -> None:
-        several = {number for number, s in enumerate(self._signatures) if s is not None and s.result_count > 1}
-        for op in self._program.nodes:
-            if self._numbers[op] not in several:
-                continue
+        for op in self._program.with_several_results:
             results = self.arrays.results(op)
             ranks = [rank_of(result.type) for result in self._representatives[self._numbers[op]].results]
             ranked = zip(results, ranks, strict=True)

@@ -4,24 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from mlir_shard.host import dialect, ir
+from mlir_shard.asm.editor import append, attribute_columns, function_type, replace, terminator
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
 from mlir_shard.ods.type_runs import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.registry import Pass, register
+from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.call_graph import ORIGINAL_NAME
-from mlir_shard.transforms.data_flow_edges import (
-    argument_shardings,
-    edge_of,
-    result_shardings,
-    set_result_shardings,
-    shardings_of_edges,
-)
-from mlir_shard.transforms.function_shardings import Side, set_shardings
+from mlir_shard.transforms.computation_edges import COMPUTATION, take_shardings
+from mlir_shard.transforms.function_shardings import Side
 from mlir_shard.transforms.operations import operations_named_in_post_order
-
-_func = dialect("func")
 
 EXECUTION_THREAD = "execution_thread"
 _OWN_ATTRIBUTES = ("name", "in_shardings", "out_shardings", EXECUTION_THREAD, OPERAND_LENGTHS, RESULT_LENGTHS)
@@ -41,53 +35,55 @@ class ExportNamedComputations(Pass):
     summary = "Turns named computations into functions and calls"
 
     def run(self, op: Any) -> None:
-        symbols = ir.SymbolTable(op)
-        end = ir.InsertionPoint(op.regions[0].blocks[0])
-        for computation in operations_named_in_post_order(op, "sdy.named_computation"):
-            _export(computation, symbols, end)
+        computations = operations_named_in_post_order(op, COMPUTATION)
+        export = _Export(op)
+        names, threads = attribute_columns(computations, "name", EXECUTION_THREAD)
+        shardings = take_shardings(computations)
+        for computation, name, thread, (given, made) in zip(computations, names, threads, shardings, strict=True):
+            attributes = {} if thread is None else {EXECUTION_THREAD: thread}
+            function = export.function(computation, name, given, attributes)
+            export.call(computation, function, made)
 
 
-def _export(computation: Any, symbols: Any, end: Any) -> None:
-    body = computation.regions[0].blocks[0]
-    in_shardings = shardings_of_edges(body.arguments) or argument_shardings(computation)
-    out_shardings = shardings_of_edges(computation.results) or result_shardings(computation)
-    _remove_edges(body.arguments)
-    _remove_edges(computation.results)
-    function = _function(computation, body, end)
-    if in_shardings is not None:
-        set_shardings(function, Side.ARGUMENTS, in_shardings)
-    name = symbols.insert(function).value
-    types = [result.type for result in computation.results]
-    point = ir.InsertionPoint(computation)
-    call = _func.CallOp(types, name, list(computation.operands), loc=computation.location, ip=point).operation
-    for attribute in computation.attributes:
-        if attribute not in _OWN_ATTRIBUTES:
-            call.attributes[attribute] = computation.attributes[attribute]
-    if out_shardings is not None:
-        set_result_shardings(call, out_shardings)
-    for old, new in zip(computation.results, call.results, strict=True):
-        old.replace_all_uses_with(new)
-    computation.erase()
+class _Export:
+    """Makes functions and calls in a module; what several have in common is made once."""
 
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._symbols = ir.SymbolTable(module)
+        self._private = ir.StringAttr.get("private", module.context)
+        self._dictionaries: dict[tuple[TensorSharding, ...], Any] = {}
+        self._attributes: dict[tuple[TensorSharding, ...], Any] = {}
 
-def _function(computation: Any, body: Any, end: Any) -> Any:
-    """The computation as a private function at the end of the module; takes its body away."""
-    types = ([argument.type for argument in body.arguments], [result.type for result in computation.results])
-    name = computation.attributes["name"]
-    function = _func.FuncOp(name.value, types, visibility="private", loc=computation.location, ip=end).operation
-    function.attributes[ORIGINAL_NAME] = name
-    if EXECUTION_THREAD in computation.attributes:
-        function.attributes[EXECUTION_THREAD] = computation.attributes[EXECUTION_THREAD]
-    body.append_to(function.regions[0])
-    terminator = list(body.operations)[-1].operation
-    _func.ReturnOp(list(terminator.operands), loc=terminator.location, ip=ir.InsertionPoint(terminator))
-    terminator.erase()
-    return function
+    def function(
+        self, computation: Any, name: Any, shardings: tuple[TensorSharding, ...] | None, attributes: dict[str, Any]
+    ) -> str:
+        """Makes a private function at the end of the module with the body of a computation; gives its symbol."""
+        attributes["sym_name"] = attributes[ORIGINAL_NAME] = name
+        attributes["sym_visibility"] = self._private
+        attributes["function_type"] = function_type(computation)
+        if shardings:
+            attributes[Side.ARGUMENTS.value] = self._dictionaries_of(shardings)
+        function = append(self._module, "func.func", attributes, computation)
+        replace(terminator(function), "func.return", {})
+        symbol: str = self._symbols.insert(function).value
+        return symbol
 
+    def call(self, computation: Any, symbol: str, shardings: tuple[TensorSharding, ...] | None) -> None:
+        """Puts a call of a function in the place of a computation, with those shardings of its results."""
+        added = {"callee": ir.FlatSymbolRefAttr.get(symbol, self._module.context)}
+        if shardings is None:
+            replace(computation, "func.call", added, dropped=_OWN_ATTRIBUTES)
+            return
+        if shardings not in self._attributes:
+            self._attributes[shardings] = sdy.attribute(TensorShardingPerValue(shardings), self._module.context)
+        added[sdy.SHARDING] = self._attributes[shardings]
+        replace(computation, "func.call", added, dropped=(*_OWN_ATTRIBUTES, sdy.SHARDING))
 
-def _remove_edges(owners: Iterable[Any]) -> None:
-    for owner in owners:
-        edge = edge_of(owner)
-        if edge is not None:
-            edge.results[0].replace_all_uses_with(owner)
-            edge.erase()
+    def _dictionaries_of(self, shardings: tuple[TensorSharding, ...]) -> Any:
+        if shardings not in self._dictionaries:
+            context = self._module.context
+            self._dictionaries[shardings] = ir.ArrayAttr.get(
+                [ir.DictAttr.get({sdy.SHARDING: sdy.attribute(one, context)}, context) for one in shardings], context
+            )
+        return self._dictionaries[shardings]

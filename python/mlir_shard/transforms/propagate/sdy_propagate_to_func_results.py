@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard.asm.editor import terminator
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.call_graph import functions, has_body, main_function
@@ -25,6 +26,6 @@ class PropagateToFuncResults(Pass):
         for function in functions(op).values():
             if function == main or not has_body(function):
                 continue
-            terminator = list(function.regions[0].blocks[0].operations)[-1].operation
-            if terminator.name == "func.return":
-                set_shardings(function, Side.RESULTS, [sharding_of(value) for value in terminator.operands])
+            last = terminator(function)
+            if last.name == "func.return":
+                set_shardings(function, Side.RESULTS, [sharding_of(value) for value in last.operands])

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mlir_shard.asm.editor import attribute_columns
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import Mesh, TensorShardingPerValue
-from mlir_shard.transforms.call_graph import ORIGINAL_NAME, callee, functions, original_name, set_callee
+from mlir_shard.transforms.call_graph import ORIGINAL_NAME, functions, set_callee
 from mlir_shard.transforms.function_shardings import Side, shardings_per_value
 from mlir_shard.transforms.operations import operations_named
 
@@ -38,35 +39,45 @@ class UnflattenCallGraph(Pass):
 
     def run(self, op: Any) -> None:
         found, meshes = functions(op), sdy.meshes(op)
-        calls = [call for call in operations_named(op, "func.call") if callee(call) in found]
-        called = [callee(call) for call in calls]
-        copies = {name: _Copy.of(found[name], meshes) for name in called}
+        every = operations_named(op, "func.call")
+        (symbols,) = attribute_columns(every, "callee")
+        pairs = [(call, name) for call, symbol in zip(every, symbols, strict=True) if (name := symbol.value) in found]
+        calls, called = [call for call, _ in pairs], [name for _, name in pairs]
+        copies = _copies({name: found[name] for name in called}, meshes)
         chosen = _most_called(called, copies) if self.dedup_functions_fully else _first_called(called, copies)
         for call, name in zip(calls, called, strict=True):
             if chosen[name] != name:
                 set_callee(call, chosen[name])
-        for function in found.values():
-            for attribute in (ORIGINAL_NAME, MANUAL_AXES):
-                if attribute in function.attributes:
+        for attribute in (ORIGINAL_NAME, MANUAL_AXES):
+            (column,) = attribute_columns(list(found.values()), attribute)
+            for function, value in zip(found.values(), column, strict=True):
+                if value is not None:
                     del function.attributes[attribute]
 
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What a function is a copy of, and the shardings it has as such."""
+    """What a function is a copy of, and the shardings it has as such, by a number."""
 
     original: tuple[str, Any]
-    in_shardings: TensorShardingPerValue | None
-    out_shardings: TensorShardingPerValue | None
+    shardings: int
 
-    @staticmethod
-    def of(function: Any, meshes: Mapping[str, Mesh]) -> _Copy:
-        manual = function.attributes.get(MANUAL_AXES)
-        return _Copy(
-            (original_name(function), manual),
-            shardings_per_value(function, Side.ARGUMENTS, meshes),
-            shardings_per_value(function, Side.RESULTS, meshes),
-        )
+
+def _copies(functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> dict[str, _Copy]:
+    """The functions as copies; equal shardings have equal numbers."""
+    numbers: dict[tuple[TensorShardingPerValue | None, ...], int] = {}
+    known: dict[tuple[Any, ...], int] = {}
+    names = ("sym_name", ORIGINAL_NAME, MANUAL_AXES, "function_type", *(side.value for side in Side))
+    columns = attribute_columns(list(functions.values()), *names)
+    copies = {}
+    for (name, function), row in zip(functions.items(), zip(*columns, strict=True), strict=True):
+        symbol, original, manual, *signature = row
+        key = tuple(signature)
+        if key not in known:
+            shardings = tuple(shardings_per_value(function, side, meshes) for side in Side)
+            known[key] = numbers.setdefault(shardings, len(numbers))
+        copies[name] = _Copy(((original or symbol).value, manual), known[key])
+    return copies
 
 
 def _first_called(called: list[str], copies: Mapping[str, _Copy]) -> dict[str, str]:

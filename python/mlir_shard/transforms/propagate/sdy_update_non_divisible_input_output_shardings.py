@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import gcd
 from typing import Any
 
+from mlir_shard.asm.editor import attribute_columns
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.builder import shape_of
@@ -22,7 +23,7 @@ from mlir_shard.transforms.data_flow_edges import (
     set_argument_shardings,
     set_result_shardings,
 )
-from mlir_shard.transforms.function_shardings import Side, set_shardings, shardings_of, types_of
+from mlir_shard.transforms.function_shardings import Side, replace_shardings
 from mlir_shard.transforms.operations import operations_named
 
 
@@ -39,11 +40,8 @@ class UpdateNonDivisibleInputOutputShardings(Pass):
         meshes = sdy.meshes(op)
         for function in functions(op).values():
             for side in Side:
-                known = shardings_of(function, side)
-                even = _evenly(known, types_of(function, side), meshes)
-                if even != known:
-                    set_shardings(function, side, even)
-        for one in operations_named(op, "func.call", MANUAL):
+                replace_shardings(function, side, lambda sharding, type_: _even(sharding, shape_of(type_), meshes))
+        for one in _with_shardings(op):
             results = result_shardings(one)
             if results is not None:
                 even = _evenly(results, [result.type for result in one.results], meshes)
@@ -55,11 +53,22 @@ class UpdateNonDivisibleInputOutputShardings(Pass):
                 set_argument_shardings(one, _evenly(arguments, types, meshes))
 
 
-def _evenly(shardings: Sequence[Any], types: Sequence[Any], meshes: Mapping[str, Mesh]) -> list[Any]:
-    return [
-        None if sharding is None else _even(sharding, shape_of(type_), meshes)
-        for sharding, type_ in zip(shardings, types, strict=True)
-    ]
+def _with_shardings(module: Any) -> list[Any]:
+    """The manual computations, and the calls whose results are sharded at all."""
+    ops = operations_named(module, "func.call", MANUAL)
+    (shardings,) = attribute_columns(ops, sdy.SHARDING)
+    is_even = {attribute: _is_unsharded(attribute) for attribute in set(shardings)}
+    return [op for op, attribute in zip(ops, shardings, strict=True) if op.name == MANUAL or not is_even[attribute]]
+
+
+def _is_unsharded(attribute: Any) -> bool:
+    return attribute is None or all(sharding.is_fully_replicated for sharding in attribute.value.shardings)
+
+
+def _evenly(
+    shardings: Sequence[TensorSharding], types: Sequence[Any], meshes: Mapping[str, Mesh]
+) -> list[TensorSharding]:
+    return [_even(sharding, shape_of(type_), meshes) for sharding, type_ in zip(shardings, types, strict=True)]
 
 
 def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, Mesh]) -> TensorSharding:

@@ -26,7 +26,7 @@ STATE_TYPE = "i"
 NOWHERE = 0
 
 
-class OpClass(Enum):
+class OpClass(str, Enum):
     """What the order of propagation through ops depends on."""
 
     ELEMENTWISE = "elementwise"

@@ -8,7 +8,7 @@ from array import array
 from typing import Any
 
 from mlir_shard.dialects import sdy
-from mlir_shard.sharding import TensorShardingPerValue
+from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.propagate.edge_frames import set_argument_sharding
 from mlir_shard.transforms.propagate.function_signatures import ARGUMENTS, RESULTS
 from mlir_shard.transforms.propagate.read_module import ModuleReader
@@ -17,8 +17,21 @@ from mlir_shard.transforms.propagate.read_module import ModuleReader
 def write_shardings(reader: ModuleReader, original: array[int]) -> None:
     """Writes the sharding of each place whose state is not the `original` one any more."""
     arrays, graph = reader.arrays, reader.graph
-    plain = reader.plain_signatures()
-    others = arrays.write_states(graph.states, original, plain, sdy.SHARDING, lambda state: _attribute(reader, state))
+    context = arrays.operation(0).context if len(arrays) else None
+
+    def per_value(state: int) -> Any:
+        return sdy.attribute(TensorShardingPerValue((_sharding(reader, state),)), context)
+
+    def single(state: int) -> Any:
+        return sdy.attribute(_sharding(reader, state), context)
+
+    unwritten = original
+    for key, is_per_value in sdy.SHARDING_KEYS.items():
+        make = per_value if is_per_value else single
+        others = arrays.write_states(graph.states, unwritten, reader.signatures_with(key), key, make)
+        unwritten = graph.states[:]
+        for place in others:
+            unwritten[place] = original[place]
     functions: dict[tuple[int, str], dict[int, int]] = {}
     for place in others:
         state = graph.states[place]
@@ -39,8 +52,8 @@ def write_shardings(reader: ModuleReader, original: array[int]) -> None:
         reader.functions.write(arrays.operation(function), key, states)
 
 
-def _attribute(reader: ModuleReader, state: int) -> Any:
+def _sharding(reader: ModuleReader, state: int) -> TensorSharding:
     sharding = reader.graph.table[state]
     if sharding is None:
         raise ValueError("propagation took a sharding away")
-    return sdy.attribute(TensorShardingPerValue((sharding,)), reader.arrays.operation(0).context)
+    return sharding

@@ -8,6 +8,7 @@ once, and the IR is touched only for ops that something is put around.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -69,6 +70,11 @@ class _Signature:
     has_regions: bool
     sizes: tuple[int, ...]
 
+    @property
+    def has_rule(self) -> bool:
+        """Whether ops of it have a rule, or may have one."""
+        return self.rule is not None or self.asks_each
+
 
 class CompatibleOps:
     """The ops of a function on their way to compatible shardings. Raises PassFailure and RuleError."""
@@ -80,19 +86,23 @@ class CompatibleOps:
         self._is_full = is_full
         self._rules = rule_cache()
         self._targets = Targets(function, meshes, with_reshard=is_full)
-        self._signatures = [self._signature(op) for op in self._function.representatives]
         self._choices: dict[Hashable, OpReshards | None] = {}
         self._combiners: dict[int, ReductionOp | None] = {}
         # Only then ops without a rule may need something.
         self._asks_all = any(
             unreduced_axes(sharding) or is_on_one_device(sharding, meshes) for sharding in self._function.shardings
         )
+        self._signatures = [self._signature(op) for op in self._function.representatives]
         self._replaced: list[Any] = []
 
     def make(self) -> None:
         """Inserts all that is needed."""
         rules = self._ops_of_interest()
+        idle = self._idle(rules)
+        changed = self._function.changed
         for op in self._function.in_post_order(list(rules)):
+            if op in idle and (not changed or changed.isdisjoint(self._arrays.operands(op))):
+                continue
             try:
                 self._process(op, self._signatures[self._arrays.signatures[op]], rules[op])
             except ReshardError as error:
@@ -108,10 +118,14 @@ class CompatibleOps:
             way = _Way.EDGES
         elif name in ("func.call", "func.return", "sdy.reshard"):
             way = {"func.call": _Way.CALL, "func.return": _Way.RETURN, "sdy.reshard": _Way.RESHARD}[name]
-        asks_each = way is _Way.OTHER and depends_on_context(op)
-        rule = self._rules.rule_for(op) if way is _Way.OTHER and not asks_each else None
+        has_regions, kind = len(op.regions) > 0, _kind(name)
+        # No more has to be known of an op that is left alone, but whether its regions are.
+        if way is not _Way.OTHER or not (has_regions or self._may_reshard(name, kind)):
+            return _Signature(name, way, kind, None, False, has_regions, ())
+        asks_each = depends_on_context(op)
+        rule = None if asks_each else self._rules.rule_for(op)
         sizes = tuple(_size(value.type) for value in (*op.operands, *op.results))
-        return _Signature(name, way, _kind(name), rule, asks_each, len(op.regions) > 0, sizes)
+        return _Signature(name, way, kind, rule, asks_each, has_regions, sizes)
 
     def _ops_of_interest(self) -> dict[int, OpShardingRule | None]:
         """The ops that may need something, in pre-order, with their rules.
@@ -129,14 +143,17 @@ class CompatibleOps:
         is_interesting = [
             self._asks_all
             or signature.way is not _Way.OTHER
-            or ((signature.rule is not None or signature.asks_each) and self._may_reshard(signature))
+            or (
+                (signature.rule is not None or signature.asks_each)
+                and self._may_reshard(signature.name, signature.kind)
+            )
             for signature in self._signatures
         ]
         found: dict[int, OpShardingRule | None] = {}
         for op in [op for op in reached if is_interesting[signatures[op]]]:
             signature = self._signatures[signatures[op]]
             rule = own[op] if signature.asks_each else signature.rule
-            if rule is not None and (rule.is_custom_rule or not self._may_reshard(signature)):
+            if rule is not None and (rule.is_custom_rule or not self._may_reshard(signature.name, signature.kind)):
                 rule = None
             if rule is not None or self._asks_all or signature.way is not _Way.OTHER:
                 found[op] = rule
@@ -146,19 +163,17 @@ class CompatibleOps:
         signature = self._signatures[number]
         return None if signature.asks_each else signature.rule is not None
 
-    def _may_reshard(self, signature: _Signature) -> bool:
-        """Whether anything is done around ops of a signature for their rule's sake."""
-        others = (*_ALWAYS_FULL, *_CONCATENATIONS)
-        return self._is_full or self._asks_all or signature.kind is OpKind.DOT or signature.name in others
+    def _may_reshard(self, name: str, kind: OpKind) -> bool:
+        """Whether anything is done around ops of a name for their rule's sake."""
+        return self._is_full or self._asks_all or kind is OpKind.DOT or name in (*_ALWAYS_FULL, *_CONCATENATIONS)
 
     def _process(self, number: int, signature: _Signature, rule: OpShardingRule | None) -> None:
         if signature.way is _Way.EDGES:
             self._targets.process_edges(self._arrays.operation(number))
         elif signature.way is _Way.CALL:
-            self._targets.process_call(self._arrays.operation(number))
+            self._targets.process_call(self._arrays.operation(number), self._sources(number))
         elif signature.way is _Way.RETURN:
-            sources = list(map(self._function.sharding_of, self._arrays.operands(number)))
-            self._targets.process_return(self._arrays.operation(number), sources)
+            self._targets.process_return(self._arrays.operation(number), self._sources(number))
         elif signature.way is not _Way.RESHARD or not self._convert_reshard(number):
             reduced = self._reduce_operands(number, signature.name) if self._asks_all else {}
             if self._asks_all and self._results_on_one_device(number):
@@ -166,15 +181,43 @@ class CompatibleOps:
             elif rule is not None:
                 self._process_with_rule(number, signature, rule, reduced)
 
+    def _sources(self, number: int) -> list[TensorSharding | None]:
+        return list(map(self._function.sharding_of, self._arrays.operands(number)))
+
+    def _idle(self, rules: Mapping[int, OpShardingRule | None]) -> set[int]:
+        """The ops around which nothing is to be put as long as their operands stay: asked once for all that are
+        alike."""
+        if self._asks_all or self._function.has_barriers:
+            return set()
+        signatures, numbers = self._arrays.signatures, self._function.numbers
+        settled = [one.way is _Way.OTHER and not (one.asks_each or one.has_regions) for one in self._signatures]
+        ops = [op for op in rules if settled[signatures[op]]]
+        firsts = self._arrays.alike(ops, numbers)
+        is_idle = {}
+        for op in dict.fromkeys(firsts):
+            rule = rules[op]
+            # What cannot be done is said when the op has its turn.
+            with contextlib.suppress(ReshardError):
+                is_idle[op] = rule is None or self._choice(op, self._signatures[signatures[op]], rule, {})[0] is None
+        return {op for op, first in zip(ops, firsts, strict=True) if is_idle.get(first)}
+
     def _process_with_rule(
         self, number: int, signature: _Signature, rule: OpShardingRule, reduced: Mapping[int, int]
     ) -> None:
-        """Chooses the shardings around an op; `reduced` are the numbers of those of operands that were reduced."""
+        """Puts around an op what it needs; `reduced` are the numbers of those of operands that were reduced."""
+        choice, combiner = self._choice(number, signature, rule, reduced)
+        if choice is not None:
+            self._put(number, choice, combiner)
+
+    def _choice(
+        self, number: int, signature: _Signature, rule: OpShardingRule, reduced: Mapping[int, int]
+    ) -> tuple[OpReshards | None, ReductionOp | None]:
+        """Chooses the shardings around an op; and what its partial results are reduced with."""
         function = self._function
-        results = tuple(map(function.number_of, self._arrays.results(number)))
+        results = tuple([function.numbers[value] for value in self._arrays.results(number)])
         is_full = self._is_full or signature.name in _ALWAYS_FULL
         if not is_full and signature.name in _CONCATENATIONS:
-            is_full = any(function.number_of(value) != results[0] for value in self._arrays.operands(number))
+            is_full = any(function.numbers[value] != results[0] for value in self._arrays.operands(number))
         operands = [function.number_before_barriers(value) for value in self._arrays.operands(number)]
         for index, sharding in reduced.items():
             operands[index] = sharding
@@ -191,9 +234,7 @@ class CompatibleOps:
                 combiner is not None or bool(results and self._is_unreduced(results[0])),
             )
             self._choices[key] = reshards_around(op, self._meshes, full=is_full)
-        choice = self._choices[key]
-        if choice is not None:
-            self._put(number, choice, combiner)
+        return self._choices[key], combiner
 
     def _combiner(self, number: int, signature: _Signature, rule: OpShardingRule) -> ReductionOp | None:
         """What partial results of an op are reduced with; it may be said in a region, which no signature has."""
@@ -245,7 +286,7 @@ class CompatibleOps:
 
         The numbers of the new shardings, by the index of the operand.
         """
-        operands = list(map(self._function.number_of, self._arrays.operands(number)))
+        operands = [self._function.numbers[value] for value in self._arrays.operands(number)]
         if not any(map(self._is_unreduced, operands)):
             return {}
         results = list(map(self._function.sharding_of, self._arrays.results(number)))

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from mlir_shard.asm.editor import attribute_columns
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.transforms.call_graph import callee, functions
-from mlir_shard.transforms.data_flow_edges import result_shardings, set_result_shardings
+from mlir_shard.transforms.call_graph import functions
+from mlir_shard.transforms.data_flow_edges import set_result_shardings
 from mlir_shard.transforms.function_shardings import Side, shardings_per_value
 from mlir_shard.transforms.operations import operations_named
 
@@ -31,23 +33,51 @@ class InsertFuncCallReshards(Pass):
             return
         found, meshes = functions(op), sdy.meshes(op)
         given = {name: shardings_per_value(function, Side.RESULTS, meshes) for name, function in found.items()}
-        for call in calls:
-            of_function, wanted = given.get(callee(call)), result_shardings(call)
-            if of_function is not None:
-                _reshard(call, of_function.shardings, wanted)
-            elif wanted is not None and callee(call) in found:
-                _reshard(call, tuple(map(_replicated_like, wanted)), wanted)
+        symbols, attributes = attribute_columns(calls, "callee", sdy.SHARDING)
+        changes: dict[tuple[Any, Any], _Change | None] = {}
+        for call, symbol, attribute in zip(calls, symbols, attributes, strict=True):
+            key = (symbol, attribute)
+            if key not in changes:
+                name = symbol.value
+                of_function, wanted = given.get(name), None if attribute is None else attribute.value.shardings
+                if of_function is not None:
+                    changes[key] = _Change.between(of_function.shardings, wanted)
+                elif wanted is not None and name in found:
+                    changes[key] = _Change.between(tuple(map(_replicated_like, wanted)), wanted)
+                else:
+                    changes[key] = None
+            change = changes[key]
+            if change is not None:
+                change.make(call)
 
 
 def _replicated_like(sharding: TensorSharding) -> TensorSharding:
     return TensorSharding.fully_closed(sharding.rank, sharding.mesh_or_ref)
 
 
-def _reshard(call: Any, given: tuple[TensorSharding, ...], wanted: tuple[TensorSharding, ...] | None) -> None:
-    """Says that a call gives some shardings, and reshards its results to those wanted; None wants nothing sharded."""
-    for index, (result, sharding) in enumerate(zip(call.results, given, strict=True)):
-        target = _replicated_like(sharding) if wanted is None else wanted[index]
-        if not sharding.is_equivalent(None if wanted is None else target):
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The shardings that a function gives its results, and those to reshard some of them to, by index."""
+
+    given: tuple[TensorSharding, ...]
+    targets: tuple[tuple[int, TensorSharding], ...]
+    is_said: bool
+
+    @staticmethod
+    def between(given: tuple[TensorSharding, ...], wanted: tuple[TensorSharding, ...] | None) -> _Change:
+        """What to do at a call that wants other shardings, or, by None, nothing sharded."""
+        targets = []
+        for index, sharding in enumerate(given):
+            target = _replicated_like(sharding) if wanted is None else wanted[index]
+            if not sharding.is_equivalent(None if wanted is None else target):
+                targets.append((index, target))
+        return _Change(given, tuple(targets), given == wanted)
+
+    def make(self, call: Any) -> None:
+        """Says that a call gives these shardings, and reshards its results."""
+        for index, target in self.targets:
+            result = call.results[index]
             reshard = sdy.ReshardOp(result, target, loc=call.location, ip=ir.InsertionPoint.after(call))
             result.replace_all_uses_except(reshard.result, reshard.operation)
-    set_result_shardings(call, given)
+        if not self.is_said:
+            set_result_shardings(call, self.given)

@@ -11,7 +11,7 @@ from typing import Any
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import DimensionSharding, TensorSharding
 from mlir_shard.transforms.call_graph import main_function
-from mlir_shard.transforms.function_shardings import Side, set_shardings, shardings_of
+from mlir_shard.transforms.function_shardings import Side, replace_shardings
 
 
 @register
@@ -26,10 +26,7 @@ class RemoveSubAxesInInputOutputShardings(Pass):
     def run(self, op: Any) -> None:
         main = main_function(op)
         for side in Side:
-            old = shardings_of(main, side)
-            new = [None if sharding is None else _with_whole_axes(sharding) for sharding in old]
-            if new != old:
-                set_shardings(main, side, new)
+            replace_shardings(main, side, lambda sharding, _: _with_whole_axes(sharding))
 
 
 def _with_whole_axes(sharding: TensorSharding) -> TensorSharding:

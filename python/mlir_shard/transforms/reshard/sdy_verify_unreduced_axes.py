@@ -4,16 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 from mlir_shard.asm.arrays import ModuleArrays
+from mlir_shard.asm.editor import attribute_columns
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.dialects.data_flow_edges import has_edges
+from mlir_shard.dialects.data_flow_edges import has_edges, keeps_argument_shardings
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.transforms.call_graph import functions
-from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.function_shardings import Side, shardings_of
+from mlir_shard.transforms.operations import first_names, operations_named
 from mlir_shard.transforms.reshard.unreduced_axes import CALL, REDUCING_COLLECTIVES, RETURNS, UnreducedAxes
 from mlir_shard.transforms.sharding_attributes import shardings_in
 
@@ -31,25 +33,47 @@ class VerifyUnreducedAxes(Pass):
     summary = "Verifies that unreduced axes are reduced, or passed on"
 
     def run(self, op: Any) -> None:
-        module = sdy.enclosing_module(op)
-        axes = UnreducedAxes(functions(module), sdy.meshes(module))
         is_unreduced = any(sharding.unreduced_axes for sharding in shardings_in(op))
-        # A function without unreduced axes may still call one that has some.
-        for one in _concerned(op) if is_unreduced else operations_named(op, CALL, *REDUCING_COLLECTIVES):
+        concerned = _concerned(op) if is_unreduced else operations_named(op, CALL, *REDUCING_COLLECTIVES)
+        if not concerned:
+            return
+        module = sdy.enclosing_module(op)
+        known = functions(module)
+        axes = UnreducedAxes(known, sdy.meshes(module))
+        for one in concerned if is_unreduced else _but_plain_calls(concerned, known, op):
             message = axes.check(one)
             if message is not None:
                 raise PassFailure(f"'{one.name}' op {message}", one)
 
 
-def _concerned(function: Any) -> Iterator[Any]:
+def _but_plain_calls(ops: list[Any], known: Mapping[str, Any], function: Any) -> list[Any]:
+    """The operations without the calls of functions that have no unreduced axes, as the function around has none."""
+    # Where a dialect keeps shardings in a place of its own, they have not been looked at.
+    if any(map(keeps_argument_shardings, first_names(function))):
+        return ops
+    (symbols,) = attribute_columns(ops, "callee")
+    plain = {one for one in set(symbols) if one is not None and not _is_unreduced_signature(known.get(one.value))}
+    return [op for op, symbol in zip(ops, symbols, strict=True) if symbol is None or symbol not in plain]
+
+
+def _is_unreduced_signature(function: Any | None) -> bool:
+    if function is None:
+        return False
+    shardings = (one for side in Side for one in shardings_of(function, side))
+    return any(one.unreduced_axes for one in shardings if one is not None)
+
+
+def _concerned(function: Any) -> list[Any]:
     """The operations that use or define a value with unreduced axes, and those that reduce, call or return."""
     arrays = ModuleArrays(function)
     names = [op.name for op in arrays.representatives()]
     always = {index for index, name in enumerate(names) if name in (CALL, *RETURNS, *REDUCING_COLLECTIVES)}
     unreduced = _unreduced_values(arrays, names)
-    for number, signature in enumerate(arrays.signatures):
-        if signature in always or not unreduced.isdisjoint((*arrays.operands(number), *arrays.results(number))):
-            yield arrays.operation(number)
+    return [
+        arrays.operation(number)
+        for number, signature in enumerate(arrays.signatures)
+        if signature in always or not unreduced.isdisjoint((*arrays.operands(number), *arrays.results(number)))
+    ]
 
 
 def _unreduced_values(arrays: ModuleArrays, names: list[str]) -> set[int]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 from mlir_shard.asm.arrays import ModuleArrays
@@ -20,7 +21,8 @@ class ShardedFunction:
     """The operations and values of a function by number, with the number of each value's sharding.
 
     Equal shardings have equal numbers, and none at all has UNSHARDED. Whoever puts something in the place of a value
-    says so by `replaced`: what is read here is the function as it was.
+    says so by `replaced`, and `changed` has the values of which that was said: what is read here is the function as it
+    was.
     """
 
     def __init__(self, function: Any) -> None:
@@ -28,28 +30,14 @@ class ShardedFunction:
         self.representatives = self.arrays.representatives()
         self.shardings: list[TensorSharding | None] = [None]
         self._by_sharding: dict[TensorSharding | None, int] = {None: UNSHARDED}
-        # The shardings in the attribute that ops of all dialects have, by op; those of values that have another one.
-        self._of_ops: dict[int, list[int]] = {}
-        self._of_values: dict[int, int] = {}
+        self.numbers = array("i", [UNSHARDED]) * self.arrays.value_count
+        self.changed: set[int] = set()
         self._origins: dict[int, int] = {}
         self._read(function)
 
-    def number_of(self, value: int) -> int:
-        """The number of the sharding of a value."""
-        number = self._of_values.get(value)
-        if number is not None:
-            return number
-        definer = self.arrays.definers[value]
-        numbers = self._of_ops.get(definer)
-        if numbers is None:
-            return UNSHARDED
-        # An op without results may have the sharding of a device.
-        index = 0 if len(numbers) == 1 else self.arrays.results(definer).index(value)
-        return numbers[index] if index < len(numbers) else UNSHARDED
-
     def sharding_of(self, value: int) -> TensorSharding | None:
         """The sharding of a value."""
-        return self.shardings[self.number_of(value)]
+        return self.shardings[self.numbers[value]]
 
     def number(self, sharding: TensorSharding | None) -> int:
         """The number of a sharding."""
@@ -58,14 +46,20 @@ class ShardedFunction:
             self.shardings.append(sharding)
         return number
 
+    @property
+    def has_barriers(self) -> bool:
+        """Whether some value has passed a propagation barrier."""
+        return bool(self._origins)
+
     def replaced(self, value: int, sharding: TensorSharding | None) -> None:
         """Says that users of a value have another one now, with this sharding."""
-        self._of_values[value] = self.number(sharding)
+        self.numbers[value] = self.number(sharding)
+        self.changed.add(value)
         self._origins.pop(value, None)
 
     def number_before_barriers(self, value: int) -> int:
         """The number of the sharding of a value, or of the one it passes a chain of propagation barriers from."""
-        return self.number_of(self._origins.get(value, value))
+        return self.numbers[self._origins.get(value, value)]
 
     def in_post_order(self, ops: list[int]) -> list[int]:
         """The operations, which are in pre-order, each after those inside it."""
@@ -81,9 +75,7 @@ class ShardedFunction:
 
     def _read(self, function: Any) -> None:
         arrays = self.arrays
-        uses, distinct = arrays.attributed(sdy.SHARDING)
-        numbers = [self._numbers_of(attribute) for attribute in distinct]
-        self._of_ops = {op: numbers[index] for op, index in uses}
+        arrays.set_result_numbers(sdy.SHARDING, self._numbers_of, self.numbers)
         own, edges, barriers = {}, set(), set()
         for signature, op in enumerate(self.representatives):
             if has_edges(op.name):
@@ -95,7 +87,8 @@ class ShardedFunction:
         if own or edges or barriers:
             for op, signature in enumerate(arrays.signatures):
                 if signature in own:
-                    self._of_ops[op] = own[signature]
+                    for value, number in zip(arrays.results(op), own[signature], strict=True):
+                        self.numbers[value] = number
                 elif signature in edges:
                     self._read_around_edges(arrays.operation(op))
                 elif signature in barriers:
@@ -106,7 +99,7 @@ class ShardedFunction:
             # They are read before anything that could use them, so their numbers come one after the other.
             first = arrays.number_of(blocks[0].arguments[0]) or 0
             for index, sharding in enumerate(shardings_of(function, Side.ARGUMENTS)):
-                self._of_values[first + index] = self.number(sharding)
+                self.numbers[first + index] = self.number(sharding)
 
     def _numbers_of(self, attribute: Any) -> list[int]:
         value = sdy.value(attribute)
@@ -123,4 +116,4 @@ class ShardedFunction:
     def _set_value(self, value: Any) -> None:
         number = self.arrays.number_of(value)
         if number is not None:
-            self._of_values[number] = self.number(sharding_of(value))
+            self.numbers[number] = self.number(sharding_of(value))

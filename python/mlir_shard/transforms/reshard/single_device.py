@@ -27,8 +27,10 @@ Meshes = Mapping[str, Mesh]
 def check_signature(function: Any, meshes: Meshes) -> None:
     """Raises PassFailure where an argument or a result of the function is on a single device."""
     for side, word in ((Side.ARGUMENTS, "argument"), (Side.RESULTS, "result")):
-        for index, sharding in enumerate(shardings_of(function, side)):
-            if is_on_one_device(sharding, meshes):
+        shardings = shardings_of(function, side)
+        single = {sharding for sharding in set(shardings) if is_on_one_device(sharding, meshes)}
+        for index, sharding in enumerate(shardings if single else ()):
+            if sharding in single:
                 message = f"function {word} {index} cannot have a single-device (maximal) sharding attribute"
                 raise PassFailure(
                     f"{message}, {sharding}: only what an operation computes can be on one device", function

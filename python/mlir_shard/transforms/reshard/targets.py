@@ -45,16 +45,21 @@ class Targets:
                 point = insertion_point_after(holder.operands[index])
                 self._bring(holder, index, target, point, self._with_reshard)
 
-    def process_call(self, call: Any) -> None:
-        """Brings the operands of a `func.call` to the shardings of the function's arguments."""
+    def process_call(self, call: Any, sources: Shardings) -> None:
+        """Brings the operands of a `func.call`, sharded as `sources` says, to the shardings of the function's
+        arguments."""
         callee = call.attributes["callee"].value
         if callee not in self._callees:
             self._callees[callee] = self._argument_shardings(callee)
         targets = self._callees[callee]
         if targets is None:
             targets = self._closed_like_operands(call)
-        for index, target in enumerate(targets):
-            self._bring(call, index, target, insertion_point_after(call.operands[index]), True)
+        for index, (source, target) in enumerate(zip(sources, targets, strict=False)):
+            steps = self._steps_between(source, target, True)
+            if steps:
+                value = call.operands[index]
+                with insertion_point_after(value):
+                    call.operands[index] = apply(value, steps)
 
     def process_return(self, op: Any, sources: Shardings) -> None:
         """Brings what a function returns, sharded as `sources` says, to the shardings of its results."""

@@ -1,0 +1,49 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Going over what is inside an operation.
+#pragma once
+
+#include "capi.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace mlir_shard {
+
+// Calls `visit` on the operations right in the regions of `op`, which it may not erase.
+template <typename Visit> void eachChild(const Capi &capi, MlirOperation op, const Visit &visit) {
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+       region = capi.mlirRegionGetNextInOperation(region))
+    for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block))
+      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+           child = capi.mlirOperationGetNextInBlock(child))
+        visit(child);
+}
+
+// Calls `visit` on all operations in the regions of `op`, each before or after those inside it.
+template <typename Visit> void eachBelow(const Capi &capi, MlirOperation op, bool postOrder, const Visit &visit) {
+  eachChild(capi, op, [&](MlirOperation child) {
+    if (!postOrder)
+      visit(child);
+    eachBelow(capi, child, postOrder, visit);
+    if (postOrder)
+      visit(child);
+  });
+}
+
+// The names as the context of `op` holds them, to compare by pointer.
+inline std::vector<const void *> identifiers(const Capi &capi, MlirOperation op,
+                                             const std::vector<std::string> &names) {
+  std::vector<const void *> found;
+  for (const std::string &name : names)
+    found.push_back(capi.mlirIdentifierGet(capi.mlirOperationGetContext(op), toStringRef(name)).pointer);
+  return found;
+}
+
+inline bool contains(const std::vector<const void *> &pointers, const void *pointer) {
+  return std::find(pointers.begin(), pointers.end(), pointer) != pointers.end();
+}
+
+} // namespace mlir_shard

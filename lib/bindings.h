@@ -1,0 +1,14 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The parts of the Python module that are defined in files of their own.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace mlir_shard {
+
+void defineEditor(pybind11::module_ &module);
+void defineExpressions(pybind11::module_ &module);
+
+} // namespace mlir_shard

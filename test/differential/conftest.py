@@ -1,0 +1,14 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How many programs the differential test compares, and which."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options; without them the test is short."""
+    group = parser.getgroup("differential")
+    group.addoption("--programs", type=int, default=100, help="random programs to compare with Shardy (default 100)")
+    group.addoption("--seed", type=int, default=0, help="which programs (default 0)")

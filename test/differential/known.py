@@ -1,0 +1,110 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The differences that are mistakes or accidents of Shardy's own, each with a recogniser of exactly that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from differential.compare import Comparison, Difference
+from differential.stages import REMOVAL_OF_DEAD_CODE, pipeline
+
+_PIPELINES = ("sdy-import-pipeline", "sdy-propagation-pipeline")
+Recogniser = Callable[[Difference, Comparison], bool]
+
+# A rule that nobody gave, on an operation in the text.
+_FOUND_RULE = re.compile(r" ?\{sdy\.sharding_rule = #sdy\.op_sharding_rule<(?:(?!custom)[^{}]|\{[^{}]*\})*>\}")
+
+
+def aborts(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy ends the process, whatever the module."""
+    return difference.shardy.error == "aborted" and difference.here.error != "aborted"
+
+
+def adds_edges_twice(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy gives all named computations data-flow edges when it imports calls, also those that have them already,
+    and its verifier then refuses an edge on an edge."""
+    message = "expected input of sdy.data_flow_edge to not be defined by an SdyDialect op"
+    return message in difference.shardy.error and "sdy.named_computation" in difference.before
+
+
+def leaves_rules_on_constraints(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy leaves the rule that it looks up for its debugging output on each constraint that it applies."""
+    if not difference.name.startswith(("sdy-apply-sharding-constraints", *_PIPELINES)):
+        return False
+    theirs = [
+        _FOUND_RULE.sub("", line) if "sdy.sharding_constraint" in line else line for line in difference.shardy.lines
+    ]
+    return theirs == difference.here.lines
+
+
+def erases_dead_code(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy's drivers erase dead code where they come by, as what remains of an unused constraint."""
+    live = [
+        comparison.shardy.run(one.text, pipeline(REMOVAL_OF_DEAD_CODE)).lines
+        for one in (difference.shardy, difference.here)
+        if one.text is not None
+    ]
+    return len(live) == 2 and live[0] == live[1]
+
+
+def allows_lost_reductions(difference: Difference, comparison: Comparison) -> bool:
+    """The Shardy in jaxlib does not verify yet, as later ones do in this pipeline, that unreduced axes are reduced."""
+    return (
+        difference.name.startswith("sdy-propagation-pipeline")
+        and difference.shardy.text is not None
+        and "unreduced" in difference.here.error
+        and "unreduced=" in difference.before
+    )
+
+
+def stops_early(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy does not come back to all that a change touches: it looks for the edge of a block argument at the operand,
+    and forgets the users of a block argument whose sharding another value holds. Its own pass goes on from its result,
+    and either finds nothing to add to the one here or makes the same of both."""
+    if "propagate" not in difference.name:
+        return False
+    again = [
+        comparison.shardy.run(one.text, pipeline(difference.name)).lines
+        for one in (difference.shardy, difference.here)
+        if one.text is not None
+    ]
+    if len(again) < 2 or again[0] == difference.shardy.lines:
+        return False
+    return again[1] in (difference.here.lines, again[0])
+
+
+def comes_back_by_chance(difference: Difference, comparison: Comparison) -> bool:
+    """An operation that has a value twice does not come back to itself, in Shardy or here. In a module without edges
+    Shardy visits the users of a call again when the function changes, and only by that finds more."""
+    if "propagate" not in difference.name or difference.here.text is None:
+        return False
+    if " call @" not in difference.before or "data_flow_edge" in difference.before:
+        return False
+    return comparison.shardy.run(difference.here.text, pipeline(difference.name)).lines == difference.shardy.lines
+
+
+def loses_members_of_groups(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy copies a constant call for each use of a result, with that result's memberships of sharding groups alone,
+    and erases the call with those of the other results."""
+    if not difference.name.startswith(("sdy-constant-or-scalar-splitter", *_PIPELINES)):
+        return False
+    return all(re.match(r"\+ sdy\.sharding_group %\d+#\d+ ", line) for line in difference.lines())
+
+
+RECOGNISERS: tuple[Recogniser, ...] = (
+    aborts,
+    adds_edges_twice,
+    leaves_rules_on_constraints,
+    loses_members_of_groups,
+    erases_dead_code,
+    allows_lost_reductions,
+    stops_early,
+    comes_back_by_chance,
+)
+
+
+def mistake_of_shardy(difference: Difference, comparison: Comparison) -> str | None:
+    """The name of the mistake that explains a difference, None where none does."""
+    return next((one.__name__ for one in RECOGNISERS if one(difference, comparison)), None)

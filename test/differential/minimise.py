@@ -1,0 +1,151 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Smaller programs that show the same: operations, annotations and functions taken away while something still holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from differential.program import Body, Function, Mark, Part, Program, Statement, Tied, Value
+
+# Whether the text of a program still shows what is looked for.
+Shows = Callable[[str], bool]
+_AXIS = re.compile(r'"\w+"(?::\(\d+\)\d+)?(?:, (?=["?]))?')
+_PRIORITY = re.compile(r"(?<=\})p\d")
+_LIST = re.compile(r", (?:replicated|unreduced)=\{[^}]*\}")
+_OPEN = re.compile(r"(?<=[,{ ])\?(?=\})")
+
+
+def minimise(program: Program, shows: Shows) -> str:
+    """The text of a program from which nothing more can be taken that `shows` does not need."""
+    smaller = True
+    while smaller:
+        smaller = False
+        for candidate in _candidates(program):
+            if shows(candidate.write()):
+                program, smaller = candidate, True
+                break
+    text = program.write()
+    for pattern in (_LIST, _PRIORITY, _AXIS, _OPEN):
+        text = _without_matches(text, pattern, shows)
+    return text
+
+
+def _without_matches(text: str, pattern: re.Pattern[str], shows: Shows) -> str:
+    at = 0
+    while found := pattern.search(text, at):
+        candidate = text[: found.start()] + text[found.end() :]
+        if shows(candidate):
+            text, at = candidate, found.start()
+        else:
+            at = found.end()
+    return text
+
+
+def _candidates(program: Program) -> Iterator[Program]:
+    """Programs that have one thing less, the boldest cuts first."""
+    for index, function in enumerate(program.functions):
+        if index and not re.search(rf"@{function.name}\b", program.write().replace(f"private @{function.name}(", "")):
+            yield replace(program, functions=program.functions[:index] + program.functions[index + 1 :])
+        for smaller in _smaller_functions(function, is_main=index == 0):
+            yield replace(program, functions=(*program.functions[:index], smaller, *program.functions[index + 1 :]))
+    for mesh in program.meshes:
+        yield replace(program, meshes=tuple(other for other in program.meshes if other is not mesh))
+
+
+def _smaller_functions(function: Function, *, is_main: bool) -> Iterator[Function]:
+    text = function.write()
+    if is_main:
+        for one in function.returned:
+            yield replace(function, returned=tuple(other for other in function.returned if other is not one))
+        for one in function.arguments:
+            if len(re.findall(rf"{one.value.name}\b", text)) == 1:
+                yield replace(function, arguments=tuple(other for other in function.arguments if other is not one))
+    for statement in reversed(list(_all(function.statements))):
+        if not statement.is_terminator:
+            yield from _without(function, statement, text)
+    for arguments in _unmarked(function.arguments):
+        yield replace(function, arguments=arguments)
+    for returned in _unmarked(function.returned):
+        yield replace(function, returned=returned)
+
+
+def _unmarked(tied: tuple[Tied, ...]) -> Iterator[tuple[Tied, ...]]:
+    for index, one in enumerate(tied):
+        if one.mark.text:
+            yield (*tied[:index], replace(one, mark=Mark("")), *tied[index + 1 :])
+
+
+def _all(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    for statement in statements:
+        yield statement
+        for part in statement.parts:
+            if isinstance(part, Body):
+                yield from _all(part.statements)
+
+
+def _without(function: Function, statement: Statement, text: str) -> Iterator[Function]:
+    """The function without a statement, with another value or one from nowhere for its results; or without a mark."""
+    used = [value for value in statement.results if len(re.findall(rf"{value.name}\b", text)) > 1]
+    if not used:
+        yield _replaced(function, statement, ())
+        return
+    if len(used) == 1:
+        for value in _earlier(function, statement):
+            if value.type == used[0].type:
+                yield _renamed(_replaced(function, statement, ()), used[0], value)
+    if '"source"' not in str(statement.parts[0]):
+        sources = tuple(_source(value) for value in used)
+        yield _replaced(function, statement, sources)
+    for index, part in enumerate(statement.parts):
+        if isinstance(part, Mark) and part.text:
+            parts = (*statement.parts[:index], Mark(""), *statement.parts[index + 1 :])
+            yield _replaced(function, statement, (replace(statement, parts=parts),))
+
+
+def _source(value: Value) -> Statement:
+    return Statement((value,), (f'"stablehlo.custom_call"() <{{call_target_name = "source"}}> : () -> {value.type}',))
+
+
+def _earlier(function: Function, statement: Statement) -> list[Value]:
+    values = [one.value for one in function.arguments]
+    for one in function.statements:
+        if any(inner is statement for inner in _all((one,))):
+            break
+        values += one.results
+    return values
+
+
+def _replaced(function: Function, statement: Statement, others: tuple[Statement, ...]) -> Function:
+    """The function with other statements in the place of one."""
+    return replace(function, statements=_replace(function.statements, statement, others))
+
+
+def _replace(statements: tuple[Statement, ...], old: Statement, new: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    replaced: list[Statement] = []
+    for statement in statements:
+        if statement is old:
+            replaced += new
+            continue
+        parts = tuple(
+            replace(part, statements=_replace(part.statements, old, new)) if isinstance(part, Body) else part
+            for part in statement.parts
+        )
+        # What has not changed stays the same object, by which it is found again.
+        replaced.append(statement if parts == statement.parts else replace(statement, parts=parts))
+    return tuple(replaced)
+
+
+def _renamed(function: Function, old: Value, new: Value) -> Function:
+    def rename(part: Part) -> Part:
+        if isinstance(part, Body):
+            return replace(part, statements=tuple(in_statement(one) for one in part.statements))
+        return re.sub(rf"{old.name}\b", new.name, part) if isinstance(part, str) else part
+
+    def in_statement(statement: Statement) -> Statement:
+        return replace(statement, parts=tuple(rename(part) for part in statement.parts))
+
+    returned = tuple(replace(one, value=new) if one.value == old else one for one in function.returned)
+    return replace(function, statements=tuple(map(in_statement, function.statements)), returned=returned)

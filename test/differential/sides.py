@@ -1,0 +1,81 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The two sides that are compared: Shardy in a process that may abort, and this project here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import mlir_shard
+
+_SERVER = Path(__file__).with_name("shardy_server.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The module after the passes, or, where that is None, the error."""
+
+    text: str | None
+    error: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the module, without indentation and blank ones."""
+        return [line.strip() for line in (self.text or "").splitlines() if line.strip()]
+
+
+class Shardy:
+    """The C++ Shardy of jaxlib. Use as a context manager."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Shardy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def run(self, text: str, pipeline: str) -> Outcome:
+        """Runs a pipeline; an abort is an error too."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, str(_SERVER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps([text, pipeline]), file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        if not answer:
+            self._stop()
+            return Outcome(None, "aborted")
+        after, error = json.loads(answer)
+        return Outcome(after, error or "")
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+
+
+class Here:
+    """This project's passes."""
+
+    def __init__(self) -> None:
+        self._context = mlir_shard.create_context()
+
+    def run(self, text: str, pipeline: str) -> Outcome:
+        """Runs a pipeline; what is no diagnostic goes through."""
+        try:
+            module = mlir_shard.parse(text, self._context)
+            mlir_shard.run(module, pipeline)
+        except (mlir_shard.ParseError, mlir_shard.PassFailure) as error:
+            return Outcome(None, f"{type(error).__name__}: {error}")
+        return Outcome(mlir_shard.print_module(module.operation))

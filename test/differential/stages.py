@@ -1,0 +1,106 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The passes that are compared, each on what Shardy made of the program before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# Passes that Shardy runs on functions.
+_ON_FUNCTIONS = frozenset(
+    (
+        "sdy-constant-or-scalar-merger",
+        "sdy-explicit-gather-scatter-batching",
+        "sdy-populate-op-sharding-rules",
+        "sdy-sharding-constraint-to-reshard",
+        "sdy-sink-data-flow-edges",
+        "sdy-sink-func-data-flow-edges",
+    )
+)
+# What the aggressive pass, and those built on it, do about conflicts.
+_STRATEGIES = ("aggressive", "basic-then-aggressive")
+
+PROPAGATION = (
+    "sdy-basic-propagate",
+    "sdy-basic-propagate{conservative-propagation=true}",
+    *(f"sdy-aggressive-propagate{{propagation-strategy={one}}}" for one in _STRATEGIES),
+    *(f"sdy-op-priority-propagate{{propagation-strategy={one}}}" for one in ("basic", *_STRATEGIES)),
+    *(f"sdy-user-priority-propagate{{propagation-strategy={one}}}" for one in ("basic", *_STRATEGIES)),
+    "sdy-user-priority-propagate{run-op-priority-propagation=false propagation-strategy=basic}",
+    "sdy-user-priority-propagate{conservative-propagation=true}",
+)
+
+_BATCHING = "sdy-explicit-gather-scatter-batching"
+_NAMES_AND_CONSTANTS = (
+    "sdy-lift-inlined-meshes",
+    "sdy-remove-size-one-axes",
+    "sdy-propagate-sharding-from-func-to-call",
+    "sdy-constant-or-scalar-splitter",
+    _BATCHING,
+    "symbol-dce",
+    "sdy-manual-axes-cleanup",
+    "sdy-add-data-flow-edges",
+)
+_CONSTRAINTS = ("sdy-apply-sharding-constraints", "sdy-sharding-group-import")
+_PROPAGATED = "sdy-user-priority-propagate{keep-sharding-rules=true}"
+_AFTERWARDS = (
+    "sdy-unflatten-call-graph",
+    "symbol-dce",
+    "sdy-constant-or-scalar-merger",
+    "sdy-sink-data-flow-edges",
+    "sdy-sharding-constraint-to-reshard",
+    "sdy-update-non-divisible-input-output-shardings",
+    "sdy-close-shardings",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Passes compared one by one on the same module, of which the last one makes the module of the next stage.
+
+    `is_aside` says that the next stage has the same module instead. `live` says that dead code is taken away before:
+    Shardy's driver erases it where it comes by, which is no part of propagation and spares what it came by before.
+    """
+
+    passes: tuple[str, ...]
+    is_aside: bool = False
+    live: bool = False
+
+
+def _chain(*, functions_stay: bool) -> Iterator[Stage]:
+    options = "{dedup-functions-fully=true}" if functions_stay else ""
+    yield Stage((f"sdy-import-pipeline{options}",), is_aside=True)
+    yield Stage((f"sdy-propagation-pipeline{options}",), is_aside=True, live=True)
+    # Shardy propagates on named meshes alone.
+    yield Stage(_NAMES_AND_CONSTANTS[:1])
+    yield Stage(("sdy-basic-propagate", "sdy-user-priority-propagate"), is_aside=True, live=True)
+    for name in _NAMES_AND_CONSTANTS[1:]:
+        if name == _BATCHING:
+            yield Stage((name,), is_aside=True, live=True)
+        else:
+            yield Stage((name,))
+    around: tuple[str, ...]
+    if functions_stay:
+        around = (*_CONSTRAINTS, "sdy-add-func-data-flow-edges")
+        back = ("sdy-propagate-to-func-results", "sdy-sink-func-data-flow-edges")
+    else:
+        around = ("sdy-flatten-call-graph", "symbol-dce", "sdy-import-func-calls", "symbol-dce", *_CONSTRAINTS)
+        back = ("sdy-export-named-computations", "sdy-propagate-to-func-results")
+    for name in (*around, "sdy-pre-order-funcs"):
+        yield Stage((name,))
+    yield Stage(("sdy-populate-op-sharding-rules", *PROPAGATION, _PROPAGATED), live=True)
+    for name in (*back, *_AFTERWARDS):
+        yield Stage((name,))
+
+
+# By whether functions stay what they are, or are copied into their callers and come back.
+CHAINS = {stay: tuple(_chain(functions_stay=stay)) for stay in (False, True)}
+
+REMOVAL_OF_DEAD_CODE = "trivial-dce"
+
+
+def pipeline(name: str) -> str:
+    """A pass with its options as a pipeline for a module."""
+    nested = name.split("{")[0] in _ON_FUNCTIONS
+    return f"builtin.module(func.func({name}))" if nested else f"builtin.module({name})"
