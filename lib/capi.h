@@ -81,6 +81,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirAttribute, mlirDictionaryAttrGetElementByName, (MlirAttribute, MlirStringRef))                          \
   FUNCTION(std::intptr_t, mlirDictionaryAttrGetNumElements, (MlirAttribute))                                           \
   FUNCTION(MlirAttribute, mlirFlatSymbolRefAttrGet, (MlirContext, MlirStringRef))                                      \
+  FUNCTION(MlirStringRef, mlirFlatSymbolRefAttrGetValue, (MlirAttribute))                                              \
   FUNCTION(MlirType, mlirFunctionTypeGet,                                                                              \
            (MlirContext, std::intptr_t, const MlirType *, std::intptr_t, const MlirType *))                            \
   FUNCTION(MlirType, mlirFunctionTypeGetInput, (MlirType, std::intptr_t))                                              \
@@ -103,8 +104,10 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirAttribute, mlirOperationGetAttributeByName, (MlirOperation, MlirStringRef))                             \
   FUNCTION(MlirBlock, mlirOperationGetBlock, (MlirOperation))                                                          \
   FUNCTION(MlirContext, mlirOperationGetContext, (MlirOperation))                                                      \
+  FUNCTION(MlirNamedAttribute, mlirOperationGetDiscardableAttribute, (MlirOperation, std::intptr_t))                   \
   FUNCTION(MlirAttribute, mlirOperationGetDiscardableAttributeByName, (MlirOperation, MlirStringRef))                  \
   FUNCTION(MlirRegion, mlirOperationGetFirstRegion, (MlirOperation))                                                   \
+  FUNCTION(MlirAttribute, mlirOperationGetInherentAttributeByName, (MlirOperation, MlirStringRef))                     \
   FUNCTION(MlirLocation, mlirOperationGetLocation, (MlirOperation))                                                    \
   FUNCTION(MlirIdentifier, mlirOperationGetName, (MlirOperation))                                                      \
   FUNCTION(MlirOperation, mlirOperationGetNextInBlock, (MlirOperation))                                                \
@@ -129,6 +132,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirBlock, mlirRegionGetFirstBlock, (MlirRegion))                                                           \
   FUNCTION(MlirRegion, mlirRegionGetNextInOperation, (MlirRegion))                                                     \
   FUNCTION(void, mlirRegionTakeBody, (MlirRegion, MlirRegion))                                                         \
+  FUNCTION(MlirStringRef, mlirStringAttrGetValue, (MlirAttribute))                                                     \
   FUNCTION(MlirAttribute, mlirTypeAttrGet, (MlirType))                                                                 \
   FUNCTION(MlirType, mlirTypeAttrGetValue, (MlirAttribute))                                                            \
   FUNCTION(MlirOpOperand, mlirValueGetFirstUse, (MlirValue))                                                           \

@@ -82,6 +82,10 @@ public:
     return uses;
   }
 
+  std::vector<std::pair<std::string, std::string>> functionCallsIn(const py::capsule &module) const {
+    return functionCalls(capi, operation(module));
+  }
+
   std::vector<py::capsule> firstOperationsBelow(const py::capsule &op) const {
     return capsules(firstOperations(capi, operation(op)));
   }
@@ -91,8 +95,8 @@ public:
     return capsules(operationsNamed(capi, operation(op), names, postOrder));
   }
 
-  std::unique_ptr<ModuleArrays> read(const py::capsule &op, const std::vector<std::string> &ignored) const {
-    return std::make_unique<ModuleArrays>(capi, operation(op), ignored);
+  std::shared_ptr<ModuleArrays> read(const py::capsule &op, const std::vector<std::string> &ignored) const {
+    return std::make_shared<ModuleArrays>(capi, operation(op), ignored);
   }
 
   void setAttribute(const ModuleArrays &arrays, const std::vector<std::size_t> &ops, const std::string &name,
@@ -179,24 +183,39 @@ private:
   std::string operationCapsule, attributeCapsule, valueCapsule;
 };
 
-void addOperations(Nodes &nodes, const ModuleArrays &arrays, const Nodes::Numbers &ops,
+// Some of the operations of a module, by number, left native until Python wants to see them.
+struct Operations {
+  std::shared_ptr<const ModuleArrays> arrays;
+  std::vector<std::int32_t> numbers;
+
+  // Those of which `wanted` says that their signature is.
+  Operations where(const std::vector<bool> &wanted) const {
+    Operations found{arrays, {}};
+    for (std::int32_t op : numbers)
+      if (wanted.at(arrays->signatures[op]))
+        found.numbers.push_back(op);
+    return found;
+  }
+};
+
+void addOperations(Nodes &nodes, const Operations &ops,
                    const std::unordered_map<std::int32_t, std::int32_t> &moved,
                    const std::vector<std::optional<Nodes::Numbers>> &watched,
                    const std::function<std::int32_t(std::int32_t, bool)> &kindOf,
                    const std::function<std::vector<Nodes::Node>(std::int32_t)> &nodesOf) {
-  nodes.addOperations(arrays, ops, moved, {watched, kindOf, nodesOf});
+  nodes.addOperations(*ops.arrays, ops.numbers, moved, {watched, kindOf, nodesOf});
 }
 
-std::vector<std::int32_t> outermost(const ModuleArrays &arrays,
-                                    const std::function<std::optional<bool>(std::int32_t)> &closes,
-                                    const std::function<bool(std::int32_t)> &isClosed) {
+Operations outermost(const std::shared_ptr<ModuleArrays> &arrays,
+                     const std::function<std::optional<bool>(std::int32_t)> &closes,
+                     const std::function<bool(std::int32_t)> &isClosed) {
   using Closes = ModuleArrays::Closes;
-  return arrays.outermost(
-      [&](std::int32_t signature) {
-        const std::optional<bool> answer = closes(signature);
-        return !answer ? Closes::Depends : *answer ? Closes::Yes : Closes::No;
-      },
-      isClosed);
+  return {arrays, arrays->outermost(
+                      [&](std::int32_t signature) {
+                        const std::optional<bool> answer = closes(signature);
+                        return !answer ? Closes::Depends : *answer ? Closes::Yes : Closes::No;
+                      },
+                      isClosed)};
 }
 
 void runFixpoint(Fixpoint &fixpoint, const py::buffer &states, const std::vector<std::int32_t> &behaviours,
@@ -231,7 +250,11 @@ PYBIND11_MODULE(_native, module) {
            py::arg("line"), py::arg("column"))
       .def("__bool__", [](const SourceMap &map) { return !map.empty(); });
 
-  py::class_<ModuleArrays>(module, "ModuleArrays", "The operations of a module in pre-order, as flat arrays.")
+  py::class_<Operations>(module, "Operations", "Some of the operations of a module, by number.")
+      .def_readonly("numbers", &Operations::numbers)
+      .def("where", &Operations::where, py::arg("wanted"), "Those whose signature is wanted, in their order.");
+
+  py::class_<ModuleArrays, std::shared_ptr<ModuleArrays>>(module, "ModuleArrays", "The operations of a module in pre-order, as flat arrays.")
       .def("__len__", [](const ModuleArrays &arrays) { return arrays.ops.size(); })
       .def_property_readonly("value_count", [](const ModuleArrays &arrays) { return arrays.values.size(); })
       .def_readonly("parents", &ModuleArrays::parents)
@@ -240,6 +263,8 @@ PYBIND11_MODULE(_native, module) {
            py::arg("op"), "The numbers of an operation's operands.")
       .def("results", [](const ModuleArrays &arrays, std::size_t op) { return arrays.results.group(op); },
            py::arg("op"), "The numbers of an operation's results.")
+      .def("arguments", &ModuleArrays::argumentsOf, py::arg("op"),
+           "The numbers of the arguments of the first block in an operation's first region; none where there is none.")
       .def_readonly("definers", &ModuleArrays::definers)
       .def("alike", [](const ModuleArrays &arrays, const std::vector<std::int32_t> &operations,
                        const py::buffer &numbers) {
@@ -268,7 +293,7 @@ PYBIND11_MODULE(_native, module) {
              return nodes.at(node);
            }, py::arg("node"), "The kind of a node, the values it uses and those it defines.")
       .def("add", &Nodes::add, py::arg("kind"), py::arg("uses"), py::arg("definitions"))
-      .def("add_operations", &addOperations, py::arg("arrays"), py::arg("operations"), py::arg("moved"),
+      .def("add_operations", &addOperations, py::arg("operations"), py::arg("moved"),
            py::arg("watched"), py::arg("kind_of"), py::arg("nodes_of"),
            "Adds a node for each operation, of the places of its operands and results: the number of a result and one\n"
            "more, and 0 for a block argument, but for the values in `moved`.\n\n"
@@ -283,8 +308,8 @@ PYBIND11_MODULE(_native, module) {
            "never changes; changes of the values in `tied` are followed.")
       .def("run", &runFixpoint, py::arg("states"), py::arg("behaviours"), py::arg("step"), py::arg("follow"),
            "Brings the states of all values, a writable buffer of 32-bit integers, to the fixpoint.\n\n"
-           "`behaviours` has what nodes of each kind do, -1 for nothing. `step(behaviour, states)` gives the states of\n"
-           "a node's values after it, or None where all stay; it is asked once for each distinct input in all runs,\n"
+           "`behaviours` has what nodes of each kind do, -1 for nothing. `step(behaviour, states)` gives the states\n"
+           "of a node's values after it, or None where all stay; it is asked once for each distinct input in all runs,\n"
            "and not where all states are -1. `follow(value, state)` gives what the values tied to one do:\n"
            "(value, state, only if its state is -1, whether nodes around it are visited).");
 
@@ -299,6 +324,8 @@ PYBIND11_MODULE(_native, module) {
            "Reads what is under an operation; attributes named in `ignored` do not count in signatures.")
       .def("first_operations", &Host::firstOperationsBelow, py::arg("op"),
            "The first operation of each name under an operation, in pre-order.")
+      .def("function_calls", &Host::functionCallsIn, py::arg("module"),
+           "The calls in the functions of a module, as the symbols of the function around and of the one called.")
       .def("operations_named", &Host::operationsNamedBelow, py::arg("op"), py::arg("names"), py::arg("post_order"),
            "The operations under one that have one of the names: in pre-order, or each after those inside it.")
       .def("merge_equal", &Host::mergeEqualBelow, py::arg("op"), py::arg("names"), py::arg("merges"),

@@ -103,6 +103,15 @@ std::vector<std::int32_t> ModuleArrays::outermost(const std::function<Closes(std
   return found;
 }
 
+std::vector<std::int32_t> ModuleArrays::argumentsOf(std::int32_t op) const {
+  std::vector<std::int32_t> found;
+  const MlirRegion region = capi.mlirOperationGetFirstRegion(ops.at(op));
+  const MlirBlock block = region ? capi.mlirRegionGetFirstBlock(region) : MlirBlock{};
+  for (std::intptr_t i = 0, count = block ? capi.mlirBlockGetNumArguments(block) : 0; i < count; ++i)
+    found.push_back(numberOf(capi.mlirBlockGetArgument(block, i)));
+  return found;
+}
+
 std::vector<std::int32_t> ModuleArrays::useCounts() const {
   std::vector<std::int32_t> counts(values.size());
   for (std::int32_t value : operands.numbers)

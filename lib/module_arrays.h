@@ -52,6 +52,9 @@ public:
   std::vector<std::int32_t> outermost(const std::function<Closes(std::int32_t signature)> &closes,
                                       const std::function<bool(std::int32_t op)> &isClosed) const;
 
+  // The numbers of the arguments of the first block in an operation's first region; none where there is none.
+  std::vector<std::int32_t> argumentsOf(std::int32_t op) const;
+
   // How often each value is an operand.
   std::vector<std::int32_t> useCounts() const;
 

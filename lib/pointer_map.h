@@ -41,7 +41,8 @@ private:
   // The slot that has the pointer, or the free one that it would have.
   std::size_t slotOf(const void *pointer) const {
     const std::size_t mask = slots.size() - 1;
-    std::size_t slot = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(pointer) * 0x9E3779B97F4A7C15ull >> 20);
+    const std::uintptr_t scattered = reinterpret_cast<std::uintptr_t>(pointer) * 0x9E3779B97F4A7C15ull >> 20;
+    std::size_t slot = static_cast<std::size_t>(scattered);
     for (slot &= mask; slots[slot].first && slots[slot].first != pointer; slot = (slot + 1) & mask)
       ;
     return slot;

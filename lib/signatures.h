@@ -29,8 +29,14 @@ public:
   std::size_t size() const { return numbers.size(); }
 
 private:
+  void add(MlirIdentifier name, MlirAttribute attribute);
+  void addAttributes(MlirOperation op);
+  std::intptr_t addInherent(MlirOperation op, const std::vector<MlirIdentifier> &names);
+
   const Capi &capi;
   std::vector<const void *> ignoredNames;
+  // By the name of an operation the names of attributes that one of them keeps as properties.
+  std::unordered_map<const void *, std::vector<MlirIdentifier>> inherentNames;
   std::unordered_map<std::vector<const void *>, std::int32_t, PointersHash> numbers;
   std::vector<const void *> key; // What the last signature was looked up with.
 };

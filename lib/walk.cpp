@@ -162,4 +162,25 @@ std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root,
   return found;
 }
 
+std::vector<std::pair<std::string, std::string>> functionCalls(const Capi &capi, MlirOperation module) {
+  const std::vector<const void *> names = identifiers(capi, module, {"func.func", "func.call"});
+  std::vector<std::pair<std::string, std::string>> found;
+  const MlirRegion body = capi.mlirOperationGetFirstRegion(module);
+  const MlirBlock block = body ? capi.mlirRegionGetFirstBlock(body) : MlirBlock{};
+  for (MlirOperation function = block ? capi.mlirBlockGetFirstOperation(block) : MlirOperation{}; function;
+       function = capi.mlirOperationGetNextInBlock(function)) {
+    if (capi.mlirOperationGetName(function).pointer != names[0])
+      continue;
+    const MlirAttribute symbol = capi.mlirOperationGetInherentAttributeByName(function, toStringRef("sym_name"));
+    eachBelow(capi, function, false, [&](MlirOperation op) {
+      if (capi.mlirOperationGetName(op).pointer != names[1])
+        return;
+      const MlirAttribute callee = capi.mlirOperationGetInherentAttributeByName(op, toStringRef("callee"));
+      found.emplace_back(toView(capi.mlirStringAttrGetValue(symbol)),
+                         toView(capi.mlirFlatSymbolRefAttrGetValue(callee)));
+    });
+  }
+  return found;
+}
+
 } // namespace mlir_shard

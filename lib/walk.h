@@ -9,6 +9,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mlir_shard {
@@ -45,5 +46,8 @@ std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root)
 // The operations under `root` that have one of the names: in pre-order, or each after those inside it.
 std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
                                            bool postOrder);
+
+// The calls in the functions of a module: the symbol of the function that a `func.call` is in, and of the one it calls.
+std::vector<std::pair<std::string, std::string>> functionCalls(const Capi &capi, MlirOperation module);
 
 } // namespace mlir_shard

@@ -58,25 +58,13 @@ class ModuleArrays:
     def __len__(self) -> int:
         return len(self._arrays)
 
-    def outermost(self, closes: Callable[[int], bool | None], is_closed: Callable[[int], bool]) -> list[int]:
+    def outermost(self, closes: Callable[[int], bool | None], is_closed: Callable[[int], bool]) -> _native.Operations:
         """The operations that are in no closed one, in pre-order.
 
         `closes` is asked, of each signature met, whether its operations are closed; None is that `is_closed` says it
         of each.
         """
         return self._arrays.outermost(closes, is_closed)
-
-    def add_nodes(
-        self,
-        nodes: _native.Nodes,
-        operations: Sequence[int],
-        moved: dict[int, int],
-        watched: Sequence[Sequence[int] | None],
-        kind_of: Callable[[int, bool], int],
-        nodes_of: Callable[[int], Sequence[_native.Node]],
-    ) -> None:
-        """Adds the nodes of operations, as `_native.Nodes.add_operations` does."""
-        nodes.add_operations(self._arrays, operations, moved, watched, kind_of, nodes_of)
 
     def expression_splitter(self, kinds: Sequence[_native.ExpressionKind]) -> _native.ExpressionSplitter:
         """What splits the constant expressions of the module; `kinds` has one for each signature."""
@@ -94,6 +82,10 @@ class ModuleArrays:
     def results(self, op: int) -> list[int]:
         """The numbers of an operation's results."""
         return self._arrays.results(op)
+
+    def arguments(self, op: int) -> list[int]:
+        """The numbers of the arguments of the first block in an operation's first region; none where there is none."""
+        return self._arrays.arguments(op)
 
     def representatives(self) -> list[Any]:
         """The first `ir.Operation` of each signature."""

@@ -86,6 +86,8 @@ def is_strict_prefix(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> bool
     """Whether `others` begins with `axes` and has more; the last of `axes` may be a prefix of its counterpart."""
     if not axes:
         return bool(others)
+    if axes == others:
+        return False
     last = len(axes) - 1
     if last >= len(others) or any(axes[i] != others[i] for i in range(last)):
         return False

@@ -120,6 +120,8 @@ def _agree(old: Axes, new: Axes, can_expand: bool) -> tuple[Axes, bool]:
     The rest of `new` counts only if `can_expand`. Where one axis is a prefix of its counterpart and its list goes on
     with another, the lists part there: consecutive sub-axes would have been merged.
     """
+    if not old or not new or old == new:
+        return old or (new if can_expand else ()), can_expand
     result: list[AxisRef] = []
     for index, (mine, theirs) in enumerate(zip(old, new, strict=False)):
         old_ends, new_ends = index == len(old) - 1, index == len(new) - 1

@@ -231,6 +231,8 @@ def _cut_dimension(
     dim: DimensionSharding, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh
 ) -> list[tuple[int, FactorSharding]]:
     """Gives each factor of a dimension its part of the axes, major to minor."""
+    if len(mapping.factor_indices) == 1:
+        return [(mapping.factor_indices[0], FactorSharding(dim.axes, dim.is_closed, is_minor_most=True))]
     rest: list[AxisRef] = list(dim.axes)
     is_closed = dim.is_closed
     result: list[tuple[int, FactorSharding]] = []

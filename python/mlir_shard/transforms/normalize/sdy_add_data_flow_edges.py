@@ -24,8 +24,10 @@ class AddDataFlowEdges(Pass):
     anchor = "builtin.module"
     summary = "Adds an edge behind every value that owns a data-flow edge"
 
-    def run(self, op: Any) -> None:
-        for inner in operations_where(op, has_edges):
+    def run(self, op: Any) -> bool:
+        found = operations_where(op, has_edges)
+        for inner in found:
             owners = [edge.owner for edge in edges_of(inner)]
             add_edges([owner for owner in owners if isinstance(owner.owner, ir.Block)])
             add_edges([owner for owner in owners if not isinstance(owner.owner, ir.Block)])
+        return bool(found)

@@ -41,15 +41,17 @@ class ApplyShardingConstraints(Pass):
     debug_sharding_origins: bool = option(False, "say where the sharding of each tensor is from, as attributes")
     debug_propagation_edge_sharding: bool = option(False, "say which constraints shard their operands, as attributes")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
         record = ConstraintRecord(op, origins=origins, edges=edges) if origins or edges else None
-        self._apply_all(op, record)
+        found = operations_named_in_post_order(op, CONSTRAINT, MANUAL)
+        self._apply_all(found, record)
         if record is not None:
             record.write()
+        return bool(found) or record is not None
 
-    def _apply_all(self, op: Any, record: ConstraintRecord | None) -> None:
-        for inner in operations_named_in_post_order(op, CONSTRAINT, MANUAL):
+    def _apply_all(self, found: list[Any], record: ConstraintRecord | None) -> None:
+        for inner in found:
             if inner.name == CONSTRAINT:
                 _use_end_of_chain(inner)
                 _apply_constraint(inner, record)

@@ -23,7 +23,7 @@ class FlattenCallGraph(Pass):
     anchor = "builtin.module"
     summary = "Copies functions until each has at most one call"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         graph = CallGraph.of(op)
         graph.reject_recursion()
         copies = FunctionCopies(op)
@@ -34,3 +34,4 @@ class FlattenCallGraph(Pass):
                     set_callee(call, copies.copy(symbol))
                 else:
                     called.add(symbol)
+        return bool(called)

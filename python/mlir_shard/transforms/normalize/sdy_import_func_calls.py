@@ -39,7 +39,7 @@ class ImportFuncCalls(Pass):
 
     add_data_flow_edges_on_named_computations: bool = option(True, "Add data-flow edges to named computations")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         graph = CallGraph.of(op)
         graph.reject_recursion()
         functions = _Functions(graph.functions, sdy.meshes(op))
@@ -58,6 +58,8 @@ class ImportFuncCalls(Pass):
             graph.functions[name].erase()
         if self.add_data_flow_edges_on_named_computations:
             add_edges(operations_named(op, COMPUTATION))
+            return True
+        return bool(imported)
 
 
 class _Functions:

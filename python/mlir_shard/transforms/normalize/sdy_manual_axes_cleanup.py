@@ -32,9 +32,10 @@ class ManualAxesCleanup(Pass):
     anchor = "builtin.module"
     summary = "Has every sharding of a manual computation say all manual axes, in mesh order"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         meshes = sdy.meshes(op)
-        for computation in operations_named(op, "sdy.manual_computation"):
+        computations = operations_named(op, "sdy.manual_computation")
+        for computation in computations:
             ins, outs = (computation.attributes[name].value.shardings for name in ("in_shardings", "out_shardings"))
             if not ins and not outs:
                 _reject_lost_axes(computation)
@@ -42,6 +43,7 @@ class ManualAxesCleanup(Pass):
             common = common_mesh([*ins, *outs], meshes)
             if common is not None:
                 _clean(computation, common)
+        return bool(computations)
 
 
 def _reject_lost_axes(computation: Any) -> None:

@@ -24,10 +24,10 @@ class RemoveSizeOneAxes(Pass):
     anchor = "builtin.module"
     summary = "Removes axes of size one from shardings"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         meshes = sdy.meshes(op)
         if not any(axis.size == 1 for mesh in meshes.values() for axis in mesh.axes):
-            return
+            return False
 
         def without(sharding: TensorSharding) -> TensorSharding:
             ref = sharding.mesh_or_ref
@@ -35,6 +35,7 @@ class RemoveSizeOneAxes(Pass):
             return sharding if mesh is None else _without_size_one_axes(sharding, mesh)
 
         transform_shardings(op, without)
+        return True
 
 
 def _without_size_one_axes(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:

@@ -25,9 +25,9 @@ class SaveModule(Pass):
     file_name: str = option("module", "The name of the file, without index and ending")
     dump_index: int | None = option(None, "The number that the file's name begins with")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         if not self.dump_directory:
-            return
+            return False
         prefix = "" if self.dump_index is None else f"{self.dump_index:02}."
         path = os.path.join(self.dump_directory, f"{prefix}{self.file_name}.mlir")
         try:
@@ -36,3 +36,4 @@ class SaveModule(Pass):
                 file.write(asm.print_operation(op))
         except OSError as error:
             raise PassFailure(f"cannot write '{path}': {error.strerror}") from error
+        return False

@@ -24,7 +24,7 @@ class ShardingGroupImport(Pass):
     anchor = "builtin.module"
     summary = "Checks sharding groups, merges those that share a tensor, and numbers them from 0"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         members = operations_named(op, "sdy.sharding_group")
         _check(members)
         groups = _Groups()
@@ -40,6 +40,7 @@ class ShardingGroupImport(Pass):
                 continue
             seen.add((member.operands[0], number))
             member.attributes["group_id"] = ir.IntegerAttr.get(member.attributes["group_id"].type, number)
+        return bool(members)
 
 
 def _group_id(member: Any) -> int:

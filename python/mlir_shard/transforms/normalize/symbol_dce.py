@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard.asm.module import native_host
 from mlir_shard.passes import host_passes
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.call_graph import CallGraph
 
 _PUBLIC = "public"
 
@@ -24,9 +24,11 @@ class SymbolDce(Pass):
     name = "symbol-dce"
     summary = "Eliminate dead symbols"
 
-    def run(self, op: Any) -> None:
-        if op.name != "builtin.module" or _may_have_dead_symbols(op):
-            host_passes.run(f"{op.name}(symbol-dce)", op.operation, verify_each=False)
+    def run(self, op: Any) -> bool:
+        if op.name == "builtin.module" and not _may_have_dead_symbols(op):
+            return False
+        host_passes.run(f"{op.name}(symbol-dce)", op.operation, verify_each=False)
+        return True
 
 
 def _may_have_dead_symbols(module: Any) -> bool:
@@ -43,13 +45,14 @@ def _may_have_dead_symbols(module: Any) -> bool:
 
 
 def _called_from_public(module: Any, private: set[str]) -> set[str]:
-    """The functions reached by calls from the ones that are not private."""
-    graph = CallGraph.of(module)
-    rest = [name for name in graph.functions if name not in private]
+    """The private functions reached by calls from the others."""
+    called: dict[str, set[str]] = {}
+    for caller, callee in native_host().function_calls(module.operation._CAPIPtr):
+        called.setdefault(caller, set()).add(callee)
     reached: set[str] = set()
+    rest = set(called) - private
     while rest:
-        for called in graph.called[rest.pop()]:
-            if called in graph.functions and called not in reached:
-                reached.add(called)
-                rest.append(called)
+        found = called.get(rest.pop(), set()) & private - reached
+        reached |= found
+        rest |= found
     return reached

@@ -10,27 +10,28 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from mlir_shard import _native
 from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edge import is_static
-from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edges_of, has_edges
+from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
 from mlir_shard.rules import RuleCache
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import OpShardingRule, PropagationDirection
-from mlir_shard.transforms.propagate.edge_frames import edge_frame
 from mlir_shard.transforms.propagate.function_signatures import ARGUMENTS, RESULTS, FunctionSignatures
+from mlir_shard.transforms.propagate.numbered_edges import NumberedEdge, numbered_edges
 from mlir_shard.transforms.propagate.op_classes import op_class
 from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, OpClass, ValueGraph
 
 # Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.
 _NODES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
-_SPECIAL = (*_NODES, "func.func", "func.return", "func.call", "sdy.sharding_group")
+_SPECIAL = (*_NODES, "func.func", "func.return", "func.call", "sdy.return", "sdy.sharding_group")
 # A kind, and the places of operands and results.
 _Node = tuple[int, tuple[int, ...], tuple[int, ...]]
 _PASSING_ON = (OpClass.ELEMENTWISE, OpClass.RESHAPING, OpClass.SLICING, OpClass.EDGE)
@@ -59,19 +60,19 @@ class _Signature:
         return self.rule is not None and not self.is_special
 
 
-@dataclass(slots=True)
 class _Program:
     """What is found op by op, before values have places."""
 
-    nodes: list[int] = field(default_factory=list)
-    with_several_results: list[int] = field(default_factory=list)
-    own_rules: dict[int, OpShardingRule | None] = field(default_factory=dict)
-    functions: list[int] = field(default_factory=list)
-    returns: dict[int, int] = field(default_factory=dict)
-    calls: dict[str, list[int]] = field(default_factory=dict)
-    groups: list[int] = field(default_factory=list)
-    edges: list[tuple[Any, DataFlowEdge]] = field(default_factory=list)
-    edge_results: dict[int, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.nodes: _native.Operations
+        self.with_several_results: list[int] = []
+        self.own_rules: dict[int, OpShardingRule | None] = {}
+        self.functions: list[int] = []
+        self.returns: dict[int, int] = {}
+        self.calls: dict[str, list[int]] = {}
+        self.groups: list[int] = []
+        self.edge_ops: list[tuple[int, str]] = []
+        self.edge_results: dict[int, int] = {}
 
 
 class ModuleReader:
@@ -101,9 +102,9 @@ class ModuleReader:
         self._return_kinds: dict[Any, int | None] = {}
         self.functions = FunctionSignatures(self.graph.table)
         self._functions = {self._symbol(op): op for op in self._program.functions}
-        self._arguments: dict[int, Sequence[int]] = {op: self._place_arguments(op) for op in self._program.functions}
+        self._arguments: dict[int, list[int]] = {op: self._place_arguments(op) for op in self._program.functions}
         self.argument_of = {v: (op, i) for op, numbers in self._arguments.items() for i, v in enumerate(numbers)}
-        self._edges = dict(self._place_edges())
+        self._edges = self._place_edges()
         self._read_shardings()
         self._tie_siblings()
         self._add_nodes()
@@ -112,7 +113,7 @@ class ModuleReader:
 
     def node_ops(self) -> Iterator[Any]:
         """The ops that are nodes by their rules, in the order of those."""
-        for op in self._program.nodes:
+        for op in self._program.nodes.numbers:
             if op in self._program.own_rules or self._signature(self._numbers[op]).is_node:
                 yield self.arrays.operation(op)
 
@@ -135,15 +136,15 @@ class ModuleReader:
     def _survey(self) -> None:
         # The regions of an op with a rule say what it computes on elements.
         reached = self.arrays.outermost(self._closes, self._is_closed)
-        numbers, signatures = self._numbers, self._signatures
+        signatures = self._signatures
         takes_part = [s is not None and (s.is_node or s.asks_each or s.name in _NODES) for s in signatures]
-        self._program.nodes = [op for op in reached if takes_part[numbers[op]]]
+        self._program.nodes = reached.where(takes_part)
         looked_at = [s is not None and (s.is_special or s.has_edges) and not s.is_node for s in signatures]
         several = [s is not None and s.result_count > 1 for s in signatures]
-        self._program.with_several_results = [op for op in reached if several[numbers[op]]]
-        for op in reached:
-            if looked_at[numbers[op]] and op not in self._program.own_rules:
-                self._survey_op(op, self._signature(numbers[op]).name)
+        self._program.with_several_results = reached.where(several).numbers
+        for op in reached.where(looked_at).numbers:
+            if op not in self._program.own_rules:
+                self._survey_op(op, self._signature(self._numbers[op]).name)
 
     def _closes(self, number: int) -> bool | None:
         signature = self._signature(number)
@@ -177,7 +178,7 @@ class ModuleReader:
         match name:
             case "func.func":
                 program.functions.append(op)
-            case "func.return":
+            case "func.return" | "sdy.return":
                 program.returns[self.arrays.parents[op]] = op
             case "func.call":
                 callee = self.arrays.operation(op).attributes["callee"].value
@@ -187,8 +188,7 @@ class ModuleReader:
             case "sdy.data_flow_edge":
                 program.edge_results[self.arrays.operands(op)[0]] = self.arrays.results(op)[0]
             case _ if name not in _NODES:
-                ir_op = self.arrays.operation(op)
-                program.edges += ((ir_op, edge) for edge in edges_of(ir_op))
+                program.edge_ops.append((op, name))
 
     def _symbol(self, function: int) -> str:
         symbol: str = self.arrays.operation(function).attributes["sym_name"].value
@@ -198,31 +198,23 @@ class ModuleReader:
         """The place of a value."""
         return self._moved.get(value, value + 1 if self.arrays.definers[value] >= 0 else NOWHERE)
 
-    def _place_arguments(self, function: int) -> Sequence[int]:
+    def _place_arguments(self, function: int) -> list[int]:
         """Gives the arguments of a function places; their numbers."""
-        blocks = self.arrays.operation(function).regions[0].blocks
-        count = len(blocks[0].arguments) if len(blocks) else 0
-        first = self._number(blocks[0].arguments[0]) if count else 0
-        # They are read before anything that could use them.
-        numbers = range(first, first + count)
+        numbers = self.arrays.arguments(function)
         self._moved.update((number, number + 1) for number in numbers)
         return numbers
 
-    def _place_edges(self) -> Iterator[tuple[int, tuple[Any, DataFlowEdge]]]:
+    def _place_edges(self) -> dict[int, NumberedEdge]:
         """Gives the targets of each edge the place of its owner, or of the op on the edge; the edges by owner."""
-        for op, edge in self._program.edges:
-            owner = self._number(edge.owner)
-            on_edge = self._program.edge_results.get(owner) if self.arrays.use_counts[owner] == 1 else None
-            place = (owner if on_edge is None else on_edge) + 1
+        program, uses = self._program, self.arrays.use_counts
+        edges = {}
+        for edge in numbered_edges(self.arrays, program.edge_ops, program.returns):
+            on_edge = program.edge_results.get(edge.owner) if uses[edge.owner] == 1 else None
+            place = (edge.owner if on_edge is None else on_edge) + 1
             for target in (edge.owner, *edge.other_targets):
-                self._moved[self._number(target)] = place
-            yield owner, (op, edge)
-
-    def _number(self, value: Any) -> int:
-        number = self.arrays.number_of(value)
-        if number is None:
-            raise ValueError(f"a data-flow edge has a value that is not in the module: {value}")
-        return number
+                self._moved[target] = place
+            edges[edge.owner] = edge
+        return edges
 
     def _read_shardings(self) -> None:
         graph, arrays = self.graph, self.arrays
@@ -238,9 +230,9 @@ class ModuleReader:
             given = self.functions.states(self.arrays.operation(function), ARGUMENTS)
             for number, state in zip(self._arguments[function], given, strict=True):
                 graph.states[number + 1] = state
-        for owner, (_, edge) in self._edges.items():
-            if isinstance(edge.owner, ir.BlockArgument) and self.place(owner) == owner + 1:
-                graph.set_sharding(owner + 1, sharding_of(edge.owner))
+        for owner, edge in self._edges.items():
+            if edge.is_of_argument and self.place(owner) == owner + 1:
+                graph.set_sharding(owner + 1, sharding_of(arrays.value(owner).maybe_downcast()))
 
     def _own_states(self) -> Iterator[tuple[int, list[int]]]:
         """The signatures of sdy's ops with attributes of their own for shardings, and the states of their results."""
@@ -260,9 +252,8 @@ class ModuleReader:
         """Adds a node for each op with a rule, and for each op on an edge."""
         asked = [s is None or s.is_special or s.asks_each for s in self._signatures]
         watched = [None if ask or s is None else s.watched for ask, s in zip(asked, self._signatures, strict=True)]
-        self.arrays.add_nodes(
-            self.graph.nodes.native, self._program.nodes, self._moved, watched, self._kind_of, self._nodes_of
-        )
+        nodes = self.graph.nodes.native
+        nodes.add_operations(self._program.nodes, self._moved, watched, self._kind_of, self._nodes_of)
 
     def _kind_of(self, number: int, shared: bool) -> int:
         signature = self._signature(number)
@@ -309,12 +300,11 @@ class ModuleReader:
             yield kind, (self.place(operand),), (place,)
             return
         frame = None
+        sources: Sequence[int]
         if first.name == "sdy.func_data_flow_edge":
             sources = self._function_sources(operand)
         elif operand in self._edges:
-            around, edge = self._edges[operand]
-            frame = edge_frame(around, edge.owner)
-            sources = [self._number(source) for source in edge.sources]
+            frame, sources = self._edges[operand].frame, self._edges[operand].sources
         else:
             return
         if sources:

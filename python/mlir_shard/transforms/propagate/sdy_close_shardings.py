@@ -20,9 +20,11 @@ class CloseShardings(Pass):
     anchor = "builtin.module"
     summary = "Closes tensor shardings and drops replicated axes"
 
-    def run(self, op: Any) -> None:
-        if any(_closed(sharding) != sharding for sharding in shardings_in(op)):
+    def run(self, op: Any) -> bool:
+        is_open = any(_closed(sharding) != sharding for sharding in shardings_in(op))
+        if is_open:
             transform_shardings(op, _closed)
+        return is_open
 
 
 def _closed(sharding: TensorSharding) -> TensorSharding:

@@ -34,7 +34,7 @@ class ExportNamedComputations(Pass):
     anchor = "builtin.module"
     summary = "Turns named computations into functions and calls"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         computations = operations_named_in_post_order(op, COMPUTATION)
         export = _Export(op)
         names, threads = attribute_columns(computations, "name", EXECUTION_THREAD)
@@ -43,6 +43,7 @@ class ExportNamedComputations(Pass):
             attributes = {} if thread is None else {EXECUTION_THREAD: thread}
             function = export.function(computation, name, given, attributes)
             export.call(computation, function, made)
+        return bool(computations)
 
 
 class _Export:

@@ -42,13 +42,14 @@ class ReportUnknownOps(Pass):
     anchor = "builtin.module"
     summary = "Reports the ops without a sharding rule, which shardings do not propagate through"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         found: dict[tuple[str, str], _Unknown] = {}
         for unknown, reason in _unknown_ops(ModuleArrays(op), rule_cache()):
             found.setdefault((unknown.name, reason), _Unknown(unknown)).count += 1
         for (name, reason), unknown in found.items():
             ops = "1 op" if unknown.count == 1 else f"{unknown.count} ops, the first of them here"
             remark(f"'{name}' has no sharding rule: {reason} ({ops})", unknown.first)
+        return False
 
 
 def _unknown_ops(arrays: ModuleArrays, rules: RuleCache) -> Iterator[tuple[Any, str]]:

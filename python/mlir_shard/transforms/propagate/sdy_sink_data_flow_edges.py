@@ -36,7 +36,7 @@ class SinkDataFlowEdges(Pass):
     sink_debug_sharding_origins: bool = option(False, "Keep what edges say about the origins of shardings")
     sink_debug_propagation_edge_sharding: bool = option(False, "Keep what edges say about the steps of propagation")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         found = operations_where(op, lambda name: name == EDGE or has_edges(name))
         for owner in found:
             if owner.name != EDGE:
@@ -45,6 +45,7 @@ class SinkDataFlowEdges(Pass):
             if edge.name == EDGE:
                 edge.results[0].replace_all_uses_with(edge.operands[0])
                 edge.erase()
+        return bool(found)
 
     def _sink(self, op: Any) -> None:
         owners = [edge.owner for edge in edges_of(op)]

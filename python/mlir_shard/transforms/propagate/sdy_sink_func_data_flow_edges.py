@@ -25,7 +25,7 @@ class SinkFuncDataFlowEdges(Pass):
     anchor = "func.func"
     summary = "Moves the shardings of function edges to arguments and call results"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         arguments = shardings_of(op, Side.ARGUMENTS)
         edges = operations_named(op, "sdy.func_data_flow_edge")
         for edge in edges:
@@ -41,6 +41,7 @@ class SinkFuncDataFlowEdges(Pass):
             edge.erase()
         if edges:
             set_shardings(op, Side.ARGUMENTS, arguments)
+        return bool(edges)
 
 
 def _opened(sharding: TensorSharding | None) -> TensorSharding | None:

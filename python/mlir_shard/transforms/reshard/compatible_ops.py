@@ -150,7 +150,7 @@ class CompatibleOps:
             for signature in self._signatures
         ]
         found: dict[int, OpShardingRule | None] = {}
-        for op in [op for op in reached if is_interesting[signatures[op]]]:
+        for op in reached.where(is_interesting).numbers:
             signature = self._signatures[signatures[op]]
             rule = own[op] if signature.asks_each else signature.rule
             if rule is not None and (rule.is_custom_rule or not self._may_reshard(signature.name, signature.kind)):

@@ -19,7 +19,9 @@ class DropShardingRules(Pass):
     anchor = "func.func"
     summary = "Drops the sharding rules of operations, custom ones excepted"
 
-    def run(self, op: Any) -> None:
-        for one in operations_with(op, sdy.SHARDING_RULE):
+    def run(self, op: Any) -> bool:
+        found = operations_with(op, sdy.SHARDING_RULE)
+        for one in found:
             if not sdy.value(one.attributes[sdy.SHARDING_RULE]).is_custom_rule:
                 del one.attributes[sdy.SHARDING_RULE]
+        return bool(found)

@@ -27,10 +27,10 @@ class InsertFuncCallReshards(Pass):
     anchor = "builtin.module"
     summary = "Inserts reshards where calls and functions disagree on the shardings of results"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         calls = operations_named(op, "func.call")
         if not calls:
-            return
+            return False
         found, meshes = functions(op), sdy.meshes(op)
         given = {name: shardings_per_value(function, Side.RESULTS, meshes) for name, function in found.items()}
         symbols, attributes = attribute_columns(calls, "callee", sdy.SHARDING)
@@ -49,6 +49,7 @@ class InsertFuncCallReshards(Pass):
             change = changes[key]
             if change is not None:
                 change.make(call)
+        return True
 
 
 def _replicated_like(sharding: TensorSharding) -> TensorSharding:

@@ -18,6 +18,8 @@ class RemoveShardingGroups(Pass):
     anchor = "builtin.module"
     summary = "Removes sharding groups after propagation"
 
-    def run(self, op: Any) -> None:
-        for member in operations_named(op, "sdy.sharding_group"):
+    def run(self, op: Any) -> bool:
+        members = operations_named(op, "sdy.sharding_group")
+        for member in members:
             member.erase()
+        return bool(members)

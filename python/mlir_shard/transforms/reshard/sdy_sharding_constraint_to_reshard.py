@@ -19,8 +19,9 @@ class ShardingConstraintToReshard(Pass):
     anchor = "func.func"
     summary = "Converts sharding constraints into reshards"
 
-    def run(self, op: Any) -> None:
-        for constraint in operations_named(op, "sdy.sharding_constraint"):
+    def run(self, op: Any) -> bool:
+        constraints = operations_named(op, "sdy.sharding_constraint")
+        for constraint in constraints:
             attributes = {name: constraint.attributes[name] for name in constraint.attributes}
             with ir.InsertionPoint(constraint):
                 reshard = ir.Operation.create(
@@ -32,3 +33,4 @@ class ShardingConstraintToReshard(Pass):
                 )
             constraint.results[0].replace_all_uses_with(reshard.results[0])
             constraint.erase()
+        return bool(constraints)

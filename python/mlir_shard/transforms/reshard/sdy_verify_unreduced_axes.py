@@ -32,11 +32,11 @@ class VerifyUnreducedAxes(Pass):
     anchor = "func.func"
     summary = "Verifies that unreduced axes are reduced, or passed on"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         is_unreduced = any(sharding.unreduced_axes for sharding in shardings_in(op))
         concerned = _concerned(op) if is_unreduced else operations_named(op, CALL, *REDUCING_COLLECTIVES)
         if not concerned:
-            return
+            return False
         module = sdy.enclosing_module(op)
         known = functions(module)
         axes = UnreducedAxes(known, sdy.meshes(module))
@@ -44,6 +44,7 @@ class VerifyUnreducedAxes(Pass):
             message = axes.check(one)
             if message is not None:
                 raise PassFailure(f"'{one.name}' op {message}", one)
+        return False
 
 
 def _but_plain_calls(ops: list[Any], known: Mapping[str, Any], function: Any) -> list[Any]:
