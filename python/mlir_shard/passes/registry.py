@@ -92,17 +92,22 @@ class Pass:
     @classmethod
     def options(cls) -> tuple[Option, ...]:
         """The options of the pass, in the order of their declarations."""
-        fields = [field for field in dataclasses.fields(cls) if field.init]
-        if not fields:
-            return ()
-        types = typing.get_type_hints(cls)
-        return tuple(declared(field.name, types[field.name], field) for field in fields)
+        return _options_of(cls)
 
     def __str__(self) -> str:
         """The pass as an element of a pipeline, with the options that differ from their defaults."""
         given = [(one.name, getattr(self, one.field), one.default) for one in self.options()]
         texts = [f"{name}={format_value(value)}" for name, value, default in given if value != default]
         return f"{self.name}{{{' '.join(texts)}}}" if texts else self.name
+
+
+@functools.cache
+def _options_of(cls: Any) -> tuple[Option, ...]:
+    fields = [field for field in dataclasses.fields(cls) if field.init]
+    if not fields:
+        return ()
+    types = typing.get_type_hints(cls)
+    return tuple(declared(field.name, types[field.name], field) for field in fields)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
