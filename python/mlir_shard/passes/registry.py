@@ -92,7 +92,8 @@ class Pass:
     @classmethod
     def options(cls) -> tuple[Option, ...]:
         """The options of the pass, in the order of their declarations."""
-        return _options_of(cls)
+        of_class: Any = cls
+        return _options_of(of_class)
 
     def __str__(self) -> str:
         """The pass as an element of a pipeline, with the options that differ from their defaults."""

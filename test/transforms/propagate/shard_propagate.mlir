@@ -32,3 +32,21 @@ func.func private @relu(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = stablehlo.negate %a : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// Through regions, by priorities, and within groups.
+// CHECK-LABEL: func.func @regions
+// CHECK: scf.for
+// CHECK: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+// CHECK-NOT: sdy.data_flow_edge
+// CHECK-NOT: sdy.sharding_group
+func.func @regions(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}p1]>}, %b: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  sdy.sharding_group %b group_id = 0 : tensor<8xf32>
+  %0 = scf.for %i = %zero to %n step %one iter_args(%c = %b) -> (tensor<8xf32>) {
+    %1 = stablehlo.add %c, %a : tensor<8xf32>
+    scf.yield %1 : tensor<8xf32>
+  }
+  sdy.sharding_group %0 group_id = 0 : tensor<8xf32>
+  return %0, %b : tensor<8xf32>, tensor<8xf32>
+}

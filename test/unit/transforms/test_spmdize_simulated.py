@@ -78,9 +78,10 @@ func.func @main(
         # By the contracted dimension partial results are added up.
         ('[{}, {"x", "y"}]', '[{"x", "y"}, {}]', "[{}, {}]", ["all_reduce"]),
         ('[{"x"}, {"y"}]', '[{"y"}, {}]', '[{"x"}, {}]', ["all_reduce"]),
-        ('[{"x"}, {"y"}]', '[{"y"}, {}]', '[{"x"}, {"y"}]', ["all_reduce", "all_slice"]),
+        # Where the result and what is added to it take an axis, the operands give way.
+        ('[{"x"}, {"y"}]', '[{"y"}, {}]', '[{"x"}, {"y"}]', ["all_gather", "all_gather", "all_slice"]),
         # An axis cannot share out both what the operands do not have in common: one of them is gathered.
-        ('[{"x"}, {}]', '[{}, {"x"}]', '[{"x"}, {}]', ["all_gather", "all_slice"]),
+        ('[{"x"}, {}]', '[{}, {"x"}]', '[{"x"}, {}]', ["all_gather"]),
         # A result that is wanted whole is made in blocks all the same.
         ('[{"x", "y"}, {}]', "[{}, {}]", "[{}, {}]", ["all_gather"]),
     ],

@@ -15,6 +15,9 @@ def propagation_pipeline(
     dedup_functions_fully: bool = option(False, "keep one copy of each function, whatever its callers' shardings"),
     keep_sharding_rules: bool = option(False, "keep the sharding rules of operations as attributes"),
     conservative_propagation: bool = option(False, "do not split axes, nor shard what then needs communication"),
+    op_priorities: tuple[tuple[str, ...], ...] = option(
+        (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or several in braces"
+    ),
     debug_sharding_origins: bool = option(False, "say where shardings come from"),
     debug_propagation_edge_sharding: bool = option(False, "say along which edges shardings propagate"),
     avoid_export_for_partitioning: bool = option(False, "leave the program such that it can be propagated again"),
@@ -53,6 +56,7 @@ def propagation_pipeline(
             # Reshards are to keep to the rules that propagation kept to; others can be had again.
             keep_sharding_rules=keep_sharding_rules or conservative_propagation,
             conservative_propagation=conservative_propagation,
+            op_priorities=op_priorities or None,
             debug_sharding_origins=debug_sharding_origins,
             debug_propagation_edge_sharding=debug_propagation_edge_sharding,
         ),

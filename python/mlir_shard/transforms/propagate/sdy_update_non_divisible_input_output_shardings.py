@@ -75,7 +75,9 @@ def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, M
     # Dynamic sizes are negative, and what is no tensor has none.
     if len(shape) != sharding.rank or any(size < 0 for size in shape):
         return sharding
-    mesh = sharding.mesh_or_ref if isinstance(sharding.mesh_or_ref, Mesh) else meshes[sharding.mesh_or_ref]
+    mesh = sharding.mesh_or_ref if isinstance(sharding.mesh_or_ref, Mesh) else meshes.get(sharding.mesh_or_ref)
+    if mesh is None:
+        return sharding
     dims = tuple(_even_dim(dim, size, mesh) for dim, size in zip(sharding.dim_shardings, shape, strict=True))
     return sharding if dims == sharding.dim_shardings else replace(sharding, dim_shardings=dims)
 
