@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 from mlir_shard import asm
@@ -107,3 +109,95 @@ def test_attributes_are_found_once_and_set(module) -> None:
     assert all(sdy.value(arrays.operation(i).attributes[sdy.SHARDING]) == wanted for i in adds)
     assert module.operation.verify()
     assert isinstance(arrays.operation(adds[0]), ir.Operation)
+
+
+def number_of(arrays: ModuleArrays, name: str) -> int:
+    return next(number for number in range(len(arrays)) if arrays.operation(number).name == name)
+
+
+def test_arguments_of_the_first_block(module) -> None:
+    arrays = ModuleArrays(module)
+    for name in ("func.func", "sdy.named_computation", "sdy.mesh", "func.return"):
+        number = number_of(arrays, name)
+        regions = arrays.operation(number).regions
+        arguments = list(regions[0].blocks[0].arguments) if len(regions) else []
+        assert [arrays.value(value) for value in arrays.arguments(number)] == arguments
+
+
+def test_use_counts(module) -> None:
+    arrays = ModuleArrays(module)
+    for value, count in enumerate(arrays.use_counts):
+        assert count == len(list(arrays.value(value).uses))
+
+
+def test_what_is_in_no_closed_operation(module) -> None:
+    arrays = ModuleArrays(module)
+    firsts = arrays.representatives()
+    asked: list[int] = []
+
+    def closes(signature: int) -> bool | None:
+        assert signature not in asked
+        asked.append(signature)
+        return None if firsts[signature].name == "sdy.named_computation" else False
+
+    def names(ops: list[int]) -> list[str]:
+        return [arrays.operation(op).name for op in ops]
+
+    outside = arrays.outermost(closes, lambda op: True)
+    assert "stablehlo.multiply" not in names(outside.numbers)
+    assert not any(firsts[signature].name == "stablehlo.multiply" for signature in asked)
+    asked.clear()
+    everything = arrays.outermost(closes, lambda op: False)
+    assert everything.numbers == list(range(len(arrays)))
+    multiplies = everything.where([first.name == "stablehlo.multiply" for first in firsts])
+    assert names(multiplies.numbers) == ["stablehlo.multiply"]
+
+
+def test_numbers_by_attribute_and_alike_operations(module) -> None:
+    arrays = ModuleArrays(module, [sdy.SHARDING])
+    numbers = array("i", [0]) * arrays.value_count
+    arrays.set_result_numbers(sdy.SHARDING, lambda attribute: [7] * len(sdy.value(attribute).shardings), numbers)
+    for number in range(len(arrays)):
+        with_sharding = sdy.SHARDING in arrays.operation(number).attributes
+        assert all(numbers[value] == 7 * with_sharding for value in arrays.results(number))
+    additions = [number for number in range(len(arrays)) if arrays.operation(number).name == "stablehlo.add"]
+    # The first has a sharding, the second uses it, the third has another attribute.
+    assert arrays.alike(additions, numbers) == additions
+    assert arrays.alike(additions, array("i", [0]) * arrays.value_count) == [additions[0], additions[0], additions[2]]
+    with pytest.raises(ValueError, match="a number for each value"):
+        arrays.alike(additions, array("i"))
+
+
+def test_states_are_written_as_attributes(module) -> None:
+    arrays = ModuleArrays(module)
+    number = number_of(arrays, "stablehlo.multiply")
+    place, argument = arrays.results(number)[0] + 1, arrays.arguments(number_of(arrays, "func.func"))[0] + 1
+    before = array("i", [-1]) * (arrays.value_count + 1)
+    now = before[:]
+    now[place] = now[argument] = now[0] = 3
+    context = module.context
+    writable = [first.name == "stablehlo.multiply" for first in arrays.representatives()]
+    others = arrays.write_states(
+        now,
+        before,
+        writable,
+        "state",
+        lambda state: ir.IntegerAttr.get(ir.IntegerType.get_signless(32, context), state),
+    )
+    assert sorted(others) == [0, argument]
+    carrying = [op for op in range(len(arrays)) if "state" in arrays.operation(op).attributes]
+    assert carrying == [number] and arrays.operation(number).attributes["state"].value == 3
+
+
+def test_optional_attributes_count_in_signatures() -> None:
+    high, mixed = "precision = [HIGHEST, HIGHEST], ", "precision = [HIGHEST, DEFAULT], "
+    cases = ["", mixed, "", high, mixed]
+    dots = [
+        f"%{i} = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0], {case}"[:-2]
+        + " : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>"
+        for i, case in enumerate(cases)
+    ]
+    text = "func.func @f(%x: tensor<4x4xf32>) {\n" + "\n".join(dots) + "\nreturn\n}"
+    arrays = ModuleArrays(asm.parse_module(text, create_context()))
+    numbers = [arrays.signatures[op] for op in range(len(arrays)) if "dot" in arrays.operation(op).name]
+    assert [numbers.index(number) for number in numbers] == [0, 1, 0, 3, 1]
