@@ -72,3 +72,18 @@ func.func @unreduced(
   %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}], unreduced={"x"}>]>} : tensor<8x8xf32>
   return %1 : tensor<8x8xf32>
 }
+
+// Equal constants are sharded each in its own way: only the one that lies otherwise is resharded for the call.
+// CHECK-LABEL: func.func @constants
+// CHECK-NEXT: %[[WHOLE:.*]] = sdy.constant dense
+// CHECK-NEXT: %[[R:.*]] = sdy.reshard %[[WHOLE]] <@mesh, [{"y"}]>
+// CHECK-NEXT: %[[SHARDED:.*]] = sdy.constant {
+// CHECK-NEXT: call @callee(%[[R]])
+// CHECK-NEXT: call @callee(%[[SHARDED]])
+func.func @constants() {
+  %0 = sdy.constant dense<0.0> : tensor<8xf32>
+  %1 = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>} dense<0.0> : tensor<8xf32>
+  %2 = call @callee(%0) : (tensor<8xf32>) -> tensor<8xf32>
+  %3 = call @callee(%1) : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}

@@ -237,7 +237,7 @@ class ModuleReader:
     def _own_states(self) -> Iterator[tuple[int, list[int]]]:
         """The signatures of sdy's ops with attributes of their own for shardings, and the states of their results."""
         for signature, op in enumerate(self._representatives):
-            if op.name.startswith("sdy.") and sdy.SHARDING not in op.attributes:
+            if sdy.sharding_key(op) != sdy.SHARDING:
                 states = [self.graph.table.number(sdy.get_sharding(result)) for result in op.results]
                 if any(state != UNKNOWN for state in states):
                     yield signature, states

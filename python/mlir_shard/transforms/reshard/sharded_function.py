@@ -82,7 +82,7 @@ class ShardedFunction:
                 edges.add(signature)
             elif op.name == "sdy.propagation_barrier":
                 barriers.add(signature)
-            elif op.name.startswith("sdy.") and sdy.SHARDING not in op.attributes:
+            elif sdy.sharding_key(op) != sdy.SHARDING:
                 own[signature] = [self.number(sdy.get_sharding(result)) for result in op.results]
         if own or edges or barriers:
             for op, signature in enumerate(arrays.signatures):
