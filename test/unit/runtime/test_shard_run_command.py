@@ -155,6 +155,8 @@ class Hanging:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # A shell starts what runs in its background with this signal ignored, which is inherited.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         wait_until(lambda: len(list(self.temporary.glob("*/rank.*.shm"))) == 4)
         self.pids = [[*map(int, path.read_text().split())] for path in sorted(self.temporary.glob("*/rank.*.pids"))]

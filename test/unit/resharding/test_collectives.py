@@ -1,0 +1,73 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the collectives do on small tensors, written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from resharding.every_layout import mesh_of
+
+from mlir_shard.resharding import collectives
+from mlir_shard.resharding.collectives import Blocks
+from mlir_shard.sharding import AxisRef, ReductionOp
+from mlir_shard.sharding.layout import device_groups
+
+MESH = mesh_of(2, 2)
+A, B = AxisRef("a"), AxisRef("b")
+ROWS = {device: np.array([[10 * device, 10 * device + 1]]) for device in range(4)}
+# Over the sub-axis of a larger axis.
+INNER = AxisRef.sub("a", 2, 2)
+
+
+def lists(blocks: Blocks) -> list[list[list[int]]]:
+    return [blocks[device].tolist() for device in sorted(blocks)]
+
+
+def test_all_gather_concatenates_in_the_order_of_the_group() -> None:
+    along_b = collectives.all_gather(ROWS, device_groups([B], MESH), 0)
+    assert lists(along_b) == [[[0, 1], [10, 11]]] * 2 + [[[20, 21], [30, 31]]] * 2
+    outer_b = collectives.all_gather(ROWS, device_groups([B, A], MESH), 1)
+    assert lists(outer_b) == [[[0, 1, 20, 21, 10, 11, 30, 31]]] * 4
+
+
+def test_all_slice_keeps_the_part_with_the_number_in_the_group() -> None:
+    whole = dict.fromkeys(range(4), np.array([[0, 1, 2, 3]]))
+    assert lists(collectives.all_slice(whole, device_groups([B, A], MESH), 1)) == [[[0]], [[2]], [[1]], [[3]]]
+    assert lists(collectives.all_slice(whole, device_groups([INNER], mesh_of(4)), 1)) == [[[0, 1]], [[2, 3]]] * 2
+
+
+def test_all_to_all_splits_one_dimension_and_concatenates_the_other() -> None:
+    found = collectives.all_to_all(ROWS, device_groups([A], MESH), 1, 0)
+    assert lists(found) == [[[0], [20]], [[10], [30]], [[1], [21]], [[11], [31]]]
+
+
+def test_all_to_all_within_one_dimension() -> None:
+    found = collectives.all_to_all(ROWS, device_groups([B], MESH), 1, 1)
+    assert lists(found) == [[[0, 10]], [[1, 11]], [[20, 30]], [[21, 31]]]
+
+
+def test_collective_permute_gives_each_device_the_tensor_of_its_sender() -> None:
+    assert lists(collectives.collective_permute(ROWS, {0: 1, 1: 2, 2: 0, 3: 3})) == [
+        [[10, 11]],
+        [[20, 21]],
+        [[0, 1]],
+        [[30, 31]],
+    ]
+    with pytest.raises(ValueError, match="each of the devices"):
+        collectives.collective_permute(ROWS, {0: 1, 1: 1, 2: 0, 3: 3})
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"), [(ReductionOp.SUM, [20, 22]), (ReductionOp.MAX, [20, 21]), (ReductionOp.MIN, [0, 1])]
+)
+def test_reductions(reduction: ReductionOp, expected: list[int]) -> None:
+    groups = device_groups([A], MESH)
+    assert collectives.all_reduce(ROWS, groups, reduction)[2].tolist() == [expected]
+    scattered = collectives.reduce_scatter(ROWS, groups, 1, reduction)
+    assert [scattered[0].tolist(), scattered[2].tolist()] == [[[one]] for one in expected]
+
+
+def test_parts_have_to_be_equal() -> None:
+    with pytest.raises(ValueError, match=r"dimension 0 of a local tensor \[1, 2\] has no 2 equal parts"):
+        collectives.all_slice(ROWS, device_groups([A], MESH), 0)
