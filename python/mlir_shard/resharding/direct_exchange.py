@@ -1,0 +1,217 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The direct exchange: every device sends each other what of its target box it holds, in rounds without contention.
+
+It meets the lower bound of bytes between any two layouts. Per dimension the cuts of both block grids make segments,
+and their products make tiles; a tile that a device lacks comes from the nearest replica. Partial values are first
+brought together, each tile in as many pieces as devices want it, and then go to the others: for one that all want
+that is a reduce-scatter and an all-gather.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from mlir_shard.resharding.holdings import Blocks
+from mlir_shard.resharding.rounds import in_rounds
+from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
+from mlir_shard.resharding.tiles import Segment, segments_by_target
+from mlir_shard.sharding.axis_lists import Axes, total_size
+from mlir_shard.sharding.layout import Box, block_size
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A box of the global tensor, and where it starts in the local tensors it is taken from and lands in."""
+
+    box: Box
+    source_start: tuple[int, ...]
+    target_start: tuple[int, ...]
+
+    @property
+    def source_box(self) -> Box:
+        """The part of the sender's local tensor that is sent."""
+        return Box(self.source_start, self.box.size)
+
+    @property
+    def target_box(self) -> Box:
+        """The part of the receiver's local tensor that is written."""
+        return Box(self.target_start, self.box.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one device sends another in a round. A message of a device to itself is a local copy, in no round."""
+
+    sender: int
+    receiver: int
+    tiles: tuple[Tile, ...]
+
+    @property
+    def num_elements(self) -> int:
+        """The number of elements sent."""
+        return sum(tile.box.num_elements for tile in self.tiles)
+
+
+Round = tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Messages that can all be sent at once, in rounds, and what devices take from their own tensors."""
+
+    copies: tuple[Message, ...]
+    rounds: tuple[Round, ...]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of all rounds."""
+        return tuple(message for one in self.rounds for message in one)
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeMessages:
+    """The messages that bring a tensor from the layout `source` to the layout `target`.
+
+    In `reducing`, there only where partial values are reduced, tiles go from source tensors to target tensors, and what
+    lands in one place is reduced. In `moving` tiles go from source tensors to target tensors, or after a reduction from
+    target tensors to target tensors.
+    """
+
+    source: TensorLayout
+    target: TensorLayout
+    moving: Phase
+    reducing: Phase | None = None
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases in order."""
+        return (self.moving,) if self.reducing is None else (self.reducing, self.moving)
+
+    @property
+    def num_rounds(self) -> int:
+        """The number of rounds of all phases."""
+        return sum(len(phase.rounds) for phase in self.phases)
+
+    def bytes_received(self, element_size: int) -> tuple[int, ...]:
+        """What each device receives, in the order of the target's mesh."""
+        return self._per_device((message.receiver, message.num_elements * element_size) for message in self._messages)
+
+    def bytes_sent(self, element_size: int) -> tuple[int, ...]:
+        """What each device sends, in the order of the target's mesh."""
+        return self._per_device((message.sender, message.num_elements * element_size) for message in self._messages)
+
+    @property
+    def _messages(self) -> tuple[Message, ...]:
+        return tuple(message for phase in self.phases for message in phase.messages)
+
+    def _per_device(self, amounts: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+        total = dict.fromkeys(self.target.mesh.devices, 0)
+        for device, amount in amounts:
+            total[device] += amount
+        return tuple(total.values())
+
+
+def direct_exchange(source: TensorLayout, target: TensorLayout) -> ExchangeMessages:
+    """The exchange between two layouts of one tensor; all devices together receive the lower bound of bytes.
+
+    Where nothing is reduced so does each device alone. ValueError where there is no way, see `reduced_axes`.
+    """
+    axes = reduced_axes(source, target)
+    if total_size(axes, source.mesh) > 1:
+        return _with_reduction(source, target, axes)
+    senders, tiles = source.mesh.devices, _Tiles(source, target)
+    at_source = {device: position for position, device in enumerate(senders)}
+    held = source.holdings()
+    moving = _Messages()
+    for device, wanted in zip(target.mesh.devices, target.holdings().blocks, strict=True):
+        for blocks, tile in tiles.of(wanted):
+            moving.add(senders[held.nearest(at_source[device], blocks, 0)], device, tile)
+    return ExchangeMessages(source, target, moving.phase())
+
+
+def _with_reduction(source: TensorLayout, target: TensorLayout, axes: Axes) -> ExchangeMessages:
+    devices, tiles = source.mesh.devices, _Tiles(source, target)
+    held, kept = source.holdings(axes), target.holdings(target.sharding.unreduced_axes)
+    wanting: defaultdict[tuple[int, Blocks], list[int]] = defaultdict(list)
+    for position, content in enumerate(zip(kept.partials, kept.blocks, strict=True)):
+        wanting[content].append(position)
+    reducing, moving = _Messages(), _Messages()
+    for (_, wanted), positions in wanting.items():
+        for blocks, tile in tiles.of(wanted):
+            # A device that has a partial value of its own needs one less.
+            owners = [position for position in positions if held.blocks[position] == blocks] or positions
+            for owner, piece in zip(owners, _pieces(tile, len(owners)), strict=False):
+                for partial in range(held.num_partials):
+                    reducing.add(devices[held.nearest(owner, blocks, partial)], devices[owner], piece)
+                in_place = Tile(piece.box, piece.target_start, piece.target_start)
+                for position in positions:
+                    if position != owner:
+                        moving.add(devices[owner], devices[position], in_place)
+    return ExchangeMessages(source, target, moving.phase(), reducing.phase())
+
+
+class _Tiles:
+    """The tiles of each target block, with the source blocks they are in."""
+
+    def __init__(self, source: TensorLayout, target: TensorLayout) -> None:
+        self._source, self._target = source, target
+        grids = zip(source.shape, source.blocks, target.blocks, strict=True)
+        self._segments = [segments_by_target(*of_dim) for of_dim in grids]
+        self._known: dict[Blocks, tuple[tuple[Blocks, Tile], ...]] = {}
+
+    def of(self, wanted: Blocks) -> tuple[tuple[Blocks, Tile], ...]:
+        found = self._known.get(wanted)
+        if found is None:
+            segments = (dim[block] for dim, block in zip(self._segments, wanted, strict=True))
+            found = self._known[wanted] = tuple(map(self._tile, product(*segments)))
+        return found
+
+    def _tile(self, segments: Sequence[Segment]) -> tuple[Blocks, Tile]:
+        blocks = tuple(segment.source_block for segment in segments)
+        source_box = self._source.box(blocks)
+        target_box = self._target.box([segment.target_block for segment in segments])
+        start = tuple(segment.start for segment in segments)
+        return blocks, Tile(
+            Box(start, tuple(segment.size for segment in segments)),
+            tuple(begin - block for begin, block in zip(start, source_box.start, strict=True)),
+            tuple(begin - block for begin, block in zip(start, target_box.start, strict=True)),
+        )
+
+
+def _pieces(tile: Tile, count: int) -> tuple[Tile, ...]:
+    """The tile in at most `count` pieces, cut along its largest dimension."""
+    size = tile.box.size
+    if not size:
+        return (tile,)
+    dim = size.index(max(size))
+    step = block_size(size[dim], count)
+    return tuple(_piece(tile, dim, offset, min(step, size[dim] - offset)) for offset in range(0, size[dim], step))
+
+
+def _piece(tile: Tile, dim: int, offset: int, size: int) -> Tile:
+    def moved(start: tuple[int, ...]) -> tuple[int, ...]:
+        return (*start[:dim], start[dim] + offset, *start[dim + 1 :])
+
+    box = Box(moved(tile.box.start), (*tile.box.size[:dim], size, *tile.box.size[dim + 1 :]))
+    return Tile(box, moved(tile.source_start), moved(tile.target_start))
+
+
+class _Messages:
+    """The tiles that go from device to device, as they are found."""
+
+    def __init__(self) -> None:
+        self._tiles: defaultdict[tuple[int, int], list[Tile]] = defaultdict(list)
+
+    def add(self, sender: int, receiver: int, tile: Tile) -> None:
+        self._tiles[sender, receiver].append(tile)
+
+    def phase(self) -> Phase:
+        messages = {pair: Message(*pair, tuple(tiles)) for pair, tiles in self._tiles.items()}
+        copies = tuple(message for (sender, receiver), message in messages.items() if sender == receiver)
+        # Large messages first, so that those of one round are of similar size.
+        sent = sorted((pair for pair in messages if pair[0] != pair[1]), key=lambda one: -messages[one].num_elements)
+        return Phase(copies, tuple(tuple(messages[pair] for pair in one) for one in in_rounds(sent)))

@@ -1,0 +1,86 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A mesh as a grid whose axes are never cut: what placements and moves are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, sort_and_merge, split_mesh_axes
+from mlir_shard.sharding.verify.axes import check_axis_ref
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A mesh whose axes are cut where a sharding uses a part of one: grid axis i is the axis `atoms[i]` of `mesh`."""
+
+    mesh: Mesh
+    atoms: Axes
+
+    @staticmethod
+    def of(mesh: Mesh, axes: Iterable[AxisRef]) -> Grid:
+        """The coarsest grid that has every one of `axes` as one or several of its own.
+
+        ValueError where one is not of the mesh, or where two sub-axes cut an axis at sizes that do not divide each
+        other: then only the direct exchange knows a way between the two.
+        """
+        axes = tuple(axes)
+        for axis in axes:
+            if violation := check_axis_ref(axis, mesh):
+                raise ValueError(f"mesh {mesh}: {violation}")
+        for full in mesh.axes:
+            refs = [ref for ref in axes if ref.name == full.name]
+            cuts = {1, full.size}.union(*({ref.pre_size, ref.next_pre_size(mesh)} for ref in refs))
+            for smaller, larger in pairwise(sorted(cuts)):
+                if larger % smaller:
+                    raise ValueError(
+                        f'sub-axes cut axis "{full.name}" of mesh {mesh} at {smaller} and at {larger}, '
+                        "and no grid has axes for both"
+                    )
+        return Grid(mesh, split_mesh_axes(axes, mesh))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the grid axes."""
+        return tuple(atom.size(self.mesh) for atom in self.atoms)
+
+    @property
+    def as_mesh(self) -> Mesh:
+        """The mesh of the same devices that has the grid axes as full axes, each named by its number."""
+        if self.mesh.is_maximal:
+            return self.mesh
+        return Mesh.of(((str(index), size) for index, size in enumerate(self.sizes)), self.mesh.device_ids)
+
+    def num_devices(self, axes: GridAxes) -> int:
+        """The number of devices along grid axes."""
+        sizes = self.sizes
+        return prod(sizes[axis] for axis in axes)
+
+    def axes(self, refs: Iterable[AxisRef]) -> GridAxes:
+        """The grid axes of a list of axes and sub-axes, in its order; ValueError where one is not made of them."""
+        result: list[int] = []
+        for ref in refs:
+            found = tuple(index for index, atom in enumerate(self.atoms) if ref.contains(atom))
+            if not found or self.num_devices(found) != ref.size(self.mesh):
+                raise ValueError(f"{ref} is not made of axes of the grid {list(self.sizes)} of mesh {self.mesh}")
+            result += found
+        return tuple(result)
+
+    def placement(self, sharding: TensorSharding) -> Placement:
+        """Where a tensor of this sharding lies; ValueError where it uses axes that are not of the grid."""
+        dims = tuple(self.axes(dim.axes) for dim in sharding.dim_shardings)
+        return Placement(dims, tuple(sorted(self.axes(sharding.unreduced_axes))), sharding.reduction_op)
+
+    def sharding(self, placement: Placement, mesh_or_ref: str | Mesh) -> TensorSharding:
+        """The closed sharding that places a tensor so."""
+        closed = TensorSharding.closed_with((self._merged(axes) for axes in placement.dims), mesh_or_ref)
+        unreduced = sort_and_merge((self.atoms[axis] for axis in placement.unreduced), self.mesh)
+        return TensorSharding(mesh_or_ref, closed.dim_shardings, (), unreduced, placement.reduction)
+
+    def _merged(self, axes: GridAxes) -> Axes:
+        return add_axes_or_merge((), (self.atoms[axis] for axis in axes), self.mesh)

@@ -1,0 +1,89 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A tensor on a grid of devices: what a move makes of a placement of it, and the bytes that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir_shard.resharding.device_permutation import device_permutation
+from mlir_shard.resharding.direct_exchange import direct_exchange
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.lower_bound import lower_bound
+from mlir_shard.resharding.steps import AllReduce, CollectivePermute, DirectExchange, GridAxes, Move, Placement
+from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
+from mlir_shard.resharding.tiles import blocks_nest
+from mlir_shard.sharding import AxisRef, TensorSharding
+from mlir_shard.sharding.axis_lists import Axes, total_size
+
+
+@dataclass(frozen=True, slots=True)
+class GridTensor:
+    """A tensor of `shape`, with elements of `element_size` bytes."""
+
+    grid: Grid
+    shape: tuple[int, ...]
+    element_size: int
+
+    def layout(self, placement: Placement) -> TensorLayout:
+        """Where its data lies, on the mesh that the grid is; ValueError where the placement does not fit."""
+        return TensorLayout(self._sharding(placement), self.grid.as_mesh, self.shape)
+
+    def after(self, move: Move, before: Placement) -> Placement:
+        """The placement after a move.
+
+        ValueError where the move cannot be: as its axes are not where it needs them, or, for a collective, as uneven
+        blocks are cut at other places before and after, so that groups do not hold what their devices need.
+        """
+        after = move.apply(before)
+        if isinstance(move, CollectivePermute):
+            device_permutation(self.layout(before), self.layout(after))
+        elif not isinstance(move, DirectExchange):
+            blocks, new_blocks = self._blocks(before), self._blocks(after)
+            for dim, (size, old, new) in enumerate(zip(self.shape, blocks, new_blocks, strict=True)):
+                if not blocks_nest(size, old, new):
+                    raise ValueError(
+                        f"dimension {dim} of {size} elements is in {old} blocks before and in {new} after, "
+                        "which do not make each other up, so only a direct exchange leads from one to the other"
+                    )
+        return after
+
+    def local_bytes(self, placement: Placement) -> int:
+        """The bytes of a local tensor, with its padding."""
+        elements = self.element_size
+        for size in self.layout(placement).local_shape:
+            elements *= size
+        return elements
+
+    def bytes_received(self, move: Move, before: Placement) -> tuple[int, ...]:
+        """What each device receives in a move, in the order of the mesh; padding is not counted.
+
+        A collective that reduces nothing makes each device receive what it lacks. One along p devices that reduces
+        makes it receive p - 1 values for each element that it reduces, and an all-reduce, in which it reduces one pth
+        of the elements, then the others: what bandwidth-optimal algorithms do. ValueError as in `after`.
+        """
+        source, target = self.layout(before), self.layout(self.after(move, before))
+        if isinstance(move, DirectExchange):
+            return direct_exchange(source, target).bytes_received(self.element_size)
+        partials = total_size(reduced_axes(source, target), source.mesh)
+        if partials == 1:
+            return lower_bound(source, target, self.element_size).per_device
+        received = []
+        for box in target.device_boxes().values():
+            elements = box.num_elements
+            own = -(-elements // partials) if isinstance(move, AllReduce) else elements
+            received.append((own * (partials - 1) + elements - own) * self.element_size)
+        return tuple(received)
+
+    def _blocks(self, placement: Placement) -> tuple[int, ...]:
+        return tuple(map(self.grid.num_devices, placement.dims))
+
+    def _sharding(self, placement: Placement) -> TensorSharding:
+        closed = TensorSharding.closed_with(map(as_mesh_axes, placement.dims), "grid")
+        unreduced = as_mesh_axes(tuple(sorted(placement.unreduced)))
+        return TensorSharding("grid", closed.dim_shardings, (), unreduced, placement.reduction)
+
+
+def as_mesh_axes(axes: GridAxes) -> Axes:
+    """Grid axes as axes of `Grid.as_mesh`."""
+    return tuple(AxisRef(str(axis)) for axis in axes)

@@ -1,0 +1,81 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The least bytes that devices have to receive for a tensor to lie in another way.
+
+Where nothing is reduced, a device has to receive what of its target box it does not hold. Where p > 1 partial values
+are reduced, no device holds any element of the result: each has to receive at least one value for each. All together
+have to receive more: the first device to know an element has heard, directly or not, of all p partial values, which
+takes p - 1 messages, or p if it held none of them; and every other device that wants it still has to be told.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from mlir_shard.resharding.holdings import Blocks
+from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
+from mlir_shard.resharding.tiles import overlap, segments_by_target
+from mlir_shard.sharding.axis_lists import total_size
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    """Bytes: what each device has to receive, in the order of the target's mesh, and what all have to together."""
+
+    per_device: tuple[int, ...]
+    total: int
+
+    @property
+    def maximum(self) -> int:
+        """What the device that has to receive most has to."""
+        return max(self.per_device)
+
+
+def lower_bound(source: TensorLayout, target: TensorLayout, element_size: int) -> LowerBound:
+    """The bound for a tensor that lies as `source` says to lie as `target` says; elements are of `element_size` bytes.
+
+    `total` is the sum of what each device has to receive, and more where three or more partial values are reduced.
+    ValueError where there is no way, or the element size is not positive.
+    """
+    if element_size <= 0:
+        raise ValueError(f"an element has at least 1 byte, not {element_size}")
+    partials = total_size(reduced_axes(source, target), source.mesh)
+    if partials > 1:
+        per_device = [box.num_elements for box in target.device_boxes().values()]
+        total = sum(per_device) + _extra_to_reduce(source, target, partials)
+    else:
+        per_device = _lacking(source, target)
+        total = sum(per_device)
+    return LowerBound(tuple(elements * element_size for elements in per_device), total * element_size)
+
+
+def _lacking(source: TensorLayout, target: TensorLayout) -> list[int]:
+    """The elements of its target box that each device does not hold."""
+    held_by = dict(zip(source.mesh.devices, source.holdings().blocks, strict=True))
+    held = [held_by[device] for device in target.mesh.devices]
+    wanted = target.holdings().blocks
+    sizes = {blocks: target.box(blocks).num_elements for blocks in set(wanted)}
+    kept = [1] * len(held)
+    for dim, (size, old, new) in enumerate(zip(source.shape, source.blocks, target.blocks, strict=True)):
+        pairs = [(own[dim], block[dim]) for own, block in zip(held, wanted, strict=True)]
+        common = {(own, block): overlap(size, old, own, new, block) for own, block in set(pairs)}
+        kept = [elements * common[pair] for elements, pair in zip(kept, pairs, strict=True)]
+    return [sizes[blocks] - elements for blocks, elements in zip(wanted, kept, strict=True)]
+
+
+def _extra_to_reduce(source: TensorLayout, target: TensorLayout, partials: int) -> int:
+    """The values beyond one for each element of each target box, see above."""
+    dims = [segments_by_target(*of_dim) for of_dim in zip(source.shape, source.blocks, target.blocks, strict=True)]
+    held: defaultdict[tuple[int, Blocks], set[Blocks]] = defaultdict(set)
+    kept = target.holdings(target.sharding.unreduced_axes)
+    for own, wanted, partial in zip(source.holdings().blocks, kept.blocks, kept.partials, strict=True):
+        held[partial, wanted].add(own)
+    extra = 0
+    for (_, wanted), sources in held.items():
+        for tile in product(*(dim[block] for dim, block in zip(dims, wanted, strict=True))):
+            is_held = tuple(segment.source_block for segment in tile) in sources
+            extra += prod(segment.size for segment in tile) * (partials - 2 + (not is_held))
+    return extra

@@ -1,0 +1,168 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a tensor is sharded along and should not be, and the other way round, dimension by dimension.
+
+Each side is cut where the other has a boundary, so that two axes are equal or have nothing in common. What both begin
+a dimension with stays where it is and is left out. The idea is Shardy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+from mlir_shard.sharding import AxisRef, Mesh
+from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in the wanted axes of a dimension."""
+
+    dim: int
+    index: int
+
+
+class Difference:
+    """The way left from one sharding to another; there where no dimension has surplus or wanted axes.
+
+    `current` are the axes that each dimension has now, `surplus` those at its end that differ from what it should
+    have, `wanted` what should be there instead.
+    """
+
+    def __init__(self, source: Sequence[Axes], target: Sequence[Axes], mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.current = list(source)
+        before, after = list(chain.from_iterable(source)), list(chain.from_iterable(target))
+        self.surplus = [cut_at_boundaries(axes, after, mesh) for axes in source]
+        self.wanted = [cut_at_boundaries(axes, before, mesh) for axes in target]
+        for surplus, wanted in zip(self.surplus, self.wanted, strict=True):
+            common = sum(1 for _ in _common_prefix(surplus, wanted))
+            del surplus[:common], wanted[:common]
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.current)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether there is no difference left."""
+        return not any(self.surplus) and not any(self.wanted)
+
+    def surplus_axes(self) -> frozenset[AxisRef]:
+        """The axes that are surplus in some dimension."""
+        return frozenset(chain.from_iterable(self.surplus))
+
+    def wanted_places(self) -> dict[AxisRef, Place]:
+        """Where each wanted axis is wanted."""
+        return {axis: Place(dim, index) for dim, axes in enumerate(self.wanted) for index, axis in enumerate(axes)}
+
+    def append(self, dim: int, axes: Iterable[AxisRef]) -> None:
+        """Shards a dimension further, without a word on where it is surplus."""
+        self.current[dim] = add_axes_or_merge(self.current[dim], axes, self.mesh)
+
+    def remove(self, dim: int, count: int) -> Axes:
+        """Takes the last surplus axes of a dimension away and returns them."""
+        surplus = self.surplus[dim]
+        start = len(surplus) - count
+        removed = tuple(surplus[start:])
+        del surplus[start:]
+        self.current[dim] = _without_last(self.current[dim], removed)
+        return removed
+
+    def arrive(self, dim: int, axes: Iterable[AxisRef]) -> None:
+        """Shards a dimension further; the axes are surplus but for those that come to be where they are wanted."""
+        for axis in axes:
+            self.append(dim, (axis,))
+            if not self.surplus[dim] and self.wanted[dim][:1] == [axis]:
+                del self.wanted[dim][0]
+            else:
+                self.surplus[dim].append(axis)
+
+    def distribute(
+        self, available: Sequence[list[AxisRef]], capacities: list[int], *, at_front: bool
+    ) -> tuple[Axes, ...]:
+        """Makes available axes surplus, in each dimension as many as its capacity holds, and returns them.
+
+        `available` has a list for each dimension, which may all be the same one; what is taken is removed from it. An
+        axis larger than the capacity left is cut, and so are the wanted axes. `capacities` are lowered to what is left.
+        """
+        added: list[Axes] = []
+        cuts: list[AxisRef] = []
+        for dim, axes in enumerate(available):
+            taken: list[AxisRef] = []
+            for axis in list(axes):
+                fit = fit_in(axis, capacities[dim], self.mesh)
+                if fit is None:
+                    continue
+                capacities[dim] = fit.capacity
+                taken.append(fit.within)
+                axes.remove(axis)
+                if fit.rest is not None:
+                    cuts.append(fit.within)
+                    axes.insert(0, fit.rest)
+            self.surplus[dim][:] = taken + self.surplus[dim] if at_front else self.surplus[dim] + taken
+            added.append(tuple(taken))
+        self.wanted = [cut_at_boundaries(axes, cuts, self.mesh) for axes in self.wanted]
+        return tuple(added)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The part of an axis within a capacity, the part beyond it, and the capacity left."""
+
+    within: AxisRef
+    rest: AxisRef | None
+    capacity: int
+
+
+def fit_in(axis: AxisRef, capacity: int, mesh: Mesh) -> Fit | None:
+    """How an axis fits in a capacity, a number of blocks; None where neither of their sizes divides the other."""
+    size = axis.size(mesh)
+    if size == 1:
+        return Fit(axis, None, capacity)
+    if capacity <= 1 or not divides_either_way(size, capacity):
+        return None
+    if capacity >= size:
+        return Fit(axis, None, capacity // size)
+    within = AxisRef.sub(axis.name, axis.pre_size, capacity)
+    return Fit(within, AxisRef.sub(axis.name, axis.pre_size * capacity, size // capacity), 1)
+
+
+def divides_either_way(a: int, b: int) -> bool:
+    """Whether one number is a multiple of the other."""
+    return a % b == 0 or b % a == 0
+
+
+def cut_at_boundaries(axes: Iterable[AxisRef], others: Iterable[AxisRef], mesh: Mesh) -> list[AxisRef]:
+    """The axes, each cut where one of `others`, which all can coexist with it, begins or ends inside it."""
+    bounds: dict[str, set[int]] = {}
+    for other in others:
+        bounds.setdefault(other.name, set()).update((other.pre_size, other.next_pre_size(mesh)))
+    result: list[AxisRef] = []
+    for axis in axes:
+        begin, end = axis.pre_size, axis.next_pre_size(mesh)
+        inside = sorted(bound for bound in bounds.get(axis.name, ()) if begin < bound < end)
+        if inside:
+            pairs = pairwise((begin, *inside, end))
+            result += [AxisRef.sub(axis.name, low, high // low) for low, high in pairs]
+        else:
+            result.append(axis)
+    return result
+
+
+def _common_prefix(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> Iterable[AxisRef]:
+    for axis, other in zip(axes, others, strict=False):
+        if axis != other:
+            return
+        yield axis
+
+
+def _without_last(axes: Axes, removed: Axes) -> Axes:
+    """The axes but for their last ones, which may be merged with what stays."""
+    for axis in reversed(removed):
+        rest = axes[-1].prefix_without_overlap(axis)
+        axes = axes[:-1] if rest is None else (*axes[:-1], rest)
+    return axes

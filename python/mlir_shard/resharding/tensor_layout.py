@@ -1,0 +1,103 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where a tensor lies on the devices of a mesh, checked once: what plans, bounds and exchanges begin and end with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir_shard.resharding.holdings import Holdings
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.sharding.axis_lists import Axes, axes_difference, total_size
+from mlir_shard.sharding.layout import Box, block_box, block_size
+from mlir_shard.sharding.verify.mesh import check_mesh
+from mlir_shard.sharding.verify.tensor import check_tensor_sharding
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLayout:
+    """A tensor of `shape`, in elements, under a sharding on a mesh.
+
+    Blocks are ceildiv blocks: the last ones of a dimension may be short or empty. On a maximal mesh, where a sharding
+    has rank 0, its one device holds everything. ValueError where the sharding does not fit the mesh or the shape.
+    """
+
+    sharding: TensorSharding
+    mesh: Mesh
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if any(size < 0 for size in self.shape):
+            raise ValueError(f"a tensor of shape {list(self.shape)} has a negative size")
+        if violation := check_mesh(self.mesh):
+            raise ValueError(f"mesh {self.mesh}: {violation}")
+        if violation := check_tensor_sharding(self.sharding, self.mesh, self.shape):
+            raise ValueError(f"sharding {self.sharding} on mesh {self.mesh}: {violation}")
+        if self.mesh.is_maximal:
+            whole = TensorSharding.fully_closed(len(self.shape), self.sharding.mesh_or_ref)
+            object.__setattr__(self, "sharding", whole)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The number of blocks of each dimension."""
+        return tuple(dim.sharded_size(self.mesh) for dim in self.sharding.dim_shardings)
+
+    @property
+    def local_shape(self) -> tuple[int, ...]:
+        """The shape of a full block, which is that of every local tensor: what is beyond the box is padding."""
+        return tuple(map(block_size, self.shape, self.blocks))
+
+    @property
+    def partials(self) -> int:
+        """The number of partial values of each element, 1 where nothing is unreduced."""
+        return total_size(self.sharding.unreduced_axes, self.mesh)
+
+    def box(self, blocks: Sequence[int]) -> Box:
+        """The box of the block with this index in each dimension."""
+        return block_box(self.sharding, self.mesh, self.shape, blocks)
+
+    def holdings(self, partial_axes: Sequence[AxisRef] = ()) -> Holdings:
+        """Which blocks the devices hold, with partial values told apart along some of the unreduced axes."""
+        return Holdings.of(self.mesh, (dim.axes for dim in self.sharding.dim_shardings), partial_axes)
+
+    def device_boxes(self) -> dict[int, Box]:
+        """The box that each device holds, in the order of the mesh."""
+        held = self.holdings().blocks
+        boxes = {blocks: self.box(blocks) for blocks in set(held)}
+        return {device: boxes[blocks] for device, blocks in zip(self.mesh.devices, held, strict=True)}
+
+
+def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
+    """The axes along which partial values have to be reduced on the way from `source` to `target`.
+
+    ValueError where there is no way: other shapes or devices, or a target that is partial along an axis that the source
+    is not, or with another reduction; to make a value partial is local, and no matter of moving data.
+    """
+    if source.shape != target.shape:
+        raise ValueError(f"a tensor of shape {list(source.shape)} cannot become one of shape {list(target.shape)}")
+    if source.mesh != target.mesh and sorted(source.mesh.devices) != sorted(target.mesh.devices):
+        raise ValueError(f"meshes {source.mesh} and {target.mesh} are not of the same devices")
+    before, after = source.sharding, target.sharding
+    if not before.unreduced_axes and not after.unreduced_axes:
+        return ()
+    if source.mesh != target.mesh:
+        raise ValueError(f"partial values need one mesh, not {source.mesh} and {target.mesh}")
+    added = axes_difference(after.unreduced_axes, before.unreduced_axes, source.mesh)
+    if added:
+        raise ValueError(f"the target is unreduced along {_listed(added)}, along which the source holds whole values")
+    if after.unreduced_axes and before.reduction_op is not after.reduction_op:
+        raise ValueError(
+            f"an unreduced {before.reduction_op.value} is no unreduced {after.reduction_op.value}, "
+            f"as the target has along {_listed(after.unreduced_axes)}"
+        )
+    return axes_difference(before.unreduced_axes, after.unreduced_axes, source.mesh)
+
+
+def _listed(axes: Axes) -> str:
+    return ", ".join(map(str, axes))

@@ -1,0 +1,149 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What one device computes is computed under a condition on the device's number, and summed over all devices.
+
+The others add zeros, so that every device has the result. The idea is Shardy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlir_shard.asm.editor import attribute_columns
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
+from mlir_shard.sharding import AxisRef, AxisRefList, Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.canonicalize.pattern import defining_op
+from mlir_shard.transforms.operations import operations_with
+from mlir_shard.transforms.reshard.device_guard import guarded, is_this_device
+from mlir_shard.transforms.reshard.single_device import program_mesh
+from mlir_shard.transforms.shardings import meshes_around
+
+RESHARD = "sdy.reshard"
+
+
+@register
+class ResolveSingleDeviceSharding(Pass):
+    """Puts each operation with results on a single device in a `stablehlo.if`, and its results in an `sdy.all_reduce`.
+
+    Reshards to the device and from it, as `sdy-insert-explicit-reshards` puts them around the operation, go. Nothing is
+    done in a module that has no mesh with axes. Of replicas and partitions one number has to be 1.
+    """
+
+    name = "sdy-resolve-single-device-sharding"
+    anchor = "func.func"
+    summary = "Has operations on a single device run under a condition on the device"
+
+    replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
+    partition_count: int = option(1, "the number of partitions")
+
+    def run(self, op: Any) -> bool:
+        meshes = meshes_around(op)
+        name = program_mesh(meshes)
+        if name is None:
+            return False
+        # Those inside others first: the others take them along.
+        ops = list(reversed(_ops_on_one_device(op, meshes)))
+        if ops and self.replica_count > 1 and self.partition_count > 1:
+            counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
+            raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        for one in ops:
+            device = _device(one, meshes)
+            if device is not None:
+                _resolve(one, device, name, meshes, by_replica=self.replica_count > 1)
+        return bool(ops)
+
+
+def _ops_on_one_device(function: Any, meshes: Mapping[str, Mesh]) -> list[Any]:
+    """The operations with a sharding on a maximal mesh among those of their results, in pre-order."""
+    ops = operations_with(function, sdy.SHARDING)
+    (attributes,) = attribute_columns(ops, sdy.SHARDING)
+    wanted = {one for one in set(attributes) if any(is_on_one_device(sharding, meshes) for sharding in _shardings(one))}
+    found = [op for op, attribute in zip(ops, attributes, strict=True) if attribute in wanted]
+    return [op for op in found if not op.name.startswith("sdy.")]
+
+
+def _shardings(attribute: Any) -> tuple[TensorSharding, ...]:
+    value = attribute.value
+    return value.shardings if isinstance(value, TensorShardingPerValue) else ()
+
+
+def _device(op: Any, meshes: Mapping[str, Mesh]) -> int | None:
+    """The device that the results of an operation are on; None where only what is no tensor is."""
+    found: int | None = None
+    spread: TensorSharding | None = None
+    for result, sharding in zip(op.results, _shardings(op.attributes[sdy.SHARDING]), strict=True):
+        if not isinstance(result.type, ir.RankedTensorType):
+            continue
+        mesh = mesh_of(sharding, meshes)
+        device = None if mesh is None else mesh.maximal_device_id
+        if device is None:
+            spread = spread if sharding.is_fully_replicated else sharding
+        elif found is not None and device != found:
+            raise PassFailure(
+                f"'{op.name}' op has results on the devices {found} and {device}: one device computes all of them", op
+            )
+        else:
+            found = device
+    if found is not None and spread is not None:
+        raise PassFailure(
+            f"'{op.name}' op has a result on device {found} and another one sharded as {spread}: "
+            "what one device computes has to be on it, or replicated",
+            op,
+        )
+    return found
+
+
+def _resolve(op: Any, device: int, mesh_name: str, meshes: Mapping[str, Mesh], *, by_replica: bool) -> None:
+    arrivals = [_arrival(operand, meshes) for operand in op.operands]
+    distinct = [one for index, one in enumerate(arrivals) if one is not None and one not in arrivals[:index]]
+    with ir.InsertionPoint(op), op.location:
+        condition = is_this_device(device, by_replica=by_replica)
+        guard = guarded(op, condition)
+    clone = guard.regions[0].blocks[0].operations[0].operation
+    del clone.attributes[sdy.SHARDING]
+    for index, arrival in enumerate(arrivals):
+        if arrival is not None:
+            clone.operands[index] = arrival.operands[0]
+    axes = AxisRefList(tuple(map(AxisRef, meshes[mesh_name].axis_names)))
+    with ir.InsertionPoint(op):
+        for result, chosen in zip(op.results, guard.results, strict=True):
+            _replace(result, _summed(chosen, axes, mesh_name), mesh_name)
+    op.erase()
+    for arrival in distinct:
+        if not list(arrival.results[0].uses):
+            arrival.erase()
+
+
+def _arrival(value: Any, meshes: Mapping[str, Mesh]) -> Any | None:
+    """The reshard that brings a value to one device."""
+    reshard = defining_op(value, RESHARD)
+    is_arrival = reshard is not None and is_on_one_device(reshard.attributes["sharding"].value, meshes)
+    return reshard if is_arrival else None
+
+
+def _summed(value: Any, axes: AxisRefList, mesh_name: str) -> Any:
+    """The sum over all devices of a tensor; what is no tensor is as it is."""
+    if not isinstance(value.type, ir.RankedTensorType):
+        return value
+    attributes = {
+        "reduction_axes": sdy.attribute(axes),
+        "out_sharding": sdy.attribute(TensorSharding.fully_closed(value.type.rank, mesh_name)),
+    }
+    location = value.owner.operation.location
+    return ir.Operation.create("sdy.all_reduce", [value.type], [value], attributes, loc=location).results[0]
+
+
+def _replace(result: Any, value: Any, mesh_name: str) -> None:
+    """Replaces a result, and the reshards of it to where the value is already."""
+    departures = [use.owner.operation for use in result.uses if use.owner.operation.name == RESHARD]
+    for reshard in departures:
+        sharding = reshard.attributes["sharding"].value
+        if sharding == TensorSharding.fully_closed(sharding.rank, mesh_name):
+            reshard.results[0].replace_all_uses_with(value)
+            reshard.erase()
+    result.replace_all_uses_with(value)
