@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from default_signals import default_signals
 from runtime.local_program import needs_mpich
 
 COMMAND = [sys.executable, "-m", "mlir_shard.tools.shard_run"]
@@ -148,16 +149,15 @@ class Hanging:
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
         pipelines = "shard-propagate;shard-spmdize,fail-on-rank{rank=1 how=hang}"
-        self.process = subprocess.Popen(
-            [*COMMAND, str(program), "--load", str(FAILING), "--pipeline", pipelines],
-            env={**os.environ, "TMPDIR": str(self.temporary)},
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # A shell starts what runs in its background with this signal ignored, which is inherited.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
+        with default_signals():
+            self.process = subprocess.Popen(
+                [*COMMAND, str(program), "--load", str(FAILING), "--pipeline", pipelines],
+                env={**os.environ, "TMPDIR": str(self.temporary)},
+                cwd=folder,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         wait_until(lambda: len(list(self.temporary.glob("*/rank.*.shm"))) == 4)
         self.pids = [[*map(int, path.read_text().split())] for path in sorted(self.temporary.glob("*/rank.*.pids"))]
         named = {line for path in self.temporary.glob("*/rank.*.shm") for line in path.read_text().splitlines()}

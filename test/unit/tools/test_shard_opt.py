@@ -12,6 +12,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from default_signals import default_signals
 
 from mlir_shard import __version__
 from mlir_shard.passes import plugins, runner
@@ -70,14 +71,13 @@ def test_empty(text: bytes) -> None:
 
 def interrupted(load: Path, source: Path, *more: str) -> tuple[int, str]:
     """Sends SIGINT to a shard-opt whose pass says that it runs; its exit status and what it then says."""
-    child = subprocess.Popen(
-        [*SHARD_OPT, str(source), "--load", str(load), "--wait", *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell starts what runs in its background with this signal ignored, which is inherited.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    with default_signals():
+        child = subprocess.Popen(
+            [*SHARD_OPT, str(source), "--load", str(load), "--wait", *more],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     assert child.stdout is not None
     assert child.stdout.readline() == "running\n"
     child.send_signal(signal.SIGINT)
