@@ -7,22 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.asm.module import native_host
 from mlir_shard.host import ir
-
-
-def numbers_where(arrays: ModuleArrays, is_wanted: Callable[[str], bool]) -> list[int]:
-    """The numbers of the operations whose name is wanted, in pre-order."""
-    wanted = {index for index, op in enumerate(arrays.representatives()) if is_wanted(op.name)}
-    if not wanted:
-        return []
-    return [number for number, signature in enumerate(arrays.signatures) if signature in wanted]
-
-
-def numbers_named(arrays: ModuleArrays, *names: str) -> list[int]:
-    """The numbers of the operations that have one of the names, in pre-order."""
-    return numbers_where(arrays, names.__contains__)
 
 
 def first_names(root: Any) -> list[str]:
