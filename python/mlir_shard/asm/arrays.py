@@ -28,6 +28,7 @@ class ModuleArrays:
 
     def __init__(self, root: Any, ignored: Sequence[str] = ()) -> None:
         self._host = native_host()
+        self._root = root  # The operations live as long as the module that this holds.
         self._arrays = self._host.read(root.operation._CAPIPtr, list(ignored))
 
     @cached_property

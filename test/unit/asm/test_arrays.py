@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 from array import array
 
 import pytest
@@ -201,3 +202,9 @@ def test_optional_attributes_count_in_signatures() -> None:
     arrays = ModuleArrays(asm.parse_module(text, create_context()))
     numbers = [arrays.signatures[op] for op in range(len(arrays)) if "dot" in arrays.operation(op).name]
     assert [numbers.index(number) for number in numbers] == [0, 1, 0, 3, 1]
+
+
+def test_the_module_lives_as_long_as_its_arrays() -> None:
+    arrays = ModuleArrays(asm.parse_module("func.func private @f()", create_context()))
+    gc.collect()
+    assert arrays.operation(0).name == "func.func"
