@@ -72,12 +72,17 @@ std::size_t Fixpoint::StatesHash::operator()(const States &states) const {
 }
 
 Fixpoint::Fixpoint(Nodes allNodes, Nodes boundaryNodes, std::size_t valueCount, std::int32_t constant,
-                   const std::vector<std::int32_t> &tied)
+                   const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &patient)
     : nodes(std::move(allNodes)), boundary(std::move(boundaryNodes)), constant(constant), isTied(valueCount, 0),
-      definers(valueCount, -1), users(usersOf(nodes, valueCount)), settled(nodes.size(), nothing),
-      last(valueCount, unknown) {
+      definers(valueCount, -1), users(usersOf(nodes, valueCount)), isPatient(nodes.size(), 0),
+      settled(nodes.size(), nothing), last(valueCount, unknown) {
   for (std::int32_t value : tied)
     isTied.at(value) = 1;
+  for (std::size_t node = 0; node < nodes.size(); ++node)
+    if (std::find(patient.begin(), patient.end(), nodes.kind(node)) != patient.end()) {
+      patientNodes.push_back(static_cast<std::int32_t>(node));
+      isPatient[node] = 1;
+    }
   for (std::size_t node = 0; node < nodes.size(); ++node)
     for (const std::int32_t *value = nodes.definitions(node); value != nodes.end(node); ++value) {
       if (*value == constant)
@@ -158,7 +163,13 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
 
   throughBoundary();
   Worklist worklist(nodes.size());
-  while (!worklist.empty()) {
+  auto addPatient = [&] {
+    for (auto node = patientNodes.rbegin(); node != patientNodes.rend(); ++node)
+      if (settled[*node] == nothing && behaviours.at(nodes.kind(*node)) != nothing)
+        worklist.add(*node);
+    return !worklist.empty();
+  };
+  while (!worklist.empty() || addPatient()) {
     const std::int32_t number = worklist.pop();
     const std::int32_t behaviour = behaviours.at(nodes.kind(number));
     if (behaviour == nothing || settled[number] == behaviour)
@@ -170,7 +181,7 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
       if (definers[value] >= 0 && definers[value] != number)
         worklist.add(definers[value]);
       for (const std::int32_t *user = users.end(value); user != users.begin(value);)
-        if (*--user != number)
+        if (*--user != number && !isPatient[*user])
           worklist.add(*user);
     }
   }

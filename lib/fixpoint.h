@@ -38,9 +38,10 @@ public:
   static constexpr std::int32_t nothing = -1;
 
   // The state of the value `constant` never changes; changes of the values in `tied` are followed. The nodes of
-  // `boundary` are stepped through once before all others, and once after.
+  // `boundary` are stepped through once before all others, and once after. Nodes of the kinds in `patient` wait, where
+  // a value that they use has changed, until nothing else is left.
   Fixpoint(Nodes nodes, Nodes boundary, std::size_t valueCount, std::int32_t constant,
-           const std::vector<std::int32_t> &tied);
+           const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &patient);
 
   // Steps through all nodes in order, then through those around each value whose state has changed, the node that
   // defines it and its users, the last touched first, until none is left. `states` has that of each value, before and
@@ -63,6 +64,9 @@ private:
   std::vector<char> isTied;
   std::vector<std::int32_t> definers;
   Groups users;
+  // The nodes of patient kinds, in order, and for each node whether it is one.
+  std::vector<std::int32_t> patientNodes;
+  std::vector<char> isPatient;
   // The behaviour that last changed nothing at a node, none of whose values has changed since; or `nothing`.
   std::vector<std::int32_t> settled;
   States last;

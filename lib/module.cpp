@@ -302,10 +302,13 @@ PYBIND11_MODULE(_native, module) {
            "`nodes_of(operation)` gives the nodes, as (kind, uses, definitions).");
 
   py::class_<Fixpoint>(module, "Fixpoint", "Steps over nodes that share values, until none changes a value's state.")
-      .def(py::init<const Nodes &, const Nodes &, std::size_t, std::int32_t, const std::vector<std::int32_t> &>(),
+      .def(py::init<const Nodes &, const Nodes &, std::size_t, std::int32_t, const std::vector<std::int32_t> &,
+                    const std::vector<std::int32_t> &>(),
            py::arg("nodes"), py::arg("boundary"), py::arg("value_count"), py::arg("constant"), py::arg("tied"),
+           py::arg("patient"),
            "The nodes of `boundary` are stepped through once before the others and once after. The value `constant`\n"
-           "never changes; changes of the values in `tied` are followed.")
+           "never changes; changes of the values in `tied` are followed. Nodes of the kinds in `patient` wait, where a\n"
+           "value that they use has changed, until nothing else is left.")
       .def("run", &runFixpoint, py::arg("states"), py::arg("behaviours"), py::arg("step"), py::arg("follow"),
            "Brings the states of all values, a writable buffer of 32-bit integers, to the fixpoint.\n\n"
            "`behaviours` has what nodes of each kind do, -1 for nothing. `step(behaviour, states)` gives the states\n"

@@ -109,7 +109,15 @@ class Nodes:
     ) -> None: ...
 
 class Fixpoint:
-    def __init__(self, nodes: Nodes, boundary: Nodes, value_count: int, constant: int, tied: Sequence[int]) -> None: ...
+    def __init__(
+        self,
+        nodes: Nodes,
+        boundary: Nodes,
+        value_count: int,
+        constant: int,
+        tied: Sequence[int],
+        patient: Sequence[int],
+    ) -> None: ...
     def run(
         self,
         states: array[int],

@@ -99,3 +99,24 @@ func.func private @callee(%a: tensor<8xf32>) -> tensor<8xf32> {
   %1 = stablehlo.negate %0 : tensor<8xf32>
   return %1 : tensor<8xf32>
 }
+
+// -----
+
+// One value goes in twice. The second argument has what its result wants before what the first result gives the value:
+// the edge of a block argument comes last of all that a change touches.
+// CHECK-LABEL: func.func @twice
+// CHECK: sdy.named_computation<"f">(%0, %0)
+// CHECK-NEXT: sdy.data_flow_edge %arg1 sharding=<@mesh, [{?}, {"b", ?}]>
+// CHECK-NEXT: sdy.data_flow_edge %arg2 sharding=<@mesh, [{?}, {"a", ?}]>
+sdy.mesh @mesh = <["a"=2, "b"=3]>
+func.func @twice(%x: tensor<6x6xf32>) -> (tensor<6x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b", ?}]>}) {
+  %0 = stablehlo.custom_call @source(%x) : (tensor<6x6xf32>) -> tensor<6x6xf32>
+  %1:2 = sdy.named_computation<"f">(%0, %0) out_shardings=[<@mesh, [{?}, {?}]>, <@mesh, [{?}, {"a", ?}]>] (%a: tensor<6x6xf32>, %b: tensor<6x6xf32>) {
+    %4 = sdy.data_flow_edge %a : tensor<6x6xf32>
+    %5 = sdy.data_flow_edge %b : tensor<6x6xf32>
+    sdy.return %4, %5 : tensor<6x6xf32>, tensor<6x6xf32>
+  } : (tensor<6x6xf32>, tensor<6x6xf32>) -> (tensor<6x6xf32>, tensor<6x6xf32>)
+  %2 = sdy.data_flow_edge %1#0 sharding=<@mesh, [{?}, {?}]> : tensor<6x6xf32>
+  %3 = sdy.data_flow_edge %1#1 sharding=<@mesh, [{?}, {"a", ?}]> : tensor<6x6xf32>
+  return %2 : tensor<6x6xf32>
+}

@@ -42,8 +42,9 @@ def fixpoint_of(
     boundary: Sequence[_native.Node] = (),
     constant: int = -1,
     tied: Sequence[int] = (),
+    patient: Sequence[int] = (),
 ) -> _native.Fixpoint:
-    return _native.Fixpoint(nodes_of(*nodes), nodes_of(*boundary), values, constant, tied)
+    return _native.Fixpoint(nodes_of(*nodes), nodes_of(*boundary), values, constant, tied, patient)
 
 
 def run(
@@ -64,15 +65,16 @@ nodes = st.lists(
 )
 
 
-@given(nodes, st.lists(st.integers(-1, 5), min_size=VALUES, max_size=VALUES))
-def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list[int]) -> None:
+@given(nodes, st.lists(st.integers(-1, 5), min_size=VALUES, max_size=VALUES), st.sets(st.integers(0, 1)))
+def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list[int], patient: set[int]) -> None:
     asked: list[tuple[int, tuple[int, ...]]] = []
 
     def step(kind: int, before: list[int]) -> list[int] | None:
         asked.append((kind, tuple(before)))
         return spread(kind, before)
 
-    fixpoint = fixpoint_of(VALUES, *((kind, uses, [definition]) for definition, (kind, uses) in enumerate(network)))
+    network_nodes = [(kind, uses, [definition]) for definition, (kind, uses) in enumerate(network)]
+    fixpoint = fixpoint_of(VALUES, *network_nodes, patient=sorted(patient))
     found = run(fixpoint, states, step)
 
     expected, changed = list(states), True
@@ -92,8 +94,18 @@ def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list
     before = [*found[:-1], 9]
     assert run(fixpoint, found, step) == found
     assert len(asked) == len(set(asked))
-    fresh = fixpoint_of(VALUES, *((kind, uses, [definition]) for definition, (kind, uses) in enumerate(network)))
-    assert run(fixpoint, before, step) == run(fresh, before)
+    assert run(fixpoint, before, step) == run(fixpoint_of(VALUES, *network_nodes), before)
+
+
+def test_patient_nodes_wait_until_nothing_else_is_left() -> None:
+    # Value 3 keeps what it gets first: from value 0, which node 1 changes after node 0 was there, or from value 2.
+    def first_come(kind: int, before: list[int]) -> list[int] | None:
+        after = [max(before) if state == -1 else state for state in before]
+        return None if after == before else after
+
+    nodes, states = [(0, [0], [3]), (1, [1], [0]), (1, [2, 3], [])], [-1, 5, 7, -1]
+    assert run(fixpoint_of(4, *nodes), states, first_come) == [5, 5, 7, 5]
+    assert run(fixpoint_of(4, *nodes, patient=[0]), states, first_come) == [5, 5, 7, 7]
 
 
 def test_a_value_twice_in_a_node_keeps_the_change_of_one_place() -> None:

@@ -39,15 +39,29 @@ class RecordingFixpoint:
         self._through_returns(take)
         stack = list(reversed(range(len(self._nodes))))
         waiting = set(stack)
+        patient: set[int] = set()
         while stack:
             number = stack.pop()
             waiting.remove(number)
+            patient.discard(number)
             for place in take(number, self._nodes[number]):
                 for other in self._around[place]:
-                    if other != number and other not in waiting:
+                    if other == number or other in waiting:
+                        continue
+                    if self._is_patient(other, place):
+                        patient.add(other)
+                    else:
                         waiting.add(other)
                         stack.append(other)
+            if not stack:
+                stack = sorted(patient, reverse=True)
+                waiting = set(stack)
         self._through_returns(take)
+
+    def _is_patient(self, number: int, place: int) -> bool:
+        """Whether a node waits when a place around it has changed."""
+        node = self._nodes[number]
+        return self._graph.kinds[node.kind].is_patient and place not in node.results
 
     def _through_returns(self, take: Callable[[int, Node], list[int]]) -> None:
         for number, node in enumerate(self._graph.returns):

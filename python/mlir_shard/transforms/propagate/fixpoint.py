@@ -3,7 +3,10 @@
 """Propagation over a value graph until nothing changes.
 
 The order of visits is that of Shardy's greedy driver: all nodes once from the top, then each node that a change
-touched, last touched first. What the main function returns is tied to the shardings of its results before and after.
+touched, last touched first. That one looks for the edge of a block argument of a computation at the operand, where
+there is none, and so does not come back to it; here these edges wait until nothing else is left, so that what Shardy
+finds is found in the same order, and then what it misses. What the main function returns is tied to the shardings of
+its results before and after.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ class Fixpoint:
         self._graph = graph
         tied = {*graph.siblings, *graph.groups}
         nodes, returns = graph.nodes.native, graph.returns.native
-        self._native = _native.Fixpoint(nodes, returns, len(graph.states), NOWHERE, sorted(tied))
+        patient = [number for number, kind in enumerate(graph.kinds) if kind.is_patient]
+        self._native = _native.Fixpoint(nodes, returns, len(graph.states), NOWHERE, sorted(tied), patient)
 
     def run(self, behaviours: Sequence[int], step: Step) -> None:
         """Brings the shardings of the graph to the fixpoint of `step`, the behaviour of each kind given."""

@@ -43,7 +43,8 @@ class NodeKind:
 
     `shared_operands` says that an operand has other uses. `fixed_direction` comes before what the phase says. `frame`
     is that of the only result. `is_op` tells ops from identities between places, which may always take sub-axes.
-    `op_name` is there where propagation goes by it.
+    `op_name` is there where propagation goes by it. A node that `is_patient` waits, where an operand has changed, until
+    nothing else is left.
     """
 
     rule: OpShardingRule
@@ -53,6 +54,7 @@ class NodeKind:
     frame: EdgeFrame | None = None
     is_op: bool = True
     op_name: str = ""
+    is_patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +142,18 @@ class ValueGraph:
         frame: EdgeFrame | None = None,
         is_op: bool = True,
         op_name: str = "",
+        is_patient: bool = False,
     ) -> int:
         """The number of a kind; equal ones have the same, and equal rules become one object."""
         # A rule is large, so it is compared once for each object.
         known = self._rules_by_id.get(id(rule))
         if known is None:
             known = self._rules_by_id[id(rule)] = (self._rules.setdefault(rule, rule), rule)
-        key = (id(known[0]), op_class, shared_operands, fixed_direction, frame, is_op, op_name)
+        key = (id(known[0]), op_class, shared_operands, fixed_direction, frame, is_op, op_name, is_patient)
         number = self._kinds.get(key)
         if number is None:
             number = self._kinds[key] = len(self.kinds)
-            self.kinds.append(NodeKind(known[0], op_class, shared_operands, fixed_direction, frame, is_op, op_name))
+            self.kinds.append(NodeKind(known[0], *key[1:]))
         return number
 
     def sharding(self, place: int) -> TensorSharding | None:
