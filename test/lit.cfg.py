@@ -41,6 +41,7 @@ def command(name: str, module: str) -> None:
 
 
 command("shard-opt", "mlir_shard.tools.shard_opt")
+command("shard-reshard", "mlir_shard.tools.shard_reshard")
 command("shard-run", "mlir_shard.tools.shard_run")
 command("FileCheck", "filecheck")
 config.substitutions.append(("%examples", os.path.join(root, "docs", "examples")))

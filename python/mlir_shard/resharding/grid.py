@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+from mlir_shard.resharding.prime_factors import prime_factors
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, sort_and_merge, split_mesh_axes
@@ -43,6 +44,19 @@ class Grid:
                         "and no grid has axes for both"
                     )
         return Grid(mesh, split_mesh_axes(axes, mesh))
+
+    def finest(self) -> Grid:
+        """The grid of the same mesh whose axes have prime sizes; of an axis the small factors are major."""
+        atoms: list[AxisRef] = []
+        for atom in self.atoms:
+            factors = prime_factors(atom.size(self.mesh))
+            pre_size = atom.pre_size
+            for factor in factors:
+                atoms.append(AxisRef.sub(atom.name, pre_size, factor))
+                pre_size *= factor
+            if len(factors) <= 1:
+                atoms[len(atoms) - len(factors) :] = [atom]
+        return Grid(self.mesh, tuple(atoms))
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -12,13 +12,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 
-from mlir_shard.resharding.holdings import Blocks
+import numpy as np
+import numpy.typing as npt
+
+from mlir_shard.resharding.holdings import Blocks, Holdings
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
-from mlir_shard.resharding.tiles import overlap, segments_by_target
-from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.resharding.tiles import segments_by_target
+from mlir_shard.sharding import Mesh
+from mlir_shard.sharding.axis_lists import Axes, total_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +59,33 @@ def lower_bound(source: TensorLayout, target: TensorLayout, element_size: int) -
 
 def _lacking(source: TensorLayout, target: TensorLayout) -> list[int]:
     """The elements of its target box that each device does not hold."""
-    held_by = dict(zip(source.mesh.devices, source.holdings().blocks, strict=True))
-    held = [held_by[device] for device in target.mesh.devices]
-    wanted = target.holdings().blocks
-    sizes = {blocks: target.box(blocks).num_elements for blocks in set(wanted)}
-    kept = [1] * len(held)
-    for dim, (size, old, new) in enumerate(zip(source.shape, source.blocks, target.blocks, strict=True)):
-        pairs = [(own[dim], block[dim]) for own, block in zip(held, wanted, strict=True)]
-        common = {(own, block): overlap(size, old, own, new, block) for own, block in set(pairs)}
-        kept = [elements * common[pair] for elements, pair in zip(kept, pairs, strict=True)]
-    return [sizes[blocks] - elements for blocks, elements in zip(wanted, kept, strict=True)]
+    held = _block_indices(source)
+    if source.mesh.devices != target.mesh.devices:
+        at_source = {device: position for position, device in enumerate(source.mesh.devices)}
+        order = [at_source[device] for device in target.mesh.devices]
+        held = [blocks[order] for blocks in held]
+    wanted = _block_indices(target)
+    size = np.ones(target.mesh.total_size, np.int64)
+    kept = size
+    for dim, (own, block) in enumerate(zip(held, wanted, strict=True)):
+        whole = source.shape[dim]
+        old_step, new_step = source.local_shape[dim], target.local_shape[dim]
+        begin, end = np.minimum(block * new_step, whole), np.minimum((block + 1) * new_step, whole)
+        common = np.minimum(end, (own + 1) * old_step) - np.maximum(begin, own * old_step)
+        size = size * (end - begin)
+        kept = kept * np.maximum(common, 0)
+    result: list[int] = (size - kept).tolist()
+    return result
+
+
+def _block_indices(layout: TensorLayout) -> list[npt.NDArray[np.int64]]:
+    """For each dimension the block that each device holds, in the order of the mesh."""
+    return [_indices(layout.mesh, dim.axes) for dim in layout.sharding.dim_shardings]
+
+
+@lru_cache(maxsize=4096)
+def _indices(mesh: Mesh, axes: Axes) -> npt.NDArray[np.int64]:
+    return np.array(Holdings.of(mesh, (axes,)).blocks, np.int64).reshape(-1)
 
 
 def _extra_to_reduce(source: TensorLayout, target: TensorLayout, partials: int) -> int:

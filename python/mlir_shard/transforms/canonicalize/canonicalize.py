@@ -10,7 +10,13 @@ from mlir_shard.host import rewrite
 from mlir_shard.passes import host_passes
 from mlir_shard.passes.options import format_value, option
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.canonicalize import collectives, manual_computation, reduce_scatter, reshard
+from mlir_shard.transforms.canonicalize import (
+    collective_chains,
+    collectives,
+    manual_computation,
+    reduce_scatter,
+    reshard,
+)
 from mlir_shard.transforms.canonicalize.pattern import Pattern, apply_greedily
 from mlir_shard.transforms.operations import first_names
 
@@ -19,6 +25,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *reshard.PATTERNS,
     *collectives.PATTERNS,
     *reduce_scatter.PATTERNS,
+    *collective_chains.PATTERNS,
 )
 
 

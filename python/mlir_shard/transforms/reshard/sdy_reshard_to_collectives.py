@@ -4,21 +4,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.resharding.collective_course import collectives_between
-from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
+from mlir_shard.passes.sharing import shared
+from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.sharding_steps import ReshardError
-from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.transforms.canonicalize.pattern import defining_op
+from mlir_shard.sharding import ReductionOp
+from mlir_shard.transforms.canonicalize.pattern import defining_op, has_one_use
 from mlir_shard.transforms.operations import operations_named
-from mlir_shard.transforms.reshard.collective_insertion import Collective, build, collective_of
+from mlir_shard.transforms.reshard.collective_courses import Courses, Plans
+from mlir_shard.transforms.reshard.collective_insertion import build
+from mlir_shard.transforms.reshard.insertion import REDUCTION_CODES
+from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE, PlannedCollectives
 from mlir_shard.transforms.shardings import meshes_around
 
 BARRIER = "sdy.propagation_barrier"
@@ -31,6 +34,11 @@ class ReshardToCollectives(Pass):
     A tensor without sharding is replicated. Collectives take what comes before `sdy.propagation_barrier`, as these say
     nothing once propagation is over. A reshard to or from a single device stays, and so does one between meshes that
     are not equal but for the order of devices, unless its result is replicated.
+
+    With `planner=optimal` the collectives are the cheapest there are by the cost model, except where Shardy's cost no
+    more. An all-reduce that only a reshard uses is planned with it, and may become a reduce-scatter, or come after a
+    slice. With `direct-exchange` a reshard that is cheapest so stays, with the unit attribute
+    `mlir_shard.direct_exchange`: every device is to be sent what it lacks of its target box by devices that have it.
     """
 
     name = "sdy-reshard-to-collectives"
@@ -38,19 +46,56 @@ class ReshardToCollectives(Pass):
     summary = "Converts reshards into collectives"
 
     keep_redundant_reshards: bool = option(False, "leave the reshards between equal shardings")
+    planner: Literal["shardy", "optimal"] = option("shardy", "whose collectives: Shardy's, or the cheapest")
+    objective: Literal["bytes", "time", "memory"] | None = option(
+        None, "what the cheapest have least of: what `costs` says, or time"
+    )
+    costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes, for planner=optimal")
+    direct_exchange: bool = option(False, "leave reshards that a direct exchange serves best, for planner=optimal")
+    assumed_size: int = option(1024, "the size that dynamic dimensions are taken to have, for planner=optimal")
 
     def run(self, op: Any) -> bool:
-        reshards = operations_named(op, "sdy.reshard")
-        if not reshards:
+        if not operations_named(op, "sdy.reshard"):
             return False
-        courses = _Courses(meshes_around(op), op.context, keeps_redundant=self.keep_redundant_reshards)
-        is_changed = False
-        for reshard in reshards:
-            is_changed |= _replace(reshard, courses)
-        return is_changed
+        plans = self._plans(op) if self.planner == "optimal" else None
+        keeps = self.keep_redundant_reshards
+        courses = Courses(meshes_around(op), op.context, keeps_redundant=keeps, plans=plans)
+        return reshards_to_collectives(op, courses)
+
+    def _plans(self, op: Any) -> Plans:
+        if self.assumed_size <= 0:
+            raise PassFailure(f"assumed-size is a positive number of elements, not {self.assumed_size}", op)
+        model = shared((CostModel, self.costs), lambda: _cost_model(self.costs, op))
+        if self.objective is not None:
+            model = replace(model, objective=Objective(self.objective))
+        direct = self.direct_exchange
+        planner = shared((Planner, model, direct), lambda: Planner(model, uses_direct_exchange=direct))
+        return Plans(PlannedCollectives(planner, op.context, uses_direct_exchange=direct), self.assumed_size)
 
 
-def _replace(reshard: Any, courses: _Courses) -> bool:
+def reshards_to_collectives(function: Any, courses: Courses) -> bool:
+    """Gives each reshard in a function its course; says whether anything changed. Raises PassFailure where there is
+    none."""
+    is_changed = False
+    for reshard in operations_named(function, "sdy.reshard"):
+        is_changed |= _replace(reshard, courses)
+    return is_changed
+
+
+def _cost_model(path: str, op: Any) -> CostModel:
+    if not path:
+        return CostModel()
+    try:
+        return CostModel.of_file(path)
+    except ValueError as error:
+        raise PassFailure(f"costs: {error}", op) from error
+
+
+def _replace(reshard: Any, courses: Courses) -> bool:
+    if courses.are_planned and DIRECT_EXCHANGE in reshard.attributes:
+        return False
+    if courses.are_planned and _replace_with_reduction(reshard, courses):
+        return True
     operand = value = reshard.operands[0]
     while (barrier := defining_op(value, BARRIER)) is not None:
         value = barrier.operands[0]
@@ -69,57 +114,24 @@ def _replace(reshard: Any, courses: _Courses) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Course:
-    collectives: tuple[Collective, ...]
-    is_replicated: bool = False
-
-
-class _Courses:
-    """What becomes of reshards, decided once for each source, target and type."""
-
-    def __init__(self, meshes: Mapping[str, Mesh], context: Any, *, keeps_redundant: bool) -> None:
-        self._meshes = meshes
-        self._context = context
-        self._keeps_redundant = keeps_redundant
-        self._known: dict[tuple[TensorSharding | None, Any, Any], _Course | None] = {}
-
-    def course(self, source: TensorSharding | None, target: Any, type_: Any) -> _Course | None:
-        """The collectives that take a value of a type to the sharding of an attribute; None for a reshard that stays.
-
-        Raises ReshardError where there is no way between the shardings.
-        """
-        key = (source, target, type_)
-        if key not in self._known:
-            self._known[key] = self._decide(source, target.value, type_)
-        return self._known[key]
-
-    def _decide(self, source: TensorSharding | None, target: TensorSharding, type_: Any) -> _Course | None:
-        if self._keeps_redundant and target.is_equivalent(source):
-            return None
-        if is_on_one_device(source, self._meshes) or is_on_one_device(target, self._meshes):
-            return None
-        if source is None:
-            source = TensorSharding.fully_open(target.rank, target.mesh_or_ref)
-        if target.is_fully_replicated:
-            target = replace(target, mesh_or_ref=source.mesh_or_ref)
-        mesh = mesh_of(source, self._meshes)
-        target_mesh = mesh_of(target, self._meshes)
-        if mesh is None or target_mesh is None or not mesh.equals(target_mesh, ignore_device_ids=True):
-            return None
-        if source.unreduced_axes != target.unreduced_axes:
-            raise ReshardError(
-                f"from {source} to {target}: both have to be unreduced along the same axes; "
-                "sdy-insert-explicit-reshards inserts the reductions before it"
-            )
-        if source.is_fully_replicated and target.is_fully_replicated:
-            return _Course((), is_replicated=True)
-        if mesh == target_mesh:
-            # Two names of one mesh: nothing moves, and no collective goes from one to the other.
-            target = replace(target, mesh_or_ref=source.mesh_or_ref)
-        steps = collectives_between(source, target, _shape(type_), mesh)
-        return _Course(tuple(collective_of(step, self._context) for step in steps))
-
-
-def _shape(type_: Any) -> tuple[int | None, ...]:
-    return tuple(None if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank))
+def _replace_with_reduction(reshard: Any, courses: Courses) -> bool:
+    """Replaces a reshard and the all-reduce before it that nothing else uses, where that is cheaper than one by one."""
+    reduction = defining_op(reshard.operands[0], "sdy.all_reduce")
+    if reduction is None or not has_one_use(reduction.results[0]):
+        return False
+    value = reduction.operands[0]
+    axes = reduction.attributes["reduction_axes"].value.value
+    code = reduction.attributes["reduction_op"].value if "reduction_op" in reduction.attributes else 0
+    kind = next(one for one in ReductionOp if REDUCTION_CODES[one] == code)
+    try:
+        course = courses.course_from_partial(sharding_of(value), axes, kind, reshard.attributes["sharding"], value.type)
+    except ReshardError as error:
+        raise PassFailure(f"'sdy.reshard' op {error}", reshard) from error
+    if course is None:
+        return False
+    with ir.InsertionPoint(reshard):
+        result = build(value, course.collectives, reshard.location)
+    reshard.results[0].replace_all_uses_with(result)
+    reshard.erase()
+    reduction.erase()
+    return True

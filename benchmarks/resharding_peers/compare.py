@@ -1,0 +1,210 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Planners compared on the reshards of a case."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.lower_bound import lower_bound
+from resharding_peers.course import Course, Measure, Measured, Refusal, delivers
+from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair
+
+WRONG = "wrong"
+"""The reason why a planner has no plan where it believes to have one, but that leads elsewhere."""
+
+# None where what it needs is not installed.
+PlanAll = Callable[[Case, Sequence[Pair]], "list[Course | Refusal] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a planner makes of a pair: its course and what that takes, or why it has none."""
+
+    course: Course | None
+    measured: Measured | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a planner makes of all pairs of a case; means and sums are over those that it plans.
+
+    `at_bound` is the share of all pairs; `collectives` and `time`, in seconds, are means; `our_time` is the mean
+    predicted time of our plan for the same pairs. `undelivered` counts the plans among `simulated` that did not bring
+    each element where it has to be.
+    """
+
+    planner: str
+    planned: int
+    reasons: dict[str, int]
+    bytes_over_bound: float
+    at_bound: float
+    collectives: float
+    time: float
+    our_time: float
+    simulated: int
+    undelivered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A pair for which one of our plans costs more than that of another planner: microseconds or bytes, and moves."""
+
+    pair: str
+    objective: str
+    ours: str
+    cost: float
+    moves: str
+    peer: str
+    peer_cost: float
+    peer_moves: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pair}, {self.objective}: {self.ours} {self.cost:.3f}, {self.moves}; "
+            f"{self.peer} {self.peer_cost:.3f}, {self.peer_moves}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The rows of a case, ours first, and where a peer wins; `missing` are the planners that are not installed."""
+
+    case: Case
+    pairs: int
+    ours: tuple[Row, ...]
+    peers: tuple[Row, ...]
+    missing: tuple[str, ...]
+    losses: tuple[Loss, ...]
+
+    @property
+    def failures(self) -> int:
+        """How many pairs a peer wins, we have no plan for, or any plan did not deliver in the simulation."""
+        unplanned = sum(self.pairs - row.planned for row in self.ours)
+        return len(self.losses) + unplanned + sum(row.undelivered for row in (*self.ours, *self.peers))
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """One of our planners: how it plans, and what its plans have the least of, time or bytes."""
+
+    plan_all: PlanAll
+    objective: Objective
+
+    def cost(self, measured: Measured) -> float:
+        """Microseconds or bytes."""
+        return measured.time * 1e6 if self.objective is Objective.TIME else measured.total_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Planners:
+    """How to plan, by the name of the planner; the first of `ours` is what times are compared with."""
+
+    ours: dict[str, Ours]
+    peers: dict[str, PlanAll]
+
+
+def compare(case: Case, pairs: Sequence[Pair], planners: Planners, model: CostModel, sample: int) -> Comparison:
+    """Every planner on every pair; `sample` plans of each are simulated."""
+    measure = Measure(case, model)
+    planned: dict[str, list[Planned]] = {}
+    missing = []
+    ours = {name: one.plan_all for name, one in planners.ours.items()}
+    for name, plan_all in (ours | planners.peers).items():
+        courses = plan_all(case, pairs)
+        if courses is None:
+            missing.append(name)
+        else:
+            planned[name] = [_planned(course, pair, measure) for course, pair in zip(courses, pairs, strict=True)]
+    bounds = [lower_bound(case.layout(pair.source), case.layout(pair.target), ELEMENT_SIZE).total for pair in pairs]
+    best = planned[next(iter(ours))]
+    rows = {name: _row(name, plans, best, bounds, case, pairs, sample) for name, plans in planned.items()}
+    losses = tuple(
+        loss
+        for name in ours
+        for peer in planners.peers
+        if peer in planned
+        for loss in _losses(name, planners.ours[name], peer, planned, pairs)
+    )
+    return Comparison(
+        case,
+        len(pairs),
+        tuple(rows[name] for name in ours),
+        tuple(row for name, row in rows.items() if name not in ours),
+        tuple(missing),
+        losses,
+    )
+
+
+def _planned(course: Course | Refusal, pair: Pair, measure: Measure) -> Planned:
+    if isinstance(course, Refusal):
+        return Planned(None, None, course.reason)
+    try:
+        return Planned(course, measure(course, pair))
+    except ValueError:
+        return Planned(course, None, WRONG)
+
+
+def _row(
+    name: str,
+    plans: Sequence[Planned],
+    ours: Sequence[Planned],
+    bounds: Sequence[int],
+    case: Case,
+    pairs: Sequence[Pair],
+    sample: int,
+) -> Row:
+    found = [(one.measured, bound) for one, bound in zip(plans, bounds, strict=True) if one.measured is not None]
+    our_times = [
+        mine.measured.time
+        for mine, one in zip(ours, plans, strict=True)
+        if mine.measured is not None and one.measured is not None
+    ]
+    bound = sum(bound for _, bound in found)
+    count = max(len(found), 1)
+    results = list(_simulated(plans, case, pairs, sample))
+    return Row(
+        name,
+        len(found),
+        dict(Counter(one.reason for one in plans if one.measured is None)),
+        sum(one.total_bytes for one, _ in found) / bound if bound else 1.0,
+        sum(one.total_bytes == least for one, least in found) / max(len(pairs), 1),
+        sum(one.collectives for one, _ in found) / count,
+        sum(one.time for one, _ in found) / count,
+        sum(our_times) / max(len(our_times), 1),
+        len(results),
+        results.count(False),
+    )
+
+
+def _simulated(plans: Sequence[Planned], case: Case, pairs: Sequence[Pair], sample: int) -> Iterator[bool]:
+    """Whether plans deliver, of a sample; what holds for blocks without padding holds for the smallest such tensor."""
+    devices = prod(case.sizes)
+    if all(size % devices == 0 for size in case.shape):
+        case = replace(case, shape=(devices,) * len(case.shape))
+    found = [
+        (plan.course, pair)
+        for plan, pair in zip(plans, pairs, strict=True)
+        if plan.course is not None and plan.measured is not None
+    ]
+    for course, pair in random.Random(0).sample(found, min(sample, len(found))):
+        yield delivers(course, pair, case)
+
+
+def _losses(
+    name: str, ours: Ours, peer: str, planned: dict[str, list[Planned]], pairs: Sequence[Pair]
+) -> Iterator[Loss]:
+    for pair, mine, theirs in zip(pairs, planned[name], planned[peer], strict=True):
+        if mine.measured is None or theirs.measured is None:
+            continue
+        cost, peer_cost = ours.cost(mine.measured), ours.cost(theirs.measured)
+        # Sums of the same steps in another order differ in their last digits.
+        if cost > peer_cost * (1 + 1e-9):
+            objective = ours.objective.value
+            yield Loss(str(pair), objective, name, cost, str(mine.course), peer, peer_cost, str(theirs.course))

@@ -1,0 +1,37 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reshards by the min-cost planner of PyTorch's DTensor, in a process of its own, where torch is installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.steps import AllGather, AllSlice, AllToAll, Move
+from resharding_peers.course import Course, Refusal
+from resharding_peers.pairs import Case, Pair
+
+_PLANNER = Path(__file__).with_name("dtensor_planner.py")
+
+
+def courses(case: Case, pairs: Sequence[Pair], interpreter: str) -> list[Course | Refusal] | None:
+    """The collectives for each pair; None where `interpreter`, a command that runs Python, has no torch."""
+    request = json.dumps([case.sizes, case.shape, [(pair.source, pair.target) for pair in pairs]])
+    done = subprocess.run([interpreter, str(_PLANNER)], input=request, check=True, stdout=subprocess.PIPE, text=True)
+    answers = json.loads(done.stdout)
+    if answers is None:
+        return None
+    grid = Grid.of(case.mesh, ())
+    return [Course(grid, tuple(_move(*step) for step in steps)) for steps in answers]
+
+
+def _move(axes: list[int], source_dim: int | None, target_dim: int | None) -> Move:
+    if source_dim is not None and target_dim is not None:
+        return AllToAll(tuple(axes), source_dim, target_dim)
+    if target_dim is not None:
+        return AllSlice(target_dim, tuple(axes))
+    assert source_dim is not None
+    return AllGather(source_dim, tuple(axes))

@@ -1,0 +1,76 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plans reshards with PyTorch, for another process: this file runs on its own.
+
+Reads, as JSON, [sizes of the mesh axes, shape, [[source, target], ...]], where a sharding is the mesh axes of each
+dimension. Writes the steps of each, [mesh axes, dimension they leave or null, dimension they go to or null]; null where
+there is no torch, or none with this planner. There is a flattened mesh for each part of the mesh, so that gathers
+are merged where that can be.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from itertools import combinations
+from math import prod
+from typing import Any
+
+Dims = list[list[int]]
+
+
+def plan(sizes: list[int], shape: list[int], pairs: list[tuple[Dims, Dims]]) -> list[Any]:
+    """The steps of each pair."""
+    import torch
+    from torch import distributed
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, _redistribute
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    logging.disable(logging.WARNING)
+    distributed.init_process_group("fake", rank=0, world_size=prod(sizes), store=FakeStore())
+    names = [f"axis_{index}" for index in range(len(sizes))]
+    mesh = init_device_mesh("cpu", tuple(sizes), mesh_dim_names=tuple(names))
+    for count in range(2, len(names) + 1):
+        for some in combinations(names, count):
+            mesh[some]._flatten()
+    strides = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
+    tensor = TensorMeta(torch.Size(shape), tuple(strides), torch.float32)
+
+    def spec(dims: Dims) -> Any:
+        placements: list[Any] = [Replicate()] * len(sizes)
+        for dim, axes in enumerate(dims):
+            for axis in axes:
+                placements[axis] = Shard(dim)
+        order = tuple(ShardOrderEntry(dim, tuple(axes)) for dim, axes in enumerate(dims) if axes)
+        return DTensorSpec(mesh, tuple(placements), tensor, shard_order=order, use_strided_shard_as_shard_order=False)
+
+    def steps(source: Any, target: Any) -> list[Any]:
+        if source == target:
+            return []
+        infos = _redistribute._gen_transform_infos_non_cached(source, target, use_graph_based_transform=True)
+        merged = _redistribute._optimize_transform_infos(infos, mesh, source.placements, target.placements)
+        return [_step(info) for info in merged]
+
+    return [steps(spec(source), spec(target)) for source, target in pairs]
+
+
+def _step(info: Any) -> list[Any]:
+    axes = list(getattr(info, "original_mesh_dims", (info.mesh_dim,)))
+    return [axes, *(one.dim if one.is_shard() else None for one in info.src_dst_placements)]
+
+
+def main() -> None:
+    """Answers the request on standard input."""
+    request = json.load(sys.stdin)
+    try:
+        answer = plan(*request)
+    except ImportError:
+        answer = None
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How long planning takes, over the pairs of a case."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.planner import Planner
+from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningTime:
+    """Processor seconds for one plan: quantiles over `pairs` plans, and how many of them are proved optimal.
+
+    `gap` is the largest share by which a plan may cost more than the best.
+    """
+
+    planner: str
+    case: Case
+    pairs: int
+    median: float
+    ninetieth: float
+    ninety_ninth: float
+    longest: float
+    optimal: int
+    gap: float
+
+
+def planning_times(case: Case, pairs: Sequence[Pair], model: CostModel) -> list[PlanningTime]:
+    """Each pair planned by a planner of its own, then all by one planner, then all again by that one."""
+    result = []
+    for uses_direct_exchange, kind in ((True, "direct exchange"), (False, "collectives only")):
+        one, *others = (Planner(model, uses_direct_exchange=uses_direct_exchange) for _ in range(len(pairs) + 1))
+        result += [
+            _measured(f"{kind}, a new planner each", case, pairs, others),
+            _measured(f"{kind}, one planner", case, pairs, [one] * len(pairs)),
+            _measured(f"{kind}, planned before", case, pairs, [one] * len(pairs)),
+        ]
+    return result
+
+
+def _measured(title: str, case: Case, pairs: Sequence[Pair], planners: Sequence[Planner]) -> PlanningTime:
+    seconds, gaps = [], []
+    for pair, planner in zip(pairs, planners, strict=True):
+        source, target = case.layout(pair.source), case.layout(pair.target)
+        start = time.process_time()
+        plan = planner.plan(source, target, ELEMENT_SIZE)
+        seconds.append(time.process_time() - start)
+        gaps.append(plan.gap)
+    seconds.sort()
+
+    def quantile(share: float) -> float:
+        return seconds[min(int(share * len(seconds)), len(seconds) - 1)]
+
+    return PlanningTime(
+        title, case, len(pairs), quantile(0.5), quantile(0.9), quantile(0.99), seconds[-1], gaps.count(0.0), max(gaps)
+    )

@@ -1,0 +1,104 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Searches on grids, with what is known from earlier ones: the same problem up to like axes is searched once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from mlir_shard.resharding.axis_symmetry import Renaming
+from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.least_memory import least_memory
+from mlir_shard.resharding.remaining_cost import RemainingCost
+from mlir_shard.resharding.search import Search, Way
+from mlir_shard.resharding.search_space import SearchSpace, State
+from mlir_shard.resharding.steps import GridAxes
+from mlir_shard.resharding.way_moves import WaySteps, in_fewer_moves
+
+MOST_PERMUTATIONS = 150
+"""Where there are more permutations of devices than these from one placement, none is tried."""
+
+CLOSE = 0.01
+"""A way this share of its cost from what is proved is good enough where a search is cut short."""
+
+GREED = 3.0
+"""How much dearer what remains is taken to be where the search has to come to an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The way that was found, None if none was, and what no way on the grid costs less than, by the objective."""
+
+    steps: WaySteps | None
+    least: float
+
+
+class GridSearch:
+    """Searches by one cost model, each until `most_states` states have been looked at."""
+
+    def __init__(self, model: CostModel, most_states: int, *, with_exchange: bool) -> None:
+        self._model, self._most_states, self._with_exchange = model, most_states, with_exchange
+        self._spaces: dict[Hashable, SearchSpace] = {}
+        self._found: dict[Hashable, Found] = {}
+
+    def find(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> Found:
+        """The cheapest way; values stay partial along `kept`."""
+        grid = tensor.grid
+        kinds = tuple(zip(grid.sizes, (self._model.link(atom.name) for atom in grid.atoms), strict=True))
+        renaming = Renaming.by_appearance(kinds, chain(*source.dims, *target.dims, source.unreduced, kept))
+        # The axes of one kind come in the same order in every mesh, those of different kinds where they stand.
+        problem = kinds, tensor.shape, tensor.element_size, tuple(sorted(renaming.axes(kept)))
+        source, target = renaming.state(source), renaming.state(target)
+        key = problem, source, target
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._search(tensor, problem, source, target)
+        if found.steps is None:
+            return found
+        back = renaming.back
+        return replace(found, steps=tuple((kind, back.state(state)) for kind, state in found.steps))
+
+    def least(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> float:
+        """What no way on the grid costs less than, by seconds or bytes, without a search."""
+        space = SearchSpace(tensor, self._model, kept, None, 0)
+        return self._remaining(space, target, kept).of(source)[0]
+
+    def _search(
+        self, tensor: GridTensor, problem: tuple[Hashable, Hashable, int, GridAxes], source: State, target: State
+    ) -> Found:
+        limit, least, kept = self._model.memory_limit, None, problem[-1]
+        if self._model.objective is Objective.MEMORY:
+            # More than any two local tensors: there is a limit so that the space has the moves that matter to memory.
+            limit = limit or 2 * tensor.element_size * (max(tensor.shape, default=1) + 1) ** (len(tensor.shape) + 1)
+            space = self._space(tensor, problem, kept, limit)
+            memory = least_memory(space, source, target, self._most_states, self._with_exchange)
+            if memory.limit is None:
+                return Found(None, memory.least)
+            limit, least = memory.limit, float(memory.least)
+        space = self._space(tensor, problem, kept, limit)
+        way = self._way(space, source, target, kept)
+        steps = None if way.steps is None else in_fewer_moves(source, way.steps, space)
+        return Found(steps, way.least if least is None else least)
+
+    def _way(self, space: SearchSpace, source: State, target: State, kept: GridAxes) -> Way:
+        with_exchange = self._with_exchange
+        remaining = self._remaining(space, target, kept)
+        way = Search(space, remaining, target, with_exchange=with_exchange).run(source, self._most_states)
+        if way.steps is not None and way.least >= way.cost[0] * (1 - CLOSE):
+            return way
+        search = Search(space, remaining, target, with_exchange=with_exchange, at_most=way.cost, weight=GREED)
+        greedy = search.run(source, self._most_states)
+        return way if greedy.steps is None else replace(greedy, least=way.least)
+
+    def _remaining(self, space: SearchSpace, target: State, kept: GridAxes) -> RemainingCost:
+        return RemainingCost(space, target, space.traffic.count(kept), with_exchange=self._with_exchange)
+
+    def _space(self, tensor: GridTensor, problem: Hashable, kept: GridAxes, limit: int | None) -> SearchSpace:
+        found = self._spaces.get((problem, limit))
+        if found is None:
+            found = SearchSpace(tensor, self._model, kept, limit, MOST_PERMUTATIONS)
+            self._spaces[problem, limit] = found
+        return found

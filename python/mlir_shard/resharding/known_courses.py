@@ -1,0 +1,112 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plans that are found without a search: what the planner compares with where its search has not come to an end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mlir_shard.resharding import gather_slice
+from mlir_shard.resharding.collective_course import collectives_between
+from mlir_shard.resharding.collective_steps import CollectiveStep, GatherAlong, MoveAxes, SliceAlong
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.plan import without_single_devices
+from mlir_shard.resharding.steps import (
+    AllGather,
+    AllReduce,
+    AllSlice,
+    AllToAll,
+    CollectivePermute,
+    Move,
+    Placement,
+    Together,
+)
+from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
+from mlir_shard.sharding.axis_lists import Axes
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Moves on a grid, each with the placement after it, from `start` on."""
+
+    grid: Grid
+    start: Placement
+    moves: tuple[tuple[Move, Placement], ...]
+
+
+def known_courses(source: TensorLayout, target: TensorLayout, element_size: int) -> Iterator[Course]:
+    """The courses between layouts on one mesh that can be, at least one where they share a grid."""
+    own_axes = layout_axes(source) + layout_axes(target)
+    for moves, grid in _ways(source, target, own_axes):
+        start = without_single_devices(grid, grid.placement(source.sharding))
+        tensor = GridTensor(grid, source.shape, element_size)
+        placed = []
+        before = start
+        try:
+            for move in moves:
+                before = tensor.after(move, before)
+                placed.append((move, before))
+        except ValueError:
+            # Blocks that do not nest are in the way of this course.
+            continue
+        yield Course(grid, start, tuple(placed))
+
+
+def layout_axes(layout: TensorLayout) -> Axes:
+    """All axes that a layout uses."""
+    sharding = layout.sharding
+    return (*(axis for dim in sharding.dim_shardings for axis in dim.axes), *sharding.unreduced_axes)
+
+
+def course_moves(grid: Grid, step: CollectiveStep) -> Move | None:
+    """A step of the course as a move on a grid; None where it is one along a single device."""
+    if isinstance(step, MoveAxes):
+        axes = _several(grid, step.axes)
+        return AllToAll(axes, step.src_dim, step.tgt_dim) if axes else None
+    if isinstance(step, (SliceAlong, GatherAlong)):
+        kind = AllSlice if isinstance(step, SliceAlong) else AllGather
+        along = [kind(dim, axes) for dim, refs in enumerate(step.axes_per_dim) if (axes := _several(grid, refs))]
+        return _together(along)
+    return CollectivePermute(without_single_devices(grid, grid.placement(step.sharding)).dims)
+
+
+def _ways(source: TensorLayout, target: TensorLayout, own_axes: Axes) -> Iterator[tuple[Sequence[Move], Grid]]:
+    grid = Grid.of(source.mesh, own_axes)
+    start = without_single_devices(grid, grid.placement(source.sharding))
+    end = without_single_devices(grid, grid.placement(target.sharding))
+    yield gather_slice.plan(start, end), grid
+    yield tuple(_by_way_of_whole(start, end)), grid
+    reduced = reduced_axes(source, target)
+    whole = replace(source.sharding, unreduced_axes=target.sharding.unreduced_axes)
+    course = collectives_between(whole, target.sharding, source.shape, source.mesh)
+    sub_axes = [axis for step in course for dim in step.sharding.dim_shardings for axis in dim.axes]
+    fine = Grid.of(source.mesh, (*own_axes, *sub_axes))
+    moves = [move for step in course if (move := course_moves(fine, step)) is not None]
+    if axes := _several(fine, reduced):
+        moves.insert(0, AllReduce(tuple(sorted(axes)), source.sharding.reduction_op))
+    yield moves, fine
+
+
+def _by_way_of_whole(start: Placement, end: Placement) -> Iterator[Move]:
+    """Every dimension that changes is gathered whole and sliced again, which uneven blocks do not forbid."""
+    reduced = tuple(axis for axis in start.unreduced if axis not in end.unreduced)
+    if reduced:
+        yield AllReduce(reduced, start.reduction)
+    changed = [dim for dim, axes in enumerate(start.dims) if axes != end.dims[dim]]
+    if gathers := [AllGather(dim, start.dims[dim]) for dim in changed if start.dims[dim]]:
+        yield gathers[0] if len(gathers) == 1 else Together(tuple(gathers))
+    if slices := [AllSlice(dim, end.dims[dim]) for dim in changed if end.dims[dim]]:
+        yield slices[0] if len(slices) == 1 else Together(tuple(slices))
+
+
+def _together(steps: Sequence[AllSlice | AllGather]) -> Move | None:
+    if len(steps) > 1:
+        return Together(tuple(steps))
+    return steps[0] if steps else None
+
+
+def _several(grid: Grid, refs: Axes) -> tuple[int, ...]:
+    sizes = grid.sizes
+    return tuple(axis for axis in grid.axes(refs) if sizes[axis] > 1)

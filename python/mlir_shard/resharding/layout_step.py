@@ -1,0 +1,52 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps between layouts that share no grid: on meshes with other devices at a place, or cut at other sizes."""
+
+from __future__ import annotations
+
+from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.device_permutation import device_permutation
+from mlir_shard.resharding.direct_exchange import direct_exchange
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.known_courses import layout_axes
+from mlir_shard.resharding.link import Link
+from mlir_shard.resharding.lower_bound import lower_bound
+from mlir_shard.resharding.plan import PlanStep, local_elements, without_single_devices
+from mlir_shard.resharding.steps import CollectivePermute, DirectExchange
+from mlir_shard.resharding.tensor_layout import TensorLayout
+
+
+def exchange_step(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> PlanStep:
+    """The direct exchange; its move is on the grid of `target`."""
+    messages = direct_exchange(source, target)
+    received = messages.bytes_received(element_size)
+    grid = Grid.of(target.mesh, layout_axes(target))
+    move = DirectExchange(without_single_devices(grid, grid.placement(target.sharding)))
+    link = _slowest(source, target, model)
+    time = max(1, messages.num_rounds) * link.latency + max(received) / link.bandwidth
+    sent = messages.bytes_sent(element_size)
+    return PlanStep(move, grid, source, target, received, sent, time, _memory(source, target, element_size))
+
+
+def permutation_step(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> PlanStep:
+    """The permutation of devices; its move is on the grid of `target`. ValueError where blocks are others."""
+    senders = device_permutation(source, target)
+    received = lower_bound(source, target, element_size).per_device
+    by_sender = {senders[device]: count for device, count in zip(target.mesh.devices, received, strict=True) if count}
+    sent = tuple(by_sender.get(device, 0) for device in target.mesh.devices)
+    grid = Grid.of(target.mesh, layout_axes(target))
+    move = CollectivePermute(without_single_devices(grid, grid.placement(target.sharding)).dims)
+    link = _slowest(source, target, model)
+    time = link.latency + max(received) / link.bandwidth if any(received) else 0.0
+    return PlanStep(move, grid, source, target, received, sent, time, _memory(source, target, element_size))
+
+
+def _memory(source: TensorLayout, target: TensorLayout, element_size: int) -> int:
+    return (local_elements(source) + local_elements(target)) * element_size
+
+
+def _slowest(source: TensorLayout, target: TensorLayout, model: CostModel) -> Link:
+    """What messages between any two devices have: the largest latency and the smallest bandwidth of all links."""
+    axes = (axis for mesh in (source.mesh, target.mesh) for axis in mesh.axes if axis.size > 1)
+    links = [model.link(axis.name) for axis in axes] or [model.default]
+    return Link(max(link.latency for link in links), min(link.bandwidth for link in links))

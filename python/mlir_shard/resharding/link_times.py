@@ -1,0 +1,92 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The seconds that collectives take along the axes of a grid, by the links of the mesh axes that they are parts of.
+
+A message takes the latency of a link and its bytes over the bandwidth (Hockney 1994). Where a move is along p_1, p_2,
+... devices of mesh axes 1, 2, ..., and P of them altogether:
+
+- all-gather and reduce-scatter are rings along one prime factor q of p_1, p_2, ... after the other, q - 1 messages
+  each: along a power of two recursive doubling and halving, along a prime a ring; an all-reduce is a reduce-scatter and
+  an all-gather (Thakur, Rabenseifner, Gropp 2005);
+- an all-to-all is P - 1 messages, each to another device of the group;
+- a permutation of devices is one message;
+- a direct exchange is one message a round, and one where there is none;
+- a slice takes no time.
+
+Where messages are not along one axis the latency is the largest of all axes of the move. All bytes that the device
+receives that receives most come at the bandwidth of the slowest link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from mlir_shard.resharding.prime_factors import prime_factors
+from mlir_shard.resharding.steps import GridAxes, Placement
+
+if TYPE_CHECKING:
+    from mlir_shard.resharding.grid import Grid
+    from mlir_shard.resharding.link import Link
+
+
+class LinkTimes:
+    """Times on a grid, whose axes have the links of their mesh axes."""
+
+    def __init__(self, grid: Grid, link: Callable[[str], Link]) -> None:
+        self._names = tuple(atom.name for atom in grid.atoms)
+        self._links = tuple(map(link, self._names))
+        self._sizes = grid.sizes
+        self.ring_latency = cache(self._ring_latency)
+        self.latency = cache(self._latency)
+        self.seconds_per_byte = cache(self._seconds_per_byte)
+
+    def ring(self, axes: GridAxes, num_bytes: int) -> float:
+        """An all-gather or reduce-scatter."""
+        return self.ring_latency(axes) + num_bytes * self.seconds_per_byte(axes)
+
+    def messages(self, axes: GridAxes, count: int, num_bytes: int) -> float:
+        """So many messages one after the other."""
+        return count * self.latency(axes) + num_bytes * self.seconds_per_byte(axes)
+
+    def _ring_latency(self, axes: GridAxes) -> float:
+        return sum(num_ring_messages(self._sizes[axis]) * self._links[axis].latency for axis in axes)
+
+    def _latency(self, axes: GridAxes) -> float:
+        return max((self._links[axis].latency for axis in axes if self._sizes[axis] > 1), default=0.0)
+
+    def _seconds_per_byte(self, axes: GridAxes) -> float:
+        return max((1 / self._links[axis].bandwidth for axis in axes if self._sizes[axis] > 1), default=0.0)
+
+    @property
+    def least_latency(self) -> float:
+        """That of the fastest link along which there are several devices."""
+        return min((link.latency for link, size in zip(self._links, self._sizes, strict=True) if size > 1), default=0.0)
+
+    @property
+    def least_seconds_per_byte(self) -> float:
+        """That of the fastest link along which there are several devices."""
+        several = (link for link, size in zip(self._links, self._sizes, strict=True) if size > 1)
+        return min((1 / link.bandwidth for link in several), default=0.0)
+
+
+@cache
+def num_ring_messages(count: int) -> int:
+    """The messages one after the other of rings along the prime factors of `count`, at least 1."""
+    return sum(factor - 1 for factor in prime_factors(count))
+
+
+def axes_between(before: Placement, after: Placement) -> GridAxes:
+    """The axes along which devices may differ that have to do with each other on the way between two placements.
+
+    They are those of either, but for the major-most of each dimension as far as both agree, and those of partial values
+    that stay.
+    """
+    found: set[int] = set(before.unreduced) - set(after.unreduced)
+    for old, new in zip(before.dims, after.dims, strict=True):
+        common = 0
+        while common < min(len(old), len(new)) and old[common] == new[common]:
+            common += 1
+        found.update(old[common:], new[common:])
+    return tuple(sorted(found))

@@ -1,0 +1,146 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A plan: the moves that bring a tensor from one layout to another, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.lower_bound import LowerBound
+from mlir_shard.resharding.steps import AllSlice, Move, Placement, Together
+from mlir_shard.resharding.tensor_layout import TensorLayout
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """A move, the layouts before and after it, and what it costs.
+
+    The axes of the move are numbered in `grid`. Bytes are those each device receives and sends, in the order of the
+    mesh of `after`; `time` is in seconds; `memory` is what a device holds at once, in bytes.
+    """
+
+    move: Move
+    grid: Grid
+    before: TensorLayout
+    after: TensorLayout
+    bytes_received: tuple[int, ...]
+    bytes_sent: tuple[int, ...]
+    time: float
+    memory: int
+
+    @property
+    def placement(self) -> Placement:
+        """The placement on `grid` that the move begins at, without axes along which there is one device.
+
+        ValueError where `before` is not of the axes of the grid. That is so only for a direct exchange between layouts
+        that share no grid, where `grid` is the target's.
+        """
+        return without_single_devices(self.grid, self.grid.placement(self.before.sharding))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a slice, for which devices need nothing of each other."""
+        first = self.move.steps[0] if isinstance(self.move, Together) else self.move
+        return isinstance(first, AllSlice)
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes that all devices receive."""
+        return sum(self.bytes_received)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps from `source` to `target` of a tensor with elements of `element_size` bytes.
+
+    `cost` is in units of the objective: bytes or seconds; `cost_bound` is what no plan costs less than, equal to `cost`
+    where the search has proved the plan optimal. `bound` is that of bytes, whatever the moves.
+    """
+
+    source: TensorLayout
+    target: TensorLayout
+    element_size: int
+    steps: tuple[PlanStep, ...]
+    bound: LowerBound
+    cost: float
+    cost_bound: float
+
+    @property
+    def time(self) -> float:
+        """Seconds that all steps take, one after the other."""
+        return sum(step.time for step in self.steps)
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes that all devices receive in all steps."""
+        return sum(step.total_bytes for step in self.steps)
+
+    @property
+    def bytes_received(self) -> int:
+        """The bytes that the device that receives most does, in all steps."""
+        return max((sum(of_device) for of_device in zip(*_by_device(self.steps), strict=True)), default=0)
+
+    @property
+    def peak_memory(self) -> int:
+        """The bytes a device holds at once, at most."""
+        own = max(self.element_size * local_elements(layout) for layout in (self.source, self.target))
+        return max((step.memory for step in self.steps), default=own)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether no plan costs less."""
+        return self.cost <= self.cost_bound
+
+    @property
+    def gap(self) -> float:
+        """By what share of the proved bound the plan may be dearer than the best, 0 where it is optimal."""
+        if self.is_optimal:
+            return 0.0
+        return self.cost / self.cost_bound - 1 if self.cost_bound > 0 else inf
+
+    @property
+    def bytes_over_bound(self) -> float:
+        """The bytes received over the lower bound, 1 where both are 0."""
+        if self.bound.total:
+            return self.total_bytes / self.bound.total
+        return inf if self.total_bytes else 1.0
+
+    @property
+    def num_collectives(self) -> int:
+        """The number of steps but slices."""
+        return sum(not step.is_local for step in self.steps)
+
+
+def without_single_devices(grid: Grid, placement: Placement) -> Placement:
+    """The placement without grid axes of size 1, which are nothing to a move."""
+    sizes = grid.sizes
+    if 1 not in sizes:
+        return placement
+    dims = tuple(tuple(axis for axis in axes if sizes[axis] > 1) for axes in placement.dims)
+    return replace(placement, dims=dims, unreduced=tuple(axis for axis in placement.unreduced if sizes[axis] > 1))
+
+
+def _by_device(steps: tuple[PlanStep, ...]) -> list[list[int]]:
+    """What each step makes each device receive, devices in the order of the last mesh."""
+    if not steps:
+        return []
+    order = steps[-1].after.mesh.devices
+    result = []
+    for step in steps:
+        devices = step.after.mesh.devices
+        if devices == order:
+            result.append(list(step.bytes_received))
+        else:
+            received = dict(zip(devices, step.bytes_received, strict=True))
+            result.append([received[device] for device in order])
+    return result
+
+
+def local_elements(layout: TensorLayout) -> int:
+    """The elements of a local tensor, with its padding."""
+    elements = 1
+    for size in layout.local_shape:
+        elements *= size
+    return elements

@@ -1,0 +1,69 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Moves as the steps of a plan, with the layouts before and after each, its bytes, time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.link_times import LinkTimes
+from mlir_shard.resharding.plan import PlanStep, local_elements
+from mlir_shard.resharding.step_cost import cost_of_traffic, step_cost, step_traffic
+from mlir_shard.resharding.steps import Move, Placement
+from mlir_shard.resharding.steps_cost import Rank, rank
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.traffic import traffic_on
+
+# A move and the placement after it.
+PlacedMove = tuple[Move, Placement]
+
+
+def plan_steps(
+    source: TensorLayout,
+    target: TensorLayout,
+    grid: Grid,
+    start: Placement,
+    moves: Sequence[PlacedMove],
+    element_size: int,
+    model: CostModel,
+) -> tuple[PlanStep, ...]:
+    """The steps of moves on a grid of one mesh, the first from `source`, which is `start`, and the last to `target`."""
+    tensor = GridTensor(grid, source.shape, element_size)
+    times = LinkTimes(grid, model.link)
+    per_device = traffic_on(grid.sizes, source.shape)
+    steps = []
+    before, layout = start, source
+    for number, (move, after) in enumerate(moves, 1):
+        if number == len(moves):
+            next_layout = target
+        else:
+            next_layout = TensorLayout(grid.sharding(after, source.sharding.mesh_or_ref), source.mesh, source.shape)
+        traffic = step_traffic(move, before, after, tensor)
+        cost = cost_of_traffic(traffic, move, before, after, tensor, times)
+        received, sent = (
+            per_device.per_device(elements * element_size) for elements in (traffic.received, traffic.sent)
+        )
+        steps.append(PlanStep(move, grid, layout, next_layout, received, sent, cost.time, cost.memory))
+        before, layout = after, next_layout
+    return tuple(steps)
+
+
+def moves_rank(
+    source: TensorLayout, grid: Grid, start: Placement, moves: Sequence[PlacedMove], element_size: int, model: CostModel
+) -> Rank | None:
+    """What `rank_of` says of the steps that the moves are; None where one needs more memory than there is."""
+    tensor = GridTensor(grid, source.shape, element_size)
+    times = LinkTimes(grid, model.link)
+    costs = []
+    before = start
+    for move, after in moves:
+        costs.append(step_cost(move, before, after, tensor, times))
+        before = after
+    peak = max((cost.memory for cost in costs), default=local_elements(source) * element_size)
+    if costs and model.memory_limit is not None and peak > model.memory_limit:
+        return None
+    seconds, received = sum(cost.time for cost in costs), sum(cost.total_bytes for cost in costs)
+    return rank(model.objective, seconds, received, peak, len(costs))

@@ -1,0 +1,88 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The planner: the cheapest plan that brings a tensor from one layout to another.
+
+It searches all sequences of the moves of `steps` on the mesh, with its axes cut in prime factors where that makes few
+enough axes, and else as the two shardings cut them; what it proves holds for all cuts. A direct exchange is the last
+move, and where it reduces the only one. A plan is never dearer than Shardy's course.
+"""
+
+from __future__ import annotations
+
+from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.known_courses import layout_axes
+from mlir_shard.resharding.lower_bound import lower_bound
+from mlir_shard.resharding.plan import Plan
+from mlir_shard.resharding.same_mesh import SameMeshPlanner
+from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
+from mlir_shard.resharding.without_common_grid import steps_without_grid
+
+MOST_STATES = 700
+"""The states that a search looks at before it settles for what it has."""
+
+
+class Planner:
+    """Plans by one cost model, kept: the same problem is planned once.
+
+    A dynamic dimension has no plan of its own: give the layouts the size to be assumed. Where the search looks at
+    `most_states` states without an end, the plan has a `gap`. Without `uses_direct_exchange` plans are of collectives.
+    """
+
+    def __init__(
+        self, cost_model: CostModel | None = None, *, uses_direct_exchange: bool = True, most_states: int = MOST_STATES
+    ) -> None:
+        self.cost_model = CostModel() if cost_model is None else cost_model
+        self._plans: dict[tuple[TensorLayout, TensorLayout, int], Plan] = {}
+        self._costs: dict[tuple[TensorLayout, TensorLayout, int], float] = {}
+        self._with_exchange = uses_direct_exchange
+        self._same_mesh = SameMeshPlanner(self.cost_model, most_states, with_exchange=uses_direct_exchange)
+
+    def plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Plan:
+        """The plan from `source` to `target` of a tensor with elements of `element_size` bytes.
+
+        ValueError where there is none, see `reduced_axes`, or none within the memory of the cost model, or where the
+        element size is not positive.
+        """
+        key = source, target, element_size
+        found = self._plans.get(key)
+        if found is None:
+            found = self._plans[key] = self._plan(*key)
+        return found
+
+    def cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
+        """The cost of the plan, in units of the objective: seconds or bytes. ValueError as in `plan`.
+
+        It is known sooner than the plan.
+        """
+        key = source, target, element_size
+        if (plan := self._plans.get(key)) is not None:
+            return plan.cost
+        found = self._costs.get(key)
+        if found is None:
+            if element_size > 0 and self._share_grid(source, target) and source.shape == target.shape:
+                reduced_axes(source, target)
+                found = self._same_mesh.cost(*key)
+            else:
+                found = self.plan(*key).cost
+            self._costs[key] = found
+        return found
+
+    def _plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Plan:
+        bound = lower_bound(source, target, element_size)
+        if self._share_grid(source, target):
+            found = self._same_mesh.steps(source, target, element_size)
+        else:
+            found = steps_without_grid(
+                source, target, element_size, self.cost_model, self._same_mesh.steps, with_exchange=self._with_exchange
+            )
+        return Plan(source, target, element_size, found.steps, bound, found.cost, found.least)
+
+    def _share_grid(self, source: TensorLayout, target: TensorLayout) -> bool:
+        if source.mesh != target.mesh:
+            return False
+        try:
+            Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
+        except ValueError:
+            return False
+        return True

@@ -1,0 +1,119 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plans between layouts on one mesh that share a grid: by search, and by known courses where it comes to no end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.grid_search import GridSearch
+from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.known_courses import Course, known_courses, layout_axes
+from mlir_shard.resharding.plan import without_single_devices
+from mlir_shard.resharding.plan_steps import PlacedMove, moves_rank, plan_steps
+from mlir_shard.resharding.search_space import ROUNDING, State
+from mlir_shard.resharding.steps import DirectExchange, Placement
+from mlir_shard.resharding.steps_cost import Rank, Steps, least_cost
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.way_moves import WaySteps, move_between, placement_of
+
+MOST_TO_EXCHANGE = 64
+"""The devices up to which a direct exchange that reduces is tried; its messages have to be made to know their cost."""
+
+MOST_CUT_AXES = 5
+"""Mesh axes are cut in prime factors where that does not make more axes than these."""
+
+
+class SameMeshPlanner:
+    """Plans by one cost model."""
+
+    def __init__(self, model: CostModel, most_states: int, *, with_exchange: bool) -> None:
+        self._model, self._with_exchange = model, with_exchange
+        self._search = GridSearch(model, most_states, with_exchange=with_exchange)
+
+    def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
+        """The steps of the plan; ValueError where the two share no grid, or none is within the memory."""
+        course, cost, least = self._course(source, target, element_size)
+        moves = course.grid, course.start, course.moves
+        return Steps(plan_steps(source, target, *moves, element_size, self._model), cost, least)
+
+    def cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
+        """The cost of the steps, without making them; ValueError as in `steps`."""
+        return self._course(source, target, element_size)[1]
+
+    def _course(self, source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[Course, float, float]:
+        """The best course, its cost, and what no course costs less than."""
+        problem = _Problem(
+            source, target, element_size, Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
+        )
+        finest = problem.on_finer_grid()
+        searched = finest if len(finest.grid.atoms) <= MOST_CUT_AXES else problem
+        found = self._search.find(searched.tensor, searched.from_state, searched.to_state, searched.end.unreduced)
+        courses = [searched.course(found.steps)] if found.steps is not None else []
+        least = found.least
+        if searched is not finest:
+            # What is least on this grid may not be on a finer one.
+            least = self._least(finest)
+        if problem.from_state.unreduced and self._with_exchange:
+            # The search has a direct exchange only where nothing has to be reduced.
+            if source.mesh.total_size <= MOST_TO_EXCHANGE:
+                courses.append(problem.exchange())
+            else:
+                least = min(least, least_cost(source, target, element_size, self._model))
+        ranked = self._ranked(courses, problem)
+        if not ranked or least < ranked[0][0][0] * (1 - ROUNDING):
+            known = self._ranked(known_courses(source, target, element_size), problem)
+            ranked = sorted((*ranked, *known), key=lambda one: one[0])
+        if not ranked:
+            limit = self._model.memory_limit
+            raise ValueError(f"no plan found from {source.sharding} to {target.sharding} in {limit} bytes a device")
+        (cost, *_), course = ranked[0]
+        return course, cost, cost if least >= cost * (1 - ROUNDING) else least
+
+    def _least(self, problem: _Problem) -> float:
+        if self._model.objective is Objective.MEMORY:
+            return least_cost(problem.source, problem.target, problem.element_size, self._model)
+        return self._search.least(problem.tensor, problem.from_state, problem.to_state, problem.end.unreduced)
+
+    def _ranked(self, courses: Iterable[Course], problem: _Problem) -> list[tuple[Rank, Course]]:
+        """Those within the memory, the best first."""
+        ranked = []
+        for course in courses:
+            moves = course.grid, course.start, course.moves
+            rank = moves_rank(problem.source, *moves, problem.element_size, self._model)
+            if rank is not None:
+                ranked.append((rank, course))
+        return sorted(ranked, key=lambda one: one[0])
+
+
+class _Problem:
+    """Layouts as placements on a grid."""
+
+    def __init__(self, source: TensorLayout, target: TensorLayout, element_size: int, grid: Grid) -> None:
+        self.source, self.target, self.element_size, self.grid = source, target, element_size, grid
+        self.tensor = GridTensor(grid, source.shape, element_size)
+        self.start = without_single_devices(grid, grid.placement(source.sharding))
+        self.end = without_single_devices(grid, grid.placement(target.sharding))
+        reduced = tuple(axis for axis in self.start.unreduced if axis not in self.end.unreduced)
+        self.from_state, self.to_state = State(self.start.dims, reduced), State(self.end.dims, ())
+
+    def on_finer_grid(self) -> _Problem:
+        """The problem on the finest grid of the mesh, this one where it is on that."""
+        finest = self.grid.finest()
+        return self if finest == self.grid else _Problem(self.source, self.target, self.element_size, finest)
+
+    def course(self, steps: WaySteps) -> Course:
+        """The course of the steps of a way."""
+        moves: list[PlacedMove] = []
+        before = self.start
+        for kind, state in steps:
+            after: Placement = placement_of(state, self.end.unreduced, self.start)
+            moves.append((move_between(kind, before, after), after))
+            before = after
+        return Course(self.grid, self.start, tuple(moves))
+
+    def exchange(self) -> Course:
+        """The direct exchange."""
+        return Course(self.grid, self.start, ((DirectExchange(self.end), self.end),))

@@ -1,0 +1,312 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The placements of a tensor on a grid as a graph: what leads from where to where, and what it costs.
+
+A state is the axes of each dimension and the axes along which partial values are still to be reduced. Axes along which
+they stay partial are not in the space at all. A slice is free, so where blocks are even the slices of one axis after
+the other are all slices, and gathers of one axis after the other cost no more than those of several. All else is there
+at once: reduce-scatters and all-to-alls of several dimensions, and every permutation of devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from functools import cache
+from itertools import combinations, permutations, product
+from math import inf
+from typing import NamedTuple
+
+from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.link_times import LinkTimes, axes_between
+from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.resharding.tiles import blocks_nest
+from mlir_shard.resharding.traffic import Dims, traffic_on
+
+# What the objective counts, then what decides among equals.
+Cost = tuple[float, float]
+
+DEAREST: Cost = (inf, inf)
+
+# By how much equal sums of seconds may differ.
+ROUNDING = 1e-9
+
+
+class State(NamedTuple):
+    """The axes of each dimension, and those along which values are still to be reduced."""
+
+    dims: Dims
+    unreduced: GridAxes
+
+
+class Kind(Enum):
+    """What a move is; from it and the states before and after follows which."""
+
+    SLICE = "slice"
+    GATHER = "gather"
+    ALL_TO_ALL = "all-to-all"
+    PERMUTE = "permute"
+    ALL_REDUCE = "all-reduce"
+    REDUCE_SCATTER = "reduce-scatter"
+    EXCHANGE = "exchange"
+
+
+class Edge(NamedTuple):
+    """A move to another state."""
+
+    after: State
+    cost: Cost
+    kind: Kind
+
+
+class SearchSpace:
+    """The placements of `tensor` on its grid, without axes in `kept`, along which values stay partial.
+
+    No move needs more than `memory_limit` bytes, where there is one. With `most_permutations` a state from which there
+    are more permutations of devices has none here; see `has_all_permutations`.
+    """
+
+    def __init__(
+        self, tensor: GridTensor, model: CostModel, kept: GridAxes, memory_limit: int | None, most_permutations: int
+    ) -> None:
+        self.tensor, self.objective, self.memory_limit = tensor, model.objective, memory_limit
+        self.traffic = traffic_on(tensor.grid.sizes, tensor.shape)
+        self.times = LinkTimes(tensor.grid, model.link)
+        self.axes = tuple(axis for axis, size in enumerate(tensor.grid.sizes) if size > 1 and axis not in kept)
+        count = self.traffic.count(self.axes)
+        self.is_even = all(size % count == 0 for size in tensor.shape)
+        self._most_permutations = most_permutations
+        self._edges: dict[State, tuple[Edge, ...]] = {}
+        self._permutations: dict[State, tuple[Edge, ...]] = {}
+        self.nests = cache(self._nests)
+        self.local_bytes = cache(self._local_bytes)
+        self._placements = cache(self._placements_with)
+
+    def edges(self, state: State) -> tuple[Edge, ...]:
+        """All moves but permutations of devices and the direct exchange."""
+        found = self._edges.get(state)
+        if found is None:
+            ways = [self._slices(state), self._gathers(state), self._all_to_alls(state)]
+            if state.unreduced:
+                ways += [self._all_reduces(state), self._reduce_scatters(state)]
+            found = self._edges[state] = tuple(edge for way in ways for edge in way)
+        return found
+
+    def permutations(self, state: State) -> tuple[Edge, ...]:
+        """The permutations of devices; none where there are too many."""
+        found = self._permutations.get(state)
+        if found is None:
+            edges: list[Edge] = []
+            for dims in self._permuted(state):
+                if dims != state.dims and (edge := self.permutation(state, dims)) is not None:
+                    edges.append(edge)
+            found = self._permutations[state] = tuple(edges)
+        return found
+
+    def has_all_permutations(self, state: State) -> bool:
+        """Whether `permutations` has them all."""
+        return len(self._permuted(state)) <= self._most_permutations
+
+    def permutation(self, state: State, dims: Dims) -> Edge | None:
+        """The permutation of devices to these axes, which make as many blocks of each dimension."""
+        after = State(dims, state.unreduced)
+        if not self.has_room(state, after):
+            return None
+        total, most = self.traffic.lacking(state.dims, dims)
+        axes = axes_between(Placement(state.dims), Placement(dims))
+        return Edge(after, self.cost(total, self.times.messages(axes, 1, self.in_bytes(most))), Kind.PERMUTE)
+
+    def exchange(self, state: State, target: State, at_most: Cost) -> Edge | None:
+        """The direct exchange to a state.
+
+        None where values have to be reduced, there is no room, or it costs `at_most` or more.
+        """
+        if state.unreduced != target.unreduced or not self.has_room(state, target):
+            return None
+        total, most = self.traffic.lacking(state.dims, target.dims)
+        if not total and self.is_even:
+            # Slices do that.
+            return None
+        axes = axes_between(Placement(state.dims), Placement(target.dims))
+
+        def cost(rounds: int) -> Cost:
+            return self.cost(total, self.times.messages(axes, max(1, rounds), self.in_bytes(most)))
+
+        if cost(self.traffic.least_rounds(state.dims, target.dims)) >= at_most:
+            return None
+        return Edge(target, cost(self.traffic.exchange_rounds(state.dims, target.dims)), Kind.EXCHANGE)
+
+    def cost(self, total: int, seconds: float) -> Cost:
+        """The cost of a move in which all devices receive `total` elements."""
+        num_bytes = float(total * self.tensor.element_size)
+        return (num_bytes, seconds) if self.objective is Objective.BYTES else (seconds, num_bytes)
+
+    def in_bytes(self, elements: int) -> int:
+        """The bytes of elements."""
+        return elements * self.tensor.element_size
+
+    def has_room(self, before: State, after: State) -> bool:
+        """Whether local tensors of both states are within the memory of a device, as all moves but slices need."""
+        limit = self.memory_limit
+        return limit is None or self.local_bytes(before.dims) + self.local_bytes(after.dims) <= limit
+
+    def can_be_one(self, kind: Kind, before: State, between: State, after: State) -> bool:
+        """Whether two slices, or two gathers, can be one that costs no more than both."""
+        if kind is Kind.SLICE:
+            return self._can_be(before, after, is_slice=True)
+        if kind is not Kind.GATHER or not self._can_be(before, after):
+            return False
+        parts = self._gather(before, between), self._gather(between, after)
+        whole = self._gather(before, after)
+        return all(one <= sum(two) * (1 + ROUNDING) for one, two in zip(whole, zip(*parts, strict=True), strict=True))
+
+    def free_axes(self, state: State) -> GridAxes:
+        """The axes that a state does not use."""
+        used = {axis for axes in state.dims for axis in axes}.union(state.unreduced)
+        return tuple(axis for axis in self.axes if axis not in used)
+
+    def _local_bytes(self, dims: Dims) -> int:
+        return self.in_bytes(self.traffic.largest_box(dims))
+
+    def _nests(self, dim: int, old: GridAxes, new: GridAxes) -> bool:
+        return blocks_nest(self.tensor.shape[dim], self.traffic.count(old), self.traffic.count(new))
+
+    def _can_be(self, before: State, after: State, *, is_slice: bool = False) -> bool:
+        if not self.is_even:
+            for dim, (old, new) in enumerate(zip(before.dims, after.dims, strict=True)):
+                if old != new and not self.nests(dim, old, new):
+                    return False
+        limit = self.memory_limit
+        if is_slice:
+            return limit is None or self.local_bytes(before.dims) <= limit
+        return self.has_room(before, after)
+
+    def _slices(self, state: State) -> Iterator[Edge]:
+        free = self.free_axes(state)
+        for dim, size in enumerate(self.tensor.shape):
+            longest = 1 if self.is_even or size % self.traffic.count(self.axes) == 0 else len(free)
+            for count in range(1, min(longest, len(free)) + 1):
+                for axes in permutations(free, count):
+                    after = State(_with_dim(state.dims, dim, state.dims[dim] + axes), state.unreduced)
+                    if self._can_be(state, after, is_slice=True):
+                        yield Edge(after, (0.0, 0.0), Kind.SLICE)
+
+    def _gathers(self, state: State) -> Iterator[Edge]:
+        if self.is_even and self.memory_limit is None:
+            shorter = [_with_dim(state.dims, dim, axes[:-1]) for dim, axes in enumerate(state.dims) if axes]
+        else:
+            prefixes = ([axes[:length] for length in range(len(axes) + 1)] for axes in state.dims)
+            shorter = [tuple(dims) for dims in product(*prefixes) if dims != state.dims]
+        for dims in shorter:
+            after = State(dims, state.unreduced)
+            if self._can_be(state, after):
+                yield Edge(after, self._gather(state, after), Kind.GATHER)
+
+    def _gather(self, before: State, after: State) -> Cost:
+        pairs = zip(before.dims, after.dims, strict=True)
+        axes = tuple(sorted(axis for old, new in pairs for axis in old[len(new) :]))
+        total = self.traffic.held_by_all(after.dims) - self.traffic.held_by_all(before.dims)
+        if self.is_even:
+            most = self.traffic.largest_box(after.dims) - self.traffic.largest_box(before.dims)
+        else:
+            most = int((self.traffic.box(after.dims) - self.traffic.box(before.dims)).max())
+        return self.cost(total, self.times.ring(axes, self.in_bytes(most)))
+
+    def _all_to_alls(self, state: State) -> Iterator[Edge]:
+        for dims, moved in _moved(state.dims, tuple(range(len(state.dims)))):
+            after = State(dims, state.unreduced)
+            if moved and self._can_be(state, after):
+                axes = tuple(sorted(moved))
+                count = self.traffic.count(axes)
+                if self.is_even:
+                    box = self.traffic.largest_box(dims)
+                    most = box - box // count
+                    total = most * self.traffic.num_devices
+                else:
+                    total, most = self.traffic.lacking(state.dims, dims)
+                seconds = self.times.messages(axes, count - 1, self.in_bytes(most))
+                yield Edge(after, self.cost(total, seconds), Kind.ALL_TO_ALL)
+
+    def _all_reduces(self, state: State) -> Iterator[Edge]:
+        for count in range(1, len(state.unreduced) + 1):
+            for axes in combinations(state.unreduced, count):
+                after = State(state.dims, tuple(axis for axis in state.unreduced if axis not in axes))
+                if self.has_room(state, after):
+                    devices, box = self.traffic.count(axes), self.traffic.box(state.dims)
+                    own = -(-box // devices)
+                    received = own * (devices - 1) + box - own
+                    seconds = self.times.ring(axes, self.in_bytes(int(received.max()))) + self.times.ring_latency(axes)
+                    yield Edge(after, self.cost(self.traffic.total(received), seconds), Kind.ALL_REDUCE)
+
+    def _reduce_scatters(self, state: State) -> Iterator[Edge]:
+        for count in range(1, len(state.unreduced) + 1):
+            for order in permutations(state.unreduced, count):
+                for dims in _distributed(state.dims, order):
+                    after = State(dims, tuple(axis for axis in state.unreduced if axis not in order))
+                    if self._can_be(state, after):
+                        axes = tuple(sorted(order))
+                        others = self.traffic.count(axes) - 1
+                        total = self.traffic.held_by_all(dims) * others
+                        most = int(self.traffic.box(dims).max()) * others
+                        seconds = self.times.ring(axes, self.in_bytes(most))
+                        yield Edge(after, self.cost(total, seconds), Kind.REDUCE_SCATTER)
+
+    def _permuted(self, state: State) -> tuple[Dims, ...]:
+        counts = tuple(map(self.traffic.count, state.dims))
+        return self._placements(counts, tuple(axis for axis in self.axes if axis not in state.unreduced))
+
+    def _placements_with(self, counts: tuple[int, ...], axes: GridAxes) -> tuple[Dims, ...]:
+        """The placements with so many blocks in each dimension; one more than are wanted where there are more."""
+        found: list[Dims] = []
+        for dims in self._filled(counts, axes):
+            found.append(dims)
+            if len(found) > self._most_permutations:
+                break
+        return tuple(found)
+
+    def _filled(self, counts: tuple[int, ...], axes: GridAxes) -> Iterator[Dims]:
+        if not counts:
+            yield ()
+        elif counts[0] == 1:
+            for rest in self._filled(counts[1:], axes):
+                yield ((), *rest)
+        else:
+            for axis in axes:
+                size = self.traffic.sizes[axis]
+                if counts[0] % size == 0:
+                    left = tuple(other for other in axes if other != axis)
+                    for dims in self._filled((counts[0] // size, *counts[1:]), left):
+                        yield ((axis, *dims[0]), *dims[1:])
+
+
+def _with_dim(dims: Dims, dim: int, axes: GridAxes) -> Dims:
+    return (*dims[:dim], axes, *dims[dim + 1 :])
+
+
+def _moved(dims: Dims, left: GridAxes) -> Iterator[tuple[Dims, GridAxes]]:
+    """What all-to-alls between pairs of the dimensions in `left` make, and the axes moved; first that of none.
+
+    Each set of pairs is there once, as the smaller dimensions of the pairs ascend.
+    """
+    yield dims, ()
+    for number, one in enumerate(left):
+        for other in left[number + 1 :]:
+            rest = tuple(dim for dim in left[number + 1 :] if dim != other)
+            for source, target in ((one, other), (other, one)):
+                for count in range(1, len(dims[source]) + 1):
+                    axes = dims[source][-count:]
+                    moved = _with_dim(_with_dim(dims, source, dims[source][:-count]), target, dims[target] + axes)
+                    for result, more in _moved(moved, rest):
+                        yield result, axes + more
+
+
+def _distributed(dims: Dims, order: GridAxes) -> Iterator[Dims]:
+    """The axes in this order, the first few at the end of the first dimension, the next of the second, and so on."""
+    if not dims:
+        if not order:
+            yield ()
+        return
+    for count in range(len(order) + 1):
+        for rest in _distributed(dims[1:], order[count:]):
+            yield (dims[0] + order[:count], *rest)

@@ -1,0 +1,153 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plans between layouts that share no grid, by way of layouts that share one with either.
+
+Meshes that differ in the order of their devices are bridged by a permutation of devices, at the source, at the target,
+or where Shardy's course has it. Where meshes differ in more, or sub-axes are cut at sizes that do not divide each
+other, what stands in the way is gathered. A direct exchange needs none of this. Nothing here is proved to be least but
+by the bound of the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from mlir_shard.resharding.collective_course import collectives_between
+from mlir_shard.resharding.collective_steps import CollectiveStep
+from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.known_courses import course_moves, layout_axes
+from mlir_shard.resharding.layout_step import exchange_step, permutation_step
+from mlir_shard.resharding.plan import PlanStep, without_single_devices
+from mlir_shard.resharding.plan_steps import plan_steps
+from mlir_shard.resharding.steps_cost import Steps, is_within_memory, least_cost, rank_of
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.sharding.axis_lists import Axes
+
+PlanOnGrid = Callable[[TensorLayout, TensorLayout, int], Steps]
+PlanSteps = tuple[PlanStep, ...]
+
+
+def steps_without_grid(
+    source: TensorLayout,
+    target: TensorLayout,
+    element_size: int,
+    model: CostModel,
+    plan_on_grid: PlanOnGrid,
+    *,
+    with_exchange: bool,
+) -> Steps:
+    """The cheapest of the ways there are; `plan_on_grid` plans between layouts that share a grid.
+
+    ValueError where none is within the memory.
+    """
+    ways = _Ways(source, target, element_size, model, plan_on_grid)
+    found = ways.on_one_mesh() if source.mesh == target.mesh else ways.between_meshes()
+    if with_exchange:
+        found.append((exchange_step(source, target, element_size, model),))
+    found = [steps for steps in found if is_within_memory(steps, model)]
+    if not found:
+        limit = model.memory_limit
+        raise ValueError(f"no plan found from {source.sharding} to {target.sharding} in {limit} bytes a device")
+    costs = {steps: rank_of(steps, source, element_size, model.objective) for steps in found}
+    best = min(found, key=lambda steps: costs[steps])
+    return Steps(best, costs[best][0], least_cost(source, target, element_size, model))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    source: TensorLayout
+    target: TensorLayout
+    element_size: int
+    model: CostModel
+    plan_on_grid: PlanOnGrid
+
+    def on_one_mesh(self) -> list[PlanSteps]:
+        """By way of what the source shares with the target."""
+        shared = []
+        wanted = layout_axes(self.target)
+        for dim in self.source.sharding.dim_shardings:
+            fitting = takewhile(lambda axis: all(axis.can_coexist(other) for other in wanted), dim.axes)
+            shared.append(tuple(fitting))
+        way = self._by(self._unsharded(self.source, shared))
+        return [way] if way is not None else self._whole()
+
+    def between_meshes(self) -> list[PlanSteps]:
+        """By a permutation of devices before or after, in the middle, or by way of the whole tensor."""
+        if not self.source.mesh.equals(self.target.mesh, ignore_device_ids=True):
+            same = self.source.blocks == self.target.blocks
+            return [self._permuted(self.source, self.target), *self._whole()] if same else self._whole()
+        before = replace(self.source, mesh=self.target.mesh)
+        after = replace(self.target, mesh=self.source.mesh)
+        try:
+            grid = Grid.of(self.source.mesh, layout_axes(self.source) + layout_axes(self.target))
+        except ValueError:
+            return self._whole()
+        return [
+            self._permuted(self.source, before) + self._planned(before, self.target),
+            self._planned(self.source, after) + self._permuted(after, self.target),
+            *self._course(grid),
+        ]
+
+    def _course(self, grid: Grid) -> list[PlanSteps]:
+        """Shardy's course, which has the permutation where shards are smallest."""
+        start, end = (replace(one.sharding, mesh_or_ref=one.mesh) for one in (self.source, self.target))
+        course = collectives_between(start, end, self.source.shape, self.source.mesh)
+        cut = [axis for step in course for dim in step.sharding.dim_shardings for axis in dim.axes]
+        crossing = next(number for number, step in enumerate(course) if step.sharding.mesh_or_ref == self.target.mesh)
+        grid = Grid.of(self.source.mesh, (*grid.atoms, *cut))
+        try:
+            first = self._along(self.source, course[:crossing], grid)
+            middle = first[-1].after if first else self.source
+            crossed = TensorLayout(self._own(course[crossing].sharding), self.target.mesh, self.target.shape)
+            rest = self._along(crossed, course[crossing + 1 :], replace(grid, mesh=self.target.mesh))
+            return [first + self._permuted(middle, crossed) + rest]
+        except ValueError:
+            # Blocks that do not nest are in the way of this course.
+            return []
+
+    def _along(self, layout: TensorLayout, course: Sequence[CollectiveStep], grid: Grid) -> PlanSteps:
+        if not course:
+            return ()
+        tensor = GridTensor(grid, layout.shape, self.element_size)
+        start = before = without_single_devices(grid, grid.placement(layout.sharding))
+        placed = []
+        for step in course:
+            if (move := course_moves(grid, step)) is not None:
+                before = tensor.after(move, before)
+                placed.append((move, before))
+        end = TensorLayout(self._own(course[-1].sharding), layout.mesh, layout.shape)
+        return plan_steps(layout, end, grid, start, placed, self.element_size, self.model)
+
+    def _own(self, sharding: TensorSharding) -> TensorSharding:
+        """The sharding with the mesh as the source or the target refers to it."""
+        of_target = sharding.mesh_or_ref == self.target.mesh
+        return replace(sharding, mesh_or_ref=(self.target if of_target else self.source).sharding.mesh_or_ref)
+
+    def _whole(self) -> list[PlanSteps]:
+        nothing: list[Axes] = [()] * self.source.rank
+        first, last = self._unsharded(self.source, nothing), self._unsharded(self.target, nothing)
+        return [self._planned(self.source, first) + self._planned(last, self.target)]
+
+    def _by(self, layout: TensorLayout) -> PlanSteps | None:
+        try:
+            return self._planned(self.source, layout) + self._planned(layout, self.target)
+        except ValueError:
+            return None
+
+    def _unsharded(self, layout: TensorLayout, axes_per_dim: Sequence[Axes]) -> TensorLayout:
+        """A layout along these axes, partial along those of the target."""
+        closed = TensorSharding.closed_with(axes_per_dim, layout.sharding.mesh_or_ref)
+        reduction, unreduced = self.target.sharding.reduction_op, self.target.sharding.unreduced_axes
+        return replace(layout, sharding=replace(closed, unreduced_axes=unreduced, reduction_op=reduction))
+
+    def _planned(self, source: TensorLayout, target: TensorLayout) -> PlanSteps:
+        return self.plan_on_grid(source, target, self.element_size).steps
+
+    def _permuted(self, source: TensorLayout, target: TensorLayout) -> PlanSteps:
+        step = permutation_step(source, target, self.element_size, self.model)
+        return (step,) if any(step.bytes_received) else ()

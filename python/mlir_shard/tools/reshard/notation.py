@@ -1,0 +1,142 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Meshes, tensor types and shardings as they are written on a command line, in sdy's syntax or in short.
+
+| value | in sdy's syntax | in short |
+| --- | --- | --- |
+| mesh | `<["x"=2, "y"=3]>` | `x=2,y=3`, or `2x3` with axes `axis_0` and `axis_1` |
+| tensor | `tensor<12x18xf32>` | `12x18xf32` |
+| sharding | `<@mesh, [{"x"}, {}], unreduced={"y"}>` | `[{"x"}, {}], unreduced={"y"}`, or `[[0], []], unreduced=[1]` |
+
+The list form is that of upstream's shard dialect: for each dimension the numbers of the mesh axes that shard it.
+Every function here raises ValueError, with a message of one line, for a text that is no such value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from mlir_shard import asm
+from mlir_shard.dialects import sdy
+from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
+from mlir_shard.sharding.verify.mesh import check_mesh
+
+MESH_NAME = "mesh"
+"""What shardings call the mesh where they do not say."""
+
+MOST_DEVICES = 1 << 16
+"""How many devices a mesh may have here: plans tell what each of them receives."""
+
+MOST_BYTES = 1 << 46
+"""How large a tensor may be here: what so many devices receive of it is counted in 64 bits."""
+
+_SHORT_AXIS = re.compile(r'\s*"?([A-Za-z_][\w.]*)"?\s*=\s*(\d+)\s*')
+_GRID = re.compile(r"\d+(x\d+)*")
+_TENSOR = re.compile(r"((?:(?:\d+|\?)x)*)(?:(\d+|\?)|([a-z].*))?")
+_BITS = re.compile(r"(?:bf|f|tf|i|si|ui)([1-9]\d*)(?:E\d+M\d+\w*)?")
+_COMPLEX = re.compile(r"complex<(f\d+)>")
+_LIST = r"\[[\d\s,]*\]"
+_LISTS = re.compile(
+    rf"(\[\s*(?:{_LIST}(?:\s*,\s*{_LIST})*)?\s*\])\s*(?:,?\s*unreduced\s*=\s*(sum|max|min)?\s*({_LIST}))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A shape, and elements of `element_size` bytes."""
+
+    shape: tuple[int, ...]
+    element_type: str
+    element_size: int
+
+    def __str__(self) -> str:
+        return "x".join([*map(str, self.shape), self.element_type])
+
+
+def read_mesh(text: str) -> Mesh:
+    """A mesh of at most `MOST_DEVICES` devices."""
+    mesh = _attribute("mesh", text.strip(), text) if text.strip().startswith("<") else _short_mesh(text)
+    if violation := check_mesh(mesh):
+        raise ValueError(f"mesh '{text}': {violation}")
+    if mesh.is_empty:
+        raise ValueError(f"mesh '{text}' has no axes")
+    if mesh.total_size > MOST_DEVICES:
+        raise ValueError(f"mesh '{text}' has {mesh.total_size} devices, too many to plan for: at most {MOST_DEVICES}")
+    return mesh
+
+
+def read_tensor(text: str) -> TensorType:
+    """A tensor of static shape; of f32 where no element type is given."""
+    compact = re.sub(r"\s+", "", text)
+    if compact.startswith("tensor<") and compact.endswith(">"):
+        compact = compact[len("tensor<") : -1]
+    match = _TENSOR.fullmatch(compact)
+    if not match or not compact:
+        raise ValueError(f"'{text}' is no shape with an element type, as 12x18xf32 is")
+    sizes = [*match[1].split("x")[:-1], *([match[2]] if match[2] else [])]
+    if "?" in sizes:
+        raise ValueError(f"'{text}' has a dynamic size: give the size to plan for")
+    element_type = match[3] or "f32"
+    tensor = TensorType(tuple(map(int, sizes)), element_type, _element_size(element_type))
+    if max((prod(tensor.shape), *tensor.shape)) * tensor.element_size > MOST_BYTES:
+        raise ValueError(f"'{text}' is too large to plan for: at most {MOST_BYTES} bytes")
+    return tensor
+
+
+def read_sharding(text: str, mesh: Mesh) -> TensorSharding:
+    """A sharding by the axes of `mesh`; whether it fits a shape is not asked, see `TensorLayout`."""
+    stripped = text.strip()
+    if match := _LISTS.fullmatch(stripped):
+        return _sharding_by_numbers(text, match, mesh)
+    if stripped.startswith("["):
+        stripped = f"<@{MESH_NAME}, {stripped}>"
+    sharding: TensorSharding = _attribute("sharding", stripped, text)
+    return sharding
+
+
+def _attribute(mnemonic: str, attribute: str, text: str) -> Any:
+    try:
+        return asm.parse_value(mnemonic, attribute, sdy.DIALECT.name)
+    except asm.AsmSyntaxError as error:
+        raise ValueError(f"{mnemonic} '{text}': {error.message}") from None
+
+
+def _short_mesh(text: str) -> Mesh:
+    if _GRID.fullmatch(text):
+        return Mesh.of((f"axis_{number}", int(size)) for number, size in enumerate(text.split("x")))
+    axes = [_SHORT_AXIS.fullmatch(axis) for axis in text.split(",")]
+    if not all(axes):
+        raise ValueError(f"""'{text}' is no mesh, as x=2,y=3 is, or <["x"=2, "y"=3]>""")
+    return Mesh.of((axis[1], int(axis[2])) for axis in axes if axis)
+
+
+def _element_size(element_type: str) -> int:
+    if element_type == "index":
+        return 8
+    if match := _COMPLEX.fullmatch(element_type):
+        return 2 * _element_size(match[1])
+    if match := _BITS.fullmatch(element_type):
+        return -(-int(match[1]) // 8)
+    raise ValueError(f"'{element_type}' is no element type of known size, as f32, bf16, i8 or index is")
+
+
+def _sharding_by_numbers(text: str, match: re.Match[str], mesh: Mesh) -> TensorSharding:
+    def axes(numbers: list[int]) -> tuple[AxisRef, ...]:
+        for number in numbers:
+            if number >= len(mesh.axes):
+                raise ValueError(
+                    f"sharding '{text}' names axis {number}, but the mesh {mesh} has {len(mesh.axes)}, counted from 0"
+                )
+        return tuple(AxisRef(mesh.axis_names[number]) for number in numbers)
+
+    try:
+        dims, unreduced = json.loads(match[1]), json.loads(match[3] or "[]")
+    except json.JSONDecodeError:
+        raise ValueError(f"sharding '{text}' has a list without a number between two commas") from None
+    closed = TensorSharding.closed_with(map(axes, dims), MESH_NAME)
+    reduction = ReductionOp(match[2] or "sum")
+    return replace(closed, unreduced_axes=axes(sorted(unreduced)), reduction_op=reduction)

@@ -1,0 +1,202 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A plan as text: the tensor before and after, what each device holds and receives, the steps, and the bound.
+
+The same on a terminal and in a file: what is coloured there has a number or a word here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from rich import box as borders
+from rich.columns import Columns
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mlir_shard.resharding.plan import Plan
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding.layout import Box, device_coordinates
+from mlir_shard.tools.reshard import words
+from mlir_shard.tools.reshard.colours import device_colour
+from mlir_shard.tools.reshard.slabs import dim_cuts
+from mlir_shard.tools.reshard.stages import totals
+
+MOST_ROWS = 32
+"""How many devices or blocks a table lists; the last of more, and how many there are."""
+
+MOST_CELLS = 8
+"""How many blocks of a dimension the drawing of a tensor has."""
+
+_ELLIPSIS = "…"
+_Value = TypeVar("_Value")
+
+
+def report(plan: Plan, title: str, notes: Sequence[str] = ()) -> RenderableType:
+    """All that is to be said of a plan, under a title and with `notes` at the end."""
+    parts: list[RenderableType] = [Text(title, style="bold"), Text("")]
+    parts.append(_tensors(plan))
+    parts += [Text(""), _heading("Devices"), _devices(plan), Text("")]
+    if plan.steps:
+        parts += [_heading("Steps"), _steps(plan), Text("")]
+    parts += map(Text, (*totals(plan), *notes))
+    return Group(*parts)
+
+
+def _heading(text: str) -> Text:
+    return Text(text, style="bold")
+
+
+def _tensors(plan: Plan) -> RenderableType:
+    drawn = [
+        Group(_heading(f"{name} {words.placement(layout)}"), _tensor(layout))
+        for name, layout in (("Before", plan.source), ("After", plan.target))
+    ]
+    return Columns(drawn, padding=(0, 4))
+
+
+def _tensor(layout: TensorLayout) -> RenderableType:
+    holders: defaultdict[Box, list[int]] = defaultdict(list)
+    for device, box in layout.device_boxes().items():
+        holders[box].append(device)
+    names = _DeviceNames(layout)
+    drawing = _drawing(layout, holders, names) if len(layout.shape) in (1, 2) else _listing(holders, names)
+    empty = [device for box, devices in holders.items() if box.is_empty for device in devices]
+    if not empty:
+        return drawing
+    return Group(drawing, Text.assemble("holding nothing: ", names.of(empty)))
+
+
+class _DeviceNames:
+    """Device numbers in the colours of the devices."""
+
+    def __init__(self, layout: TensorLayout) -> None:
+        self._layout = layout
+        self._positions = {device: position for position, device in enumerate(layout.mesh.devices)}
+
+    def holding(self, holders: Sequence[int]) -> Text:
+        """The devices that hold a block."""
+        return self.of(holders, words.between_holders(self._layout, holders))
+
+    def of(self, devices: Sequence[int], between: str = " ", most: int = 8) -> Text:
+        """The first ones and the last, and how many there are where that is not all."""
+        result = Text()
+        shown = list(devices) if len(devices) <= most else [*devices[: most - 2], devices[-1]]
+        for number, device in enumerate(shown):
+            if number:
+                result.append(between)
+            if len(shown) < len(devices) and number == len(shown) - 1:
+                result.append(f"{_ELLIPSIS}{between}")
+            result.append(str(device), device_colour(self._positions[device], len(self._positions), is_text=True))
+        if len(shown) < len(devices):
+            result.append(f" ({len(devices)})")
+        return result
+
+
+def _drawing(layout: TensorLayout, holders: dict[Box, list[int]], names: _DeviceNames) -> Table:
+    """A grid of blocks, rows and columns headed by where they are; the first ones and the last where there are many."""
+    rows = _intervals(layout, 0) if layout.rank == 2 else [(0, (0, 1))]
+    columns = _intervals(layout, layout.rank - 1)
+    table = Table(box=borders.SQUARE, show_lines=True, pad_edge=True)
+    if layout.rank == 2:
+        table.add_column("")
+    for column in columns:
+        table.add_column(_ELLIPSIS if column is None else words.interval(*column[1]), justify="center")
+    for row in rows:
+        cells = [
+            Text(_ELLIPSIS)
+            if row is None or column is None
+            else names.holding(holders[layout.box((row[0], column[0])[2 - layout.rank :])])
+            for column in columns
+        ]
+        heading = [] if layout.rank == 1 else [Text(_ELLIPSIS if row is None else words.interval(*row[1]))]
+        table.add_row(*heading, *cells)
+    return table
+
+
+def _intervals(layout: TensorLayout, dim: int) -> list[tuple[int, tuple[int, int]] | None]:
+    """The blocks of a dimension that are not empty, with start and size; None stands for those left out."""
+    size = layout.shape[dim]
+    cuts = dim_cuts(size, layout.blocks[dim])
+    intervals = [(number, (cut, min(cuts.step, size - cut))) for number, cut in enumerate(cuts)]
+    if len(intervals) <= MOST_CELLS:
+        return [*intervals]
+    return [*intervals[: MOST_CELLS - 2], None, intervals[-1]]
+
+
+def _listing(holders: dict[Box, list[int]], names: _DeviceNames) -> Table:
+    """Each box with the devices that hold it."""
+    table = _table("box", "devices")
+    boxes = sorted((box for box in holders if not box.is_empty), key=lambda box: box.start)
+    for box in _first_and_last(boxes, MOST_ROWS):
+        table.add_row(
+            *(("…", f"{len(boxes)} boxes") if box is None else (words.box_text(box), names.holding(holders[box])))
+        )
+    return table
+
+
+def _devices(plan: Plan) -> Table:
+    """For each device its place, its boxes, and what it sends, receives and has to receive."""
+    names = _DeviceNames(plan.source)
+    mesh = plan.target.mesh
+    widths = [max(len(axis.name), len(str(axis.size - 1))) for axis in mesh.axes]
+    axes = " ".join(map(str.ljust, mesh.axis_names, widths))
+    table = _table("device", axes, "box before", "box after", "sends", "receives", "bound", right=3)
+    sent, received = (_by_device(plan, which) for which in ("bytes_sent", "bytes_received"))
+    bound = dict(zip(mesh.devices, plan.bound.per_device, strict=True))
+    before, after = plan.source.device_boxes(), plan.target.device_boxes()
+    for device in _first_and_last(mesh.devices, MOST_ROWS):
+        if device is None:
+            table.add_row(_ELLIPSIS, "", f"{mesh.total_size} devices")
+            continue
+        place = " ".join(map(str.ljust, map(str, device_coordinates(mesh, device)), widths))
+        boxes = words.box_text(before[device]), words.box_text(after[device])
+        moved = (words.amount(of_device[device]) for of_device in (sent, received, bound))
+        table.add_row(names.of([device]), place, *boxes, *moved)
+    return table
+
+
+def _by_device(plan: Plan, which: str) -> dict[int, int]:
+    total = dict.fromkeys(plan.target.mesh.devices, 0)
+    for step in plan.steps:
+        for device, size in zip(step.after.mesh.devices, getattr(step, which), strict=True):
+            total[device] += size
+    return total
+
+
+def _steps(plan: Plan) -> Table:
+    """Each step with the sharding after it and what a device receives, sends and holds, and how long it takes."""
+    table = _table("", "move", "sharding after", "receives", "sends", "all receive", "holds", "time", right=5)
+    for number, step in enumerate(plan.steps, 1):
+        table.add_row(
+            str(number),
+            Text(words.move(step)),
+            Text(words.placement(step.after)),
+            words.amounts(step.bytes_received),
+            words.amounts(step.bytes_sent),
+            words.amount(step.total_bytes),
+            words.amount(step.memory),
+            words.duration(step.time),
+        )
+    return table
+
+
+def _first_and_last(values: Sequence[_Value], most: int) -> Iterator[_Value | None]:
+    """All values, or the first ones, None and the last one."""
+    if len(values) <= most:
+        yield from values
+    else:
+        yield from values[: most - 2]
+        yield None
+        yield values[-1]
+
+
+def _table(*headings: str, right: int = 0) -> Table:
+    """A table without lines whose last columns, so many, are numbers."""
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    for number, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="right" if number >= len(headings) - right else "left")
+    return table

@@ -1,0 +1,150 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Amounts, boxes, devices, placements and moves in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mlir_shard.resharding.plan import PlanStep
+from mlir_shard.resharding.steps import (
+    AllGather,
+    AllReduce,
+    AllSlice,
+    AllToAll,
+    CollectivePermute,
+    DirectExchange,
+    Move,
+    OneDimStep,
+    ReduceScatter,
+    Together,
+)
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding import AxisRef
+from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge
+from mlir_shard.sharding.layout import Box
+
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+
+
+def amount(size: int) -> str:
+    """A number of bytes, exact below 10,000 and with three digits above."""
+    if size < 10_000:
+        return f"{size} B"
+    value, unit = float(size), 0
+    while value >= 1024 and unit + 1 < len(_BINARY):
+        value, unit = value / 1024, unit + 1
+    return f"{value:.{2 - (value >= 10) - (value >= 100)}f} {_BINARY[unit]}"
+
+
+def amounts(sizes: Sequence[int]) -> str:
+    """What the devices have of something: one amount where all have the same, else the least and the most."""
+    least, most = min(sizes), max(sizes)
+    return amount(most) if least == most else f"{amount(least)} to {amount(most)}"
+
+
+def duration(seconds: float) -> str:
+    """A time with three digits."""
+    if seconds == 0:
+        return "0 s"
+    unit, scale = next(((unit, scale) for unit, scale in _SECONDS if seconds >= scale), _SECONDS[-1])
+    return f"{seconds / scale:.3g} {unit}"
+
+
+def ratio(value: float) -> str:
+    """A quotient with three digits behind the point."""
+    return f"{value:.3f}"
+
+
+def interval(start: int, size: int) -> str:
+    """The indices of a dimension, as a slice of Python's has them."""
+    return f"{start}:{start + size}" if size else "none"
+
+
+def box_text(box: Box) -> str:
+    """A box as the slices that take it out of the tensor."""
+    if box.is_empty:
+        return "nothing"
+    return "[" + ", ".join(map(interval, box.start, box.size)) + "]"
+
+
+def elided(parts: Sequence[str], most: int, separator: str = " ") -> str:
+    """The parts, or the first ones and the last one with dots between where there are more than `most`."""
+    if len(parts) <= most:
+        return separator.join(parts)
+    return separator.join([*parts[: most - 2], "…", parts[-1]])
+
+
+def cut(text: str, most: int) -> str:
+    """The text, with dots for its end where it has more than so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def devices(ids: Sequence[int], most: int = 8, separator: str = " ") -> str:
+    """Device numbers; where there are more than `most`, the first ones, the last one and how many there are."""
+    shown = elided(list(map(str, ids)), most, separator)
+    return shown if len(ids) <= most else f"{shown} ({len(ids)})"
+
+
+def between_holders(layout: TensorLayout, holders: Sequence[int]) -> str:
+    """What stands between the devices that hold a block: a plus sign where each has one of its partial values."""
+    return "+" if layout.partials > 1 and len(holders) == layout.partials else " "
+
+
+def axes(refs: Iterable[AxisRef]) -> str:
+    """Axes, as sdy writes them."""
+    return ", ".join(map(str, refs))
+
+
+def placement(layout: TensorLayout) -> str:
+    """The sharding of a layout, as sdy writes it, without the mesh."""
+    sharding = layout.sharding
+    return str(sharding).removeprefix(f"<{sharding.mesh_text}, ").removesuffix(">")
+
+
+def move(step: PlanStep) -> str:
+    """What a step does: its collective, the axes it is along and the dimensions it is about."""
+    one = step.move
+    if isinstance(one, CollectivePermute):
+        return "collective permute"
+    if isinstance(one, DirectExchange):
+        return "direct exchange"
+    if isinstance(one, AllReduce):
+        return f"all-reduce ({one.reduction.value}) along {axes(move_axes(step, one))}"
+    parts = move_parts(one)
+    return f"{move_name(one)} {'; '.join(_about(step, part) for part in parts)}"
+
+
+def move_name(one: Move) -> str:
+    """What the collective is called."""
+    return _NAMES[type(move_parts(one)[0])]
+
+
+def move_parts(one: Move) -> tuple[Move, ...]:
+    """The moves that are carried out as one."""
+    return one.steps if isinstance(one, Together) else (one,)
+
+
+def move_axes(step: PlanStep, one: AllReduce | OneDimStep) -> Axes:
+    """The axes of the mesh that a move of a step is along, sub-axes where it is along a part of one."""
+    return add_axes_or_merge((), (step.grid.atoms[axis] for axis in one.axes), step.grid.mesh)
+
+
+_NAMES: dict[type[Move], str] = {
+    AllGather: "all-gather",
+    AllReduce: "all-reduce",
+    AllSlice: "slice",
+    AllToAll: "all-to-all",
+    CollectivePermute: "collective permute",
+    DirectExchange: "direct exchange",
+    ReduceScatter: "reduce-scatter",
+}
+
+
+def _about(step: PlanStep, one: Move) -> str:
+    if isinstance(one, AllToAll):
+        return f"from dimension {one.source_dim} to {one.target_dim} along {axes(move_axes(step, one))}"
+    if isinstance(one, AllGather | AllSlice | ReduceScatter):
+        return f"of dimension {one.dim} along {axes(move_axes(step, one))}"
+    return ""

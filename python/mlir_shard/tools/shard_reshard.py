@@ -1,0 +1,125 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""shard-reshard: plans how a tensor goes from one sharding to another, and shows its boxes, the steps and the bound."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mlir_shard import __version__
+from mlir_shard.tools import output, reshard_arguments
+from mlir_shard.tools.command_line import UsageError
+from mlir_shard.tools.exit_status import complain, exit_status
+from mlir_shard.tools.reshard_arguments import FORMATS, ReshardArguments
+
+if TYPE_CHECKING:
+    from mlir_shard.resharding.cost_model import CostModel
+    from mlir_shard.resharding.plan import Plan
+    from mlir_shard.tools.reshard.notation import TensorType
+
+TOOL = "shard-reshard"
+DEFAULT_WIDTH = 120
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs shard-reshard; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
+    given = sys.argv[1:] if argv is None else argv
+    return exit_status(TOOL, lambda: _drive(reshard_arguments.parse(given, __version__)))
+
+
+def _drive(arguments: ReshardArguments) -> int:
+    try:
+        output.check(arguments.output)
+        return _show(arguments)
+    except output.OutputError as error:
+        raise UsageError(str(error)) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def _show(arguments: ReshardArguments) -> int:
+    from mlir_shard.tools.reshard import delivery, notation
+
+    try:
+        tensor = notation.read_tensor(arguments.shape)
+        plan = _plan(arguments, tensor)
+        missed = delivery.undelivered(plan) if arguments.simulate else None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    # What of the command line was no UTF-8 cannot be written.
+    text = _text(arguments, plan, tensor, missed).encode(errors="replace").decode()
+    output.write(arguments.output, text)
+    if missed:
+        return complain(TOOL, f"the plan does not deliver: other values on {_devices(missed)}")
+    return 0
+
+
+def _plan(arguments: ReshardArguments, tensor: TensorType) -> Plan:
+    from mlir_shard.resharding.planner import Planner
+    from mlir_shard.resharding.tensor_layout import TensorLayout
+    from mlir_shard.tools.reshard.notation import read_mesh, read_sharding
+
+    mesh = read_mesh(arguments.mesh)
+    target_mesh = mesh if arguments.target_mesh is None else read_mesh(arguments.target_mesh)
+    source = TensorLayout(read_sharding(arguments.source, mesh), mesh, tensor.shape)
+    target = TensorLayout(read_sharding(arguments.target, target_mesh), target_mesh, tensor.shape)
+    planner = Planner(_cost_model(arguments), uses_direct_exchange=arguments.direct_exchange)
+    return planner.plan(source, target, tensor.element_size)
+
+
+def _cost_model(arguments: ReshardArguments) -> CostModel:
+    from dataclasses import replace
+
+    from mlir_shard.resharding.cost_model import CostModel, Objective
+
+    model = CostModel() if arguments.costs is None else CostModel.of_file(arguments.costs)
+    return model if arguments.objective is None else replace(model, objective=Objective(arguments.objective))
+
+
+def _text(arguments: ReshardArguments, plan: Plan, tensor: TensorType, missed: tuple[int, ...] | None) -> str:
+    from mlir_shard.tools.reshard import forms, picture, plan_data
+
+    form = _format(arguments)
+    meshes = dict.fromkeys(map(str, (plan.source.mesh, plan.target.mesh)))
+    title = f"{tensor} on mesh {', then '.join(meshes)}"
+    notes = [] if missed is None else [_verdict(missed)]
+    if form == "json":
+        return plan_data.json_text(plan, tensor, None if missed is None else not missed)
+    if form == "svg":
+        return picture.svg(plan, title)
+    if form == "html":
+        return forms.html(plan, title, notes, arguments.width or DEFAULT_WIDTH)
+    on_terminal = arguments.output == "-" and sys.stdout.isatty()
+    by_itself = form == "rich" or (form == "auto" and on_terminal and not os.environ.get("NO_COLOR"))
+    in_colour = by_itself if arguments.colour == "auto" else arguments.colour == "always"
+    return forms.text(plan, title, notes, arguments.width or _columns(on_terminal), in_colour=in_colour)
+
+
+def _format(arguments: ReshardArguments) -> str:
+    suffix = os.path.splitext(arguments.output)[1].removeprefix(".")
+    return suffix if arguments.format == "auto" and suffix in FORMATS else arguments.format
+
+
+def _columns(on_terminal: bool) -> int:
+    return max(os.get_terminal_size(sys.stdout.fileno()).columns, 80) if on_terminal else DEFAULT_WIDTH
+
+
+def _verdict(missed: tuple[int, ...]) -> str:
+    if missed:
+        return f"Simulated: other values than there should be on {_devices(missed)}."
+    return "Simulated: every device holds the values of its box."
+
+
+def _devices(devices: tuple[int, ...]) -> str:
+    from mlir_shard.tools.reshard import words
+
+    return f"{'device' if len(devices) == 1 else 'devices'} {words.devices(devices)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What becomes of reshards, decided once for all that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.resharding.collective_course import collectives_between
+from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
+from mlir_shard.resharding.sharding_steps import ReshardError
+from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
+from mlir_shard.sharding.axis_lists import Axes, axes_difference, sort_and_merge
+from mlir_shard.transforms.reshard.collective_insertion import Collective, collective_of
+from mlir_shard.transforms.reshard.planned_collectives import PlannedCollectives, Problem
+
+Shape = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The collectives that take the place of a reshard."""
+
+    collectives: tuple[Collective, ...]
+    is_replicated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Where the courses come from that are cheaper than Shardy's; dynamic dimensions count as of `assumed_size`."""
+
+    planned: PlannedCollectives
+    assumed_size: int
+
+
+class Courses:
+    """The courses of reshards, by source, target and type."""
+
+    def __init__(
+        self, meshes: Mapping[str, Mesh], context: Any, *, keeps_redundant: bool, plans: Plans | None = None
+    ) -> None:
+        self._meshes = meshes
+        self._context = context
+        self._keeps_redundant = keeps_redundant
+        self._plans = plans
+        self._known: dict[Hashable, Course | None] = {}
+
+    @property
+    def are_planned(self) -> bool:
+        """Whether courses are planned, rather than Shardy's."""
+        return self._plans is not None
+
+    def course(self, source: TensorSharding | None, target: Any, type_: Any) -> Course | None:
+        """The course of a value of a type to the sharding of an attribute; None for a reshard that stays.
+
+        Raises ReshardError where there is no way between the shardings.
+        """
+        key = (source, target, type_)
+        if key not in self._known:
+            self._known[key] = self._decide(source, target.value, type_)
+        return self._known[key]
+
+    def course_from_partial(
+        self, source: TensorSharding | None, reduced: Axes, reduction: ReductionOp, target: Any, type_: Any
+    ) -> Course | None:
+        """The course of a value that is partial along `reduced`, whatever it says; None where to reduce it first is as
+        good. Raises ReshardError."""
+        key = (source, reduced, reduction, target, type_)
+        if key not in self._known:
+            self._known[key] = self._decide_partial(source, reduced, reduction, target.value, type_)
+        return self._known[key]
+
+    def _decide(self, source: TensorSharding | None, target: TensorSharding, type_: Any) -> Course | None:
+        if self._keeps_redundant and target.is_equivalent(source):
+            return None
+        ends = self._ends(source, target)
+        if ends is None:
+            return None
+        if ends.source.is_fully_replicated and ends.target.is_fully_replicated:
+            return Course((), is_replicated=True)
+        steps = collectives_between(ends.source, ends.target, _shape(type_), ends.mesh)
+        plans = self._plans
+        if plans is not None and (problem := self._problem(ends, type_, plans)) is not None:
+            try:
+                planned = plans.planned.collectives(problem, steps)
+            except ValueError as error:
+                raise ReshardError(str(error)) from error
+            if planned is not None:
+                return Course(planned)
+        return Course(tuple(collective_of(step, self._context) for step in steps))
+
+    def _decide_partial(
+        self, source: TensorSharding | None, reduced: Axes, reduction: ReductionOp, target: TensorSharding, type_: Any
+    ) -> Course | None:
+        ends = self._ends(source, target, reduced)
+        if ends is None or self._plans is None or ends.mesh != ends.target_mesh:
+            return None
+        declared = ends.source.unreduced_axes
+        whole = replace(ends.source, unreduced_axes=axes_difference(declared, reduced, ends.mesh))
+        implicit = axes_difference(reduced, declared, ends.mesh)
+        partial = replace(
+            ends.source, unreduced_axes=sort_and_merge((*declared, *implicit), ends.mesh), reduction_op=reduction
+        )
+        problem = self._problem(replace(ends, source=partial), type_, self._plans)
+        if problem is None:
+            return None
+        steps = collectives_between(whole, ends.target, _shape(type_), ends.mesh)
+        try:
+            planned = self._plans.planned.reducing(problem, steps, implicit)
+        except ValueError as error:
+            raise ReshardError(str(error)) from error
+        return None if planned is None else Course(planned)
+
+    def _ends(self, source: TensorSharding | None, target: TensorSharding, reduced: Axes = ()) -> _Ends | None:
+        """Both shardings, said on one mesh where there is one; None for a reshard that stays."""
+        if is_on_one_device(source, self._meshes) or is_on_one_device(target, self._meshes):
+            return None
+        if source is None:
+            source = TensorSharding.fully_open(target.rank, target.mesh_or_ref)
+        if target.is_fully_replicated:
+            target = replace(target, mesh_or_ref=source.mesh_or_ref)
+        mesh = mesh_of(source, self._meshes)
+        target_mesh = mesh_of(target, self._meshes)
+        if mesh is None or target_mesh is None or not mesh.equals(target_mesh, ignore_device_ids=True):
+            return None
+        if axes_difference(source.unreduced_axes, reduced, mesh) != target.unreduced_axes:
+            raise ReshardError(
+                f"from {source} to {target}: both have to be unreduced along the same axes; "
+                "sdy-insert-explicit-reshards inserts the reductions before it"
+            )
+        if mesh == target_mesh:
+            # Two names of one mesh: nothing moves, and no collective goes from one to the other.
+            target = replace(target, mesh_or_ref=source.mesh_or_ref)
+        return _Ends(source, mesh, target, target_mesh)
+
+    def _problem(self, ends: _Ends, type_: Any, plans: Plans) -> Problem | None:
+        """The problem to be planned; None where a sharding has axes of one device, which only say the same twice."""
+        size = element_size(type_)
+        used = (*ends.source.used_axes, *ends.target.used_axes)
+        if size is None or any(axis.size(ends.mesh) == 1 for axis in used):
+            return None
+        devices = ends.mesh.total_size
+        # Dynamic sizes are taken to be even, as programs for them have to do.
+        assumed = -(-plans.assumed_size // devices) * devices
+        shape = tuple(assumed if one is None else one for one in _shape(type_))
+        return Problem(ends.source, ends.mesh, ends.target, ends.target_mesh, shape, size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    source: TensorSharding
+    mesh: Mesh
+    target: TensorSharding
+    target_mesh: Mesh
+
+
+def element_size(type_: Any) -> int | None:
+    """The bytes of an element of a tensor; None where it has no number of bits."""
+    element = type_.element_type
+    parts = 1
+    if isinstance(element, ir.ComplexType):
+        element, parts = element.element_type, 2
+    if isinstance(element, ir.IndexType):
+        return 8 * parts
+    if not isinstance(element, ir.IntegerType | ir.FloatType):
+        return None
+    return -(-element.width * parts // 8)
+
+
+def _shape(type_: Any) -> Shape:
+    return tuple(None if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank))

@@ -1,0 +1,182 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pads and slices that move elements along sharded dimensions, with exchanges between neighbours instead of gathers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.resharding.halo import Halo, halo_of_window
+from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.transforms.canonicalize.pattern import defining_op
+from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
+from mlir_shard.transforms.reshard.halo_exchange import Channels, Devices, Exchange, ManualPart
+
+Sizes = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a module says around the ops that are resolved in it; `manual_axes` are manual whatever an op needs."""
+
+    meshes: Mapping[str, Mesh]
+    by_replica: bool
+    channels: Channels
+    manual_axes: frozenset[str] = frozenset()
+
+    def part(self, mesh: Mesh, axes: Iterable[AxisRef]) -> ManualPart:
+        """The part of a program that is manual along the mesh axes that any of `axes` is of."""
+        names = self.manual_axes | {axis.name for axis in axes}
+        return ManualPart(Devices(mesh, self.by_replica, self.channels), frozenset(names))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Elements of dimensions put `dilations` apart, `low` further on, as far as `sizes`; every stride-th of them."""
+
+    low: tuple[int, ...]
+    dilations: tuple[int, ...]
+    strides: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @staticmethod
+    def of(op: Any) -> _Window:
+        sizes = tuple(op.results[0].type.shape)
+        if op.name == "stablehlo.slice":
+            starts, strides = (tuple(op.attributes[name]) for name in ("start_indices", "strides"))
+            return _Window(tuple(-start for start in starts), (1,) * len(sizes), strides, sizes)
+        low, between = (tuple(op.attributes[name]) for name in ("edge_padding_low", "interior_padding"))
+        return _Window(low, tuple(one + 1 for one in between), (1,) * len(sizes), sizes)
+
+    def halo(self, dim: int, shards: int, size: int) -> Halo:
+        return halo_of_window(shards, size, self.sizes[dim], self.low[dim], self.dilations[dim])
+
+
+def communicates_along(op: Any, dim: int, shards: int) -> bool:
+    """Whether shards of a dimension of a pad or a slice need elements of others; True where it is dynamic."""
+    if shards == 1:
+        return False
+    if not is_static(op):
+        return True
+    size, new_size = op.operands[0].type.shape[dim], op.results[0].type.shape[dim]
+    window = _Window.of(op)
+    if op.name == "stablehlo.slice":
+        same_shards = -(-size // shards) == -(-new_size // shards)
+        return window.low[dim] != 0 or window.strides[dim] != 1 or not same_shards
+    halo = window.halo(dim, shards, size)
+    return window.dilations[dim] != 1 or bool(halo.left_hops or halo.right_hops)
+
+
+def exchange_around(op: Any, around: Surroundings, *, is_alone: bool = False) -> bool:
+    """Replaces a pad or a slice whose operand and result are sharded alike, where neighbours are exchanged for it.
+
+    Says whether it has been dealt with, which it is too where no device needs what another has. One that `is_alone`
+    in being made local is replaced then as well, and also where every device would get all of uneven shards.
+    """
+    operand, result = op.operands[0], op.results[0]
+    sharding = sharding_of(operand)
+    if sharding is None or sharding.is_fully_replicated:
+        return True
+    mesh = mesh_of(sharding, around.meshes)
+    if mesh is None or mesh.is_maximal:
+        return True
+    if not sharding.is_equivalent(sharding_of(result)) or not is_static(op):
+        return False
+    exchanges = exchanges_of(op, sharding, mesh)
+    if not (is_alone or any(one.halo.needs_communication for one in exchanges)):
+        return True
+    strides = _Window.of(op).strides
+    is_needed = is_alone and not _is_even(op, exchanges)
+    if any(strides[one.dim] != 1 or (one.halo.gathers_everything and not is_needed) for one in exchanges):
+        return False
+    if 0 in operand.type.shape or hlo.zero(operand.type.element_type) is None:
+        return False
+    with ir.InsertionPoint(op), op.location:
+        value = _exchanged(op, exchanges, around.part(mesh, sharding.sharding_axes), sharding)
+    result.replace_all_uses_with(value)
+    op.erase()
+    return True
+
+
+def is_static(op: Any) -> bool:
+    """Whether the first operand and the first result are tensors of static shape."""
+    types = (op.operands[0].type, op.results[0].type)
+    return all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in types)
+
+
+def exchanges_of(op: Any, sharding: TensorSharding, mesh: Mesh) -> list[Exchange]:
+    """The exchange along each sharded dimension of a pad or a slice."""
+    window = _Window.of(op)
+    found = []
+    for dim, of in enumerate(sharding.dim_shardings):
+        shards = of.sharded_size(mesh)
+        if shards > 1:
+            found.append(Exchange(dim, of.axes, window.halo(dim, shards, op.operands[0].type.shape[dim])))
+    return found
+
+
+def moved(op: Any, value: Any, padding: Any, exchanges: Sequence[Exchange], part: ManualPart) -> Any:
+    """What a pad or a slice makes of a block, built inside a manual part."""
+    inside = sharding_of(op.operands[0])
+    assert inside is not None
+    inside = inside.without_axes(part.manual_axes)
+    is_zero = op.name == "stablehlo.slice" or _is_zero(op.operands[1], hlo.zero(value.type.element_type))
+    for one in exchanges:
+        if not one.halo.is_local_copy:
+            value = part.exchange(value, padding, one, inside, is_zero=is_zero)
+    return _along_whole_dims(op, value, padding, frozenset(one.dim for one in exchanges), inside)
+
+
+def _is_even(op: Any, exchanges: Sequence[Exchange]) -> bool:
+    shapes = (op.operands[0].type.shape, op.results[0].type.shape)
+    return not any(shape[one.dim] % len(one.halo.starts) for one in exchanges for shape in shapes)
+
+
+def _exchanged(op: Any, exchanges: Sequence[Exchange], part: ManualPart, sharding: TensorSharding) -> Any:
+    """The result of the op, from a manual computation, with even shards as long as that takes."""
+    value = op.operands[0]
+    zero = hlo.zero(value.type.element_type)
+    is_pad = op.name == "stablehlo.pad"
+    shards = {one.dim: len(one.halo.starts) for one in exchanges}
+    even = [-(-size // shards.get(dim, 1)) * shards.get(dim, 1) for dim, size in enumerate(value.type.shape)]
+    if even != list(value.type.shape):
+        value = hlo.pad_behind(value, op.operands[1] if is_pad else hlo.scalar_constant(zero), even, sharding)
+    padding = op.operands[1] if is_pad else hlo.scalar_constant(zero)
+    wanted = list(op.results[0].type.shape)
+    sizes = [-(-size // shards.get(dim, 1)) * shards.get(dim, 1) for dim, size in enumerate(wanted)]
+
+    def body(arguments: Sequence[Any]) -> Any:
+        return moved(op, arguments[0], arguments[1], exchanges, part)
+
+    scalar = TensorSharding.fully_open(0, sharding.mesh_or_ref)
+    result = part.build([(value, sharding), (padding, scalar)], hlo.with_shape(value.type, sizes), sharding, body)
+    return result if sizes == wanted else hlo.piece(result, [0] * len(sizes), wanted, sharding)
+
+
+def _along_whole_dims(op: Any, value: Any, padding: Any, sharded: frozenset[int], inside: TensorSharding) -> Any:
+    """What the op does along the dimensions that are not sharded."""
+
+    def only_whole(name: str) -> list[int]:
+        return [0 if dim in sharded else amount for dim, amount in enumerate(op.attributes[name])]
+
+    if op.name == "stablehlo.pad":
+        low, high, between = map(only_whole, ("edge_padding_low", "edge_padding_high", "interior_padding"))
+        return hlo.pad(value, padding, low, high, between, inside) if any(low + high + between) else value
+    shape = value.type.shape
+    starts = only_whole("start_indices")
+    limits = [shape[dim] if dim in sharded else one for dim, one in enumerate(op.attributes["limit_indices"])]
+    strides = [1 if dim in sharded else one for dim, one in enumerate(op.attributes["strides"])]
+    if starts == [0] * len(shape) and limits == list(shape) and strides == [1] * len(shape):
+        return value
+    return hlo.piece(value, starts, limits, inside, strides)
+
+
+def _is_zero(value: Any, zero: Any) -> bool:
+    constant = defining_op(value, "stablehlo.constant") or defining_op(value, sdy.ConstantOp.OPERATION_NAME)
+    return constant is not None and constant.attributes["value"] == ir.DenseElementsAttr.get_splat(value.type, zero)

@@ -1,0 +1,213 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The cheapest way from one sharding to another as collectives of sdy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.resharding.collective_steps import CollectiveStep, SliceAlong
+from mlir_shard.resharding.cost_model import Objective
+from mlir_shard.resharding.course_moves import course_cost
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.plan import Plan, PlanStep
+from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.steps import (
+    AllGather,
+    AllReduce,
+    AllSlice,
+    AllToAll,
+    CollectivePermute,
+    DirectExchange,
+    GridAxes,
+    OneDimStep,
+    ReduceScatter,
+    Together,
+)
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding import (
+    AllToAllParam,
+    AllToAllParamList,
+    AxisRef,
+    AxisRefList,
+    ListOfAxisRefLists,
+    Mesh,
+    ReductionOp,
+    TensorSharding,
+)
+from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, axes_difference, sort_and_merge
+from mlir_shard.transforms.reshard.collective_insertion import Collective
+from mlir_shard.transforms.reshard.insertion import REDUCTION_CODES
+
+DIRECT_EXCHANGE = "mlir_shard.direct_exchange"
+"""The unit attribute of an `sdy.reshard` that stays: every device is sent what it lacks of its target box, by those
+that have it."""
+
+# Costs are sums of floats.
+TOLERANCE = 1e-9
+
+_AXES_PER_DIM = {
+    AllGather: ("sdy.all_gather", "gathering_axes"),
+    AllSlice: ("sdy.all_slice", "slicing_axes"),
+    ReduceScatter: ("sdy.reduce_scatter", "reduce_scatter_axes"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is to be planned: a tensor of `shape`, in elements, that is to go from one sharding to the other."""
+
+    source: TensorSharding
+    source_mesh: Mesh
+    target: TensorSharding
+    target_mesh: Mesh
+    shape: tuple[int, ...]
+    element_size: int
+
+    @property
+    def layouts(self) -> tuple[TensorLayout, TensorLayout]:
+        """Where the tensor lies before and after; ValueError where it cannot lie so."""
+        return (
+            TensorLayout(self.source, self.source_mesh, self.shape),
+            TensorLayout(self.target, self.target_mesh, self.shape),
+        )
+
+    @property
+    def shares_grid(self) -> bool:
+        """Whether both shardings cut mesh axes such that one grid has all of their sub-axes."""
+        used = (axis for sharding in (self.source, self.target) for axis in sharding.used_axes)
+        try:
+            Grid.of(self.source_mesh, used)
+        except ValueError:
+            return False
+        return True
+
+
+class PlannedCollectives:
+    """Plans by one planner, as collectives.
+
+    `implicit` axes are those along which the source is partial without its sharding saying so, as the result of an op
+    is before the all-reduce behind it: no sharding on the way says it either.
+    """
+
+    def __init__(self, planner: Planner, context: Any, *, uses_direct_exchange: bool) -> None:
+        self._planner = planner
+        self._uses_direct_exchange = uses_direct_exchange
+        self._context = context
+
+    def collectives(self, problem: Problem, course: Sequence[CollectiveStep]) -> tuple[Collective, ...] | None:
+        """The collectives of the plan; None where the course is as cheap, or the only way.
+
+        A course that goes to another order of devices is as cheap where it has no more collectives but slices. Between
+        shardings that share no grid a direct exchange receives least. ValueError where the tensor cannot lie as the
+        problem says, or no way keeps to the limits of the planner.
+        """
+        source, _ = problem.layouts
+        if self._uses_direct_exchange and not problem.shares_grid:
+            return (self._direct_exchange(problem.target),)
+        plan = self._plan(problem)
+        if plan is None:
+            return None
+        if problem.source_mesh != problem.target_mesh:
+            moving = sum(not isinstance(step, SliceAlong) for step in course)
+            is_as_cheap = moving <= plan.num_collectives
+        else:
+            is_as_cheap = self._cost(source, course, problem.element_size) <= plan.cost * (1 + TOLERANCE)
+        return None if is_as_cheap else tuple(self._collective(step, ()) for step in plan.steps)
+
+    def reducing(
+        self, problem: Problem, course: Sequence[CollectiveStep], implicit: Axes
+    ) -> tuple[Collective, ...] | None:
+        """As `collectives`, from a partial source; the course is the way from the source once it is reduced."""
+        source, target = problem.layouts
+        plan = self._plan(problem)
+        if plan is None:
+            return None
+        kept = target.sharding.unreduced_axes
+        whole = TensorLayout(replace(source.sharding, unreduced_axes=kept), source.mesh, source.shape)
+        reduction = self._planner.cost(source, whole, problem.element_size)
+        rest = self._cost(whole, course, problem.element_size)
+        combined = max(reduction, rest) if self._planner.cost_model.objective is Objective.MEMORY else reduction + rest
+        if combined <= plan.cost * (1 + TOLERANCE):
+            return None
+        return tuple(self._collective(step, implicit) for step in plan.steps)
+
+    def _plan(self, problem: Problem) -> Plan | None:
+        """The plan; None between shardings that share no grid, and where no operations say its steps."""
+        if not problem.shares_grid:
+            return None
+        plan = self._planner.plan(*problem.layouts, problem.element_size)
+        return plan if all(map(_can_be_said, plan.steps)) else None
+
+    def _cost(self, source: TensorLayout, course: Sequence[CollectiveStep], element_size: int) -> float:
+        """The cost of a course; without end where one of its collectives is of uneven blocks, which nobody defines."""
+        try:
+            return course_cost(source, course, element_size, self._planner.cost_model)
+        except ValueError:
+            return inf
+
+    def _collective(self, step: PlanStep, implicit: Axes) -> Collective:
+        mesh, move = step.after.mesh, step.move
+        sharding = _said(step.after.sharding, mesh, implicit)
+        if isinstance(move, DirectExchange):
+            return self._direct_exchange(sharding)
+        attributes = {"out_sharding": sdy.attribute(sharding, self._context)}
+        if isinstance(move, CollectivePermute):
+            return Collective("sdy.collective_permute", attributes)
+        if isinstance(move, AllReduce):
+            axes = sort_and_merge((step.grid.atoms[axis] for axis in move.axes), mesh)
+            attributes["reduction_axes"] = sdy.attribute(AxisRefList(axes), self._context)
+            return Collective("sdy.all_reduce", attributes | self._reduction(move.reduction))
+        moves = move.steps if isinstance(move, Together) else (move,)
+        return self._along_dims(moves, step, attributes)
+
+    def _direct_exchange(self, target: TensorSharding) -> Collective:
+        attributes = {"sharding": sdy.attribute(target, self._context), DIRECT_EXCHANGE: ir.UnitAttr.get(self._context)}
+        return Collective("sdy.reshard", attributes)
+
+    def _along_dims(self, moves: Sequence[OneDimStep], step: PlanStep, attributes: dict[str, Any]) -> Collective:
+        first = moves[0]
+        if isinstance(first, AllToAll):
+            params = [
+                AllToAllParam(_refs(step, one.axes), one.source_dim, one.target_dim)
+                for one in moves
+                if isinstance(one, AllToAll)
+            ]
+            ordered = AllToAllParamList(tuple(sorted(params, key=lambda param: param.src_dim)))
+            return Collective("sdy.all_to_all", attributes | {"params": sdy.attribute(ordered, self._context)})
+        axes: list[Axes] = [()] * step.after.rank
+        for one in moves:
+            if not isinstance(one, AllToAll):
+                axes[one.dim] = _refs(step, one.axes)
+        name, key = _AXES_PER_DIM[type(first)]
+        attributes[key] = sdy.attribute(ListOfAxisRefLists(tuple(map(AxisRefList, axes))), self._context)
+        return Collective(
+            name, attributes | (self._reduction(first.reduction) if isinstance(first, ReduceScatter) else {})
+        )
+
+    def _reduction(self, reduction: ReductionOp) -> dict[str, Any]:
+        if reduction is ReductionOp.SUM:
+            return {}
+        type_ = ir.IntegerType.get_signless(32, self._context)
+        return {"reduction_op": ir.IntegerAttr.get(type_, REDUCTION_CODES[reduction])}
+
+
+def _can_be_said(step: PlanStep) -> bool:
+    """Whether there is an operation for a step: only some go to another order of devices."""
+    return step.before.mesh == step.after.mesh or isinstance(step.move, CollectivePermute | DirectExchange)
+
+
+def _refs(step: PlanStep, axes: GridAxes) -> tuple[AxisRef, ...]:
+    return add_axes_or_merge((), (step.grid.atoms[axis] for axis in axes), step.grid.mesh)
+
+
+def _said(sharding: TensorSharding, mesh: Mesh, implicit: Axes) -> TensorSharding:
+    """The sharding as a collective says it: closed, and without a word on what is replicated or implied."""
+    closed = TensorSharding.closed_with((dim.axes for dim in sharding.dim_shardings), sharding.mesh_or_ref)
+    unreduced = axes_difference(sharding.unreduced_axes, implicit, mesh)
+    return replace(closed, unreduced_axes=unreduced, reduction_op=sharding.reduction_op)

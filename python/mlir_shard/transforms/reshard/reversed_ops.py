@@ -1,0 +1,113 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reverses of sharded dimensions: each device reverses its shard, and that is the shard of the device opposite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.shard_shift import with_reversed_axes
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
+from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_static
+
+
+class ReversedMeshes:
+    """The meshes of a module with their devices in the opposite order, defined when they are first asked for."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._names: dict[Mesh, str] = {}
+        self._taken = {
+            op.operation.attributes["sym_name"].value
+            for op in module.operation.regions[0].blocks[0].operations
+            if "sym_name" in op.operation.attributes
+        }
+        for name, mesh in sdy.meshes(module).items():
+            self._names.setdefault(mesh, name)
+
+    def reference(self, mesh: Mesh, ref: str | Mesh, location: Any) -> str | Mesh:
+        """How to refer to a mesh; it is named for the one it is the reverse of, or said in place where that is."""
+        if isinstance(ref, Mesh):
+            return mesh
+        if mesh not in self._names:
+            name = self._free_name(f"{ref}_reversed")
+            with ir.InsertionPoint.at_block_begin(self._module.operation.regions[0].blocks[0]), location:
+                sdy.MeshOp(name, mesh)
+            self._names[mesh] = name
+        return self._names[mesh]
+
+    def _free_name(self, wanted: str) -> str:
+        name, number = wanted, 0
+        while name in self._taken:
+            name, number = f"{wanted}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+
+def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes) -> bool:
+    """Gives a reverse a result on the mesh of reversed order, resharded to where it was.
+
+    What makes the last shards full moves to the front before, so that it is at the end again after. Says whether the
+    op has been dealt with, which it is too where none of its sharded dimensions is reversed.
+    """
+    operand, result = op.operands[0], op.results[0]
+    sharding = sharding_of(operand)
+    if sharding is None or sharding.is_fully_replicated:
+        return True
+    mesh = mesh_of(sharding, around.meshes)
+    if mesh is None or mesh.is_maximal:
+        return True
+    dims = [dim for dim in op.attributes["dimensions"] if sharding.dim_shardings[dim].sharded_size(mesh) > 1]
+    if not dims:
+        return True
+    if not is_static(op):
+        return False
+    shape = operand.type.shape
+    if 0 in shape or hlo.zero(operand.type.element_type) is None:
+        return False
+    target = sharding_of(result) or TensorSharding.fully_closed(len(shape), sharding.mesh_or_ref)
+    axes = [axis for dim in sorted(dims) for axis in sharding.dim_shardings[dim].axes]
+    ref = meshes.reference(with_reversed_axes(mesh, axes), sharding.mesh_or_ref, op.location)
+    even = list(shape)
+    for dim in dims:
+        shards = sharding.dim_shardings[dim].sharded_size(mesh)
+        even[dim] = -(-shape[dim] // shards) * shards
+    uses = [(use.owner, use.operand_number) for use in result.uses]
+    with ir.InsertionPoint(op), op.location:
+        op.operands[0] = _with_padding_in_front(operand, even, sharding, mesh, around)
+    result.set_type(op.operands[0].type)
+    sdy.set_sharding(result, replace(sharding, mesh_or_ref=ref))
+    with ir.InsertionPoint.after(op), op.location:
+        value = sdy.ReshardOp(result, target).operation.results[0]
+        if even != list(shape):
+            value = hlo.piece(value, [0] * len(shape), shape, sharding)
+    for user, number in uses:
+        user.operation.operands[number] = value
+    return True
+
+
+def _with_padding_in_front(
+    value: Any, even: list[int], sharding: TensorSharding, mesh: Mesh, around: Surroundings
+) -> Any:
+    shape = list(value.type.shape)
+    amounts = {dim: new - old for dim, (new, old) in enumerate(zip(even, shape, strict=True)) if new > old}
+    if not amounts:
+        return value
+    padding = hlo.scalar_constant(hlo.zero(value.type.element_type))
+    padded = hlo.pad_behind(value, padding, even, sharding)
+    part = around.part(mesh, (axis for dim in amounts for axis in sharding.dim_shardings[dim].axes))
+
+    def body(arguments: Sequence[Any]) -> Any:
+        (local,) = arguments
+        for dim, amount in amounts.items():
+            local = part.shift(local, dim, amount, sharding)
+        return local
+
+    return part.build([(padded, sharding)], padded.type, sharding, body)

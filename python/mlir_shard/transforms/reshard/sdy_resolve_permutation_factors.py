@@ -1,0 +1,137 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops that move elements along a sharded dimension, as pads, slices and windows do, become ones that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.resharding.op_mesh import op_mesh
+from mlir_shard.resharding.sharding_steps import Reshard
+from mlir_shard.rules import RuleError
+from mlir_shard.sharding import OpShardingRule, TensorSharding
+from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.transforms.operations import first_names, operations_named, operations_named_in_post_order
+from mlir_shard.transforms.reshard.halo_exchange import Channels
+from mlir_shard.transforms.reshard.insertion import apply, put_after
+from mlir_shard.transforms.reshard.moving_ops import Surroundings, communicates_along, exchange_around
+from mlir_shard.transforms.reshard.reversed_ops import ReversedMeshes, reverse_across_devices
+from mlir_shard.transforms.reshard.split_reshapes import resolve_reshape
+from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.shardings import meshes_around
+
+MOVING = ("stablehlo.pad", "stablehlo.slice")
+COMMUNICATING = (
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute",
+    "stablehlo.recv",
+    "stablehlo.reduce_scatter",
+    "stablehlo.send",
+)
+
+
+@register
+class ResolvePermutationFactors(Pass):
+    """Has shards of permutation factors exchanged between neighbours, or the factors replicated.
+
+    Operands and results have to be sharded alike, as `sdy-insert-explicit-reshards` leaves them. With the exchange, a
+    StableHLO pad, slice or reshape becomes a manual computation of collective permutes, and a reverse gets a result on
+    a mesh with its devices in the opposite order, resharded after it. An exchange over several hops in which each
+    device would get all shards is not made. Then, without the option, and for all other ops, the factors are
+    replicated: operands are resharded before and results after. A reshape has no such factor; it is treated where it
+    splits or joins dimensions of uneven shards, other than along block boundaries.
+    """
+
+    name = "sdy-resolve-permutation-factors"
+    anchor = "builtin.module"
+    summary = "Resolves sharding on dimensions of permutation factors"
+
+    enable_halo_exchange: bool = option(True, "exchange shards between neighbours where that can be")
+    replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
+    partition_count: int = option(1, "the number of partitions")
+
+    def run(self, op: Any) -> None:
+        if self.replica_count > 1 and self.partition_count > 1:
+            counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
+            raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        around = Surroundings(meshes_around(op), self.replica_count > 1, Channels(next_channel(op)))
+        resolve_permutation_factors(op, around, by_exchange=self.enable_halo_exchange)
+
+
+def resolve_permutation_factors(module: Any, around: Surroundings, *, by_exchange: bool) -> None:
+    """What the pass does. Raises PassFailure where an op has no valid rule."""
+    meshes = ReversedMeshes(module)
+    names = [name for name in first_names(module) if not name.startswith(("sdy.", "func.", "builtin."))]
+    for one in operations_named_in_post_order(module, *names):
+        if one.name == "stablehlo.reshape":
+            resolve_reshape(one, around, by_exchange=by_exchange)
+            continue
+        rule = _rule(one)
+        if rule is None or not rule.permutation_factors or rule.is_custom_rule:
+            continue
+        if not (by_exchange and _exchange(one, around, meshes)):
+            _replicate(one, rule, around)
+
+
+def _rule(op: Any) -> OpShardingRule | None:
+    try:
+        return rule_cache().rule_for(op)
+    except RuleError as error:
+        raise PassFailure(str(error), error.op) from error
+
+
+def _exchange(op: Any, around: Surroundings, meshes: ReversedMeshes) -> bool:
+    if op.name in MOVING:
+        return exchange_around(op, around)
+    return op.name == "stablehlo.reverse" and reverse_across_devices(op, around, meshes)
+
+
+def next_channel(module: Any) -> int:
+    """The number after those of all channels in a module, which their attribute says as `handle = 1`."""
+    handles = [op.attributes.get("channel_handle") for op in operations_named(module, *COMMUNICATING)]
+    numbers = {str(one).split("handle = ")[1].split(",")[0] for one in handles if one is not None}
+    return 1 + max(map(int, numbers), default=0)
+
+
+def _replicate(op: Any, rule: OpShardingRule, around: Surroundings) -> None:
+    """Reshards operands before and results after the op such that no permutation factor is sharded in it."""
+    operands, results = ([sharding_of(value) for value in values] for values in (op.operands, op.results))
+    found = op_mesh((*operands, *results), around.meshes)
+    if found is None:
+        return
+    ref, mesh = found
+    before = ShardingProjection.build(operands, results, rule, mesh, closed_if_missing=True)
+    after = before
+    for factor in rule.permutation_factors:
+        if not (op.name in MOVING and _stays_local(op, factor, operands[0], results[0], around)):
+            after = after.update(factor, ())
+    new_operands, new_results = after.to_shardings(rule, ref, mesh)
+    changed = [new is not old for new, old in zip(after.tensors, before.tensors, strict=True)]
+    count = len(operands)
+    with ir.InsertionPoint(op):
+        for index, is_changed in enumerate(changed[:count]):
+            if is_changed:
+                op.operands[index] = apply(op.operands[index], [Reshard(new_operands[index])])
+    for index in reversed(range(len(results))):
+        if changed[count + index]:
+            wanted = results[index] or TensorSharding.fully_closed(new_results[index].rank, ref)
+            put_after(op, op.results[index], [Reshard(wanted)])
+            sdy.set_sharding(op.results[index], new_results[index])
+
+
+def _stays_local(
+    op: Any, dim: int, operand: TensorSharding | None, result: TensorSharding | None, around: Surroundings
+) -> bool:
+    """Whether a pad or a slice, whose factors are its dimensions, needs nothing of other devices along one."""
+    found = op_mesh((operand,), around.meshes)
+    if operand is None or found is None or not operand.is_equivalent(result):
+        return False
+    return not communicates_along(op, dim, operand.dim_shardings[dim].sharded_size(found[1]))

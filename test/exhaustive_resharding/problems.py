@@ -1,0 +1,94 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is resharded: all pairs of shardings of one kind, of tensors of one rank, on one mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from itertools import product
+
+from unit.resharding.every_layout import full_axes, halves, mesh_of, shardings
+
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.sharding.axis_lists import axes_difference
+
+Shape = tuple[int, ...]
+MESHES = tuple(mesh_of(*sizes) for sizes in [(2, 2), (2, 3), (2, 2, 2), (4, 2), (3, 5)])
+RANKS = (1, 2, 3)
+
+
+class Kind(Enum):
+    """Which shardings there are in a pair."""
+
+    AXES = "axes"
+    SUB_AXES = "sub-axes"
+    UNREDUCED = "unreduced axes"
+    UNREDUCED_SUB_AXES = "unreduced sub-axes"
+    REORDERED = "devices in another order"
+
+    @property
+    def has_sub_axes(self) -> bool:
+        """Whether axes of size 4 are cut in two."""
+        return self in (Kind.SUB_AXES, Kind.UNREDUCED_SUB_AXES)
+
+    @property
+    def has_unreduced(self) -> bool:
+        """Whether sources are partial along some axes, and targets along all of them, some or none."""
+        return self in (Kind.UNREDUCED, Kind.UNREDUCED_SUB_AXES)
+
+
+@dataclass(frozen=True)
+class Problems:
+    """All pairs of shardings of a kind: ordered axes, each placement of each subset of them."""
+
+    mesh: Mesh
+    rank: int
+    kind: Kind
+
+    @staticmethod
+    def of_kinds(meshes: tuple[Mesh, ...], ranks: tuple[int, ...], kinds: tuple[Kind, ...]) -> list[Problems]:
+        """Those there are: sub-axes only where an axis can be cut."""
+        every = (Problems(*of) for of in product(meshes, ranks, kinds))
+        return [one for one in every if not one.kind.has_sub_axes or halves(one.mesh) != full_axes(one.mesh)]
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Sizes that all numbers of blocks divide, that few do, that are smaller than the mesh; for axes also zero."""
+        devices = self.mesh.total_size
+        every = [(devices, 2 * devices, devices), (devices + 3, 7, 2 * devices - 1), (2, 3, 1)]
+        if self.kind is Kind.AXES:
+            every += [(5, devices - 1, 9), (1, devices + 1, 4), (0, devices, 3)]
+        return tuple(shape[: self.rank] for shape in every)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[TensorSharding, TensorSharding], ...]:
+        """Sources and targets. Where partial values are the kind, each source has some, else it is another kind's."""
+        parts = halves(self.mesh) if self.kind.has_sub_axes else full_axes(self.mesh)
+        every = shardings(self.mesh, parts, self.rank, unreduced=self.kind.has_unreduced)
+        if not self.kind.has_unreduced:
+            return tuple(product(every, every))
+        return tuple(
+            (source, target)
+            for source, target in product(every, repeat=2)
+            if source.unreduced_axes and not axes_difference(target.unreduced_axes, source.unreduced_axes, self.mesh)
+        )
+
+    @property
+    def target_mesh(self) -> Mesh:
+        """The mesh of the targets."""
+        if self.kind is not Kind.REORDERED:
+            return self.mesh
+        # The last device comes first, which leaves none at its place.
+        *first, last = self.mesh.devices
+        return Mesh.of(self.mesh.axes, (last, *first))
+
+    def layouts(self, shape: Shape) -> Iterator[tuple[TensorLayout, TensorLayout]]:
+        """The pairs, of a tensor of this shape."""
+        sources, targets = (dict.fromkeys(ends) for ends in zip(*self.pairs, strict=True))
+        before = {source: TensorLayout(source, self.mesh, shape) for source in sources}
+        after = {target: TensorLayout(target, self.target_mesh, shape) for target in targets}
+        return ((before[source], after[target]) for source, target in self.pairs)

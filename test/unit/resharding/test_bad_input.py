@@ -1,0 +1,196 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is asked of a planner, a cost model or the simulator that cannot be: an error that says what is wrong with it.
+
+And what looks bad but can be: shapes smaller than the mesh have a right plan, with empty shards.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exhaustive_resharding.campaign import ELEMENT_SIZE, planners
+from exhaustive_resharding.delivery import Deliveries
+from resharding.every_layout import distinct_values, full_axes, mesh_of, shardings
+
+from mlir_shard.resharding import simulation
+from mlir_shard.resharding.cost_model import CostModel, Link
+from mlir_shard.resharding.lower_bound import lower_bound
+from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding import AxisRef, Mesh, MeshAxis, ReductionOp, TensorSharding
+
+MESH = mesh_of(2, 4)
+WHOLE = TensorSharding.fully_closed(2, "mesh")
+
+
+def layout(*dims: str, mesh: Mesh = MESH, shape: tuple[int, ...] = (8, 8), **rest: Any) -> TensorLayout:
+    """A tensor sharded along axes given by their letters."""
+    closed = TensorSharding.closed_with((map(AxisRef, axes) for axes in dims), "mesh")
+    return TensorLayout(TensorSharding("mesh", closed.dim_shardings, **rest), mesh, shape)
+
+
+@pytest.mark.parametrize(
+    ("dims", "message"),
+    [
+        (["z", ""], 'unknown axis "z"'),
+        (["a", "a"], '"a"'),
+        (["aa", ""], '"a"'),
+        (["a"], "dimension"),
+        (["a", "", ""], "dimension"),
+    ],
+)
+def test_shardings_that_do_not_fit(dims: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        layout(*dims)
+
+
+def test_sub_axes_that_are_none() -> None:
+    for part in (AxisRef.sub("b", 1, 3), AxisRef.sub("b", 3, 2), AxisRef.sub("b", 2, 4), AxisRef.sub("a", 4, 2)):
+        with pytest.raises(ValueError, match=f'"{part.name}"'):
+            TensorLayout(TensorSharding.closed_with([[part], []], "mesh"), MESH, (8, 8))
+
+
+def test_axes_twice_by_their_parts() -> None:
+    parts = [[AxisRef.sub("b", 1, 2)], [AxisRef("b")]]
+    with pytest.raises(ValueError, match='"b"'):
+        TensorLayout(TensorSharding.closed_with(parts, "mesh"), MESH, (8, 8))
+
+
+def test_shapes_and_meshes_that_are_none() -> None:
+    with pytest.raises(ValueError, match=r"shape \[8, -1\] has a negative size"):
+        TensorLayout(WHOLE, MESH, (8, -1))
+    with pytest.raises(ValueError, match='"a"'):
+        TensorLayout(WHOLE, Mesh((MeshAxis("a", 2), MeshAxis("a", 2))), (8, 8))
+    with pytest.raises(ValueError, match="mesh"):
+        TensorLayout(WHOLE, mesh_of(2, 2, device_ids=(0, 1, 2, 2)), (8, 8))
+
+
+@pytest.mark.parametrize("element_size", [0, -4])
+def test_elements_without_bytes(element_size: int) -> None:
+    with pytest.raises(ValueError, match=f"at least 1 byte, not {element_size}"):
+        Planner().plan(layout("a", ""), layout("", "a"), element_size)
+
+
+def test_tensors_that_cannot_become_each_other() -> None:
+    source = layout("a", "")
+    partial = layout("b", "", unreduced_axes=(AxisRef("a"),))
+    largest = layout("b", "", unreduced_axes=(AxisRef("a"),), reduction_op=ReductionOp.MAX)
+    cases = [
+        (source, layout("a", "", shape=(8, 9)), r"shape \[8, 8\] cannot become one of shape \[8, 9\]"),
+        (source, layout("a", "", mesh=mesh_of(2, 2)), "not of the same devices"),
+        (source, partial, 'unreduced along "a", along which the source holds whole values'),
+        (partial, largest, "an unreduced sum is no unreduced max"),
+        (partial, layout("", "", mesh=mesh_of(2, 4, device_ids=reversed(range(8)))), "partial values need one mesh"),
+    ]
+    for before, after, message in cases:
+        for is_any in (True, False):
+            with pytest.raises(ValueError, match=message):
+                Planner(uses_direct_exchange=is_any).plan(before, after, ELEMENT_SIZE)
+
+
+def test_what_is_too_large_to_simulate() -> None:
+    huge = layout("a", "", mesh=mesh_of(1 << 10, 1 << 10), shape=(1 << 20, 1 << 20))
+    with pytest.raises(ValueError, match="too many to simulate: at most"):
+        simulation.check_size(huge)
+    wide = layout("a", "", shape=(1 << 14, 1 << 14))
+    with pytest.raises(ValueError, match="too many to simulate: at most"):
+        simulation.check_size(wide)
+
+
+def test_values_of_another_shape_are_not_simulated() -> None:
+    with pytest.raises(ValueError, match=r"\[1, 8, 8\]"):
+        simulation.place(distinct_values(layout("a", "", shape=(8, 7))), layout("a", ""))
+
+
+@pytest.mark.parametrize("bandwidth", [0, -1.0, nan, inf, -inf])
+def test_links_without_bandwidth(bandwidth: float) -> None:
+    with pytest.raises(ValueError, match=f"positive number of bytes a second, not {bandwidth}"):
+        Link(latency=0.0, bandwidth=bandwidth)
+    with pytest.raises(ValueError, match=r"^bandwidth: "):
+        CostModel.from_mapping({"bandwidth": bandwidth})
+    with pytest.raises(ValueError, match=r"^links\.b\.bandwidth: "):
+        CostModel.from_mapping({"links": {"b": {"bandwidth": bandwidth}}})
+
+
+@pytest.mark.parametrize("latency", [-1e-9, nan, inf])
+def test_links_that_are_too_early_or_never_there(latency: float) -> None:
+    with pytest.raises(ValueError, match="number of seconds, at least 0"):
+        Link(latency=latency, bandwidth=1.0)
+    with pytest.raises(ValueError, match=r"^latency: "):
+        CostModel.from_mapping({"latency": latency})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"bandwith": 1}, "^bandwith: unknown, there are latency, bandwidth"),
+        ({"links": {"a": {"speed": 1}}}, r"^links\.a\.speed: unknown"),
+        ({"links": ["a"]}, "^links: "),
+        ({"links": {"a": 3}}, r"^links\.a: "),
+        ({"latency": "fast"}, "^latency: a number, not 'fast'"),
+        ({"bandwidth": True}, "^bandwidth: a number, not True"),
+        ({"objective": "speed"}, "^objective: one of bytes, time, memory, not 'speed'"),
+        ({"objective": ["time"]}, "^objective: "),
+        ({"memory_limit": 0}, "^memory_limit: a positive number of bytes, not 0"),
+        ({"memory_limit": 1.5}, "^memory_limit: "),
+        ({"memory_limit": "1GB"}, "^memory_limit: "),
+    ],
+)
+def test_cost_models_that_are_none(values: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        CostModel.from_mapping(values)
+    path = tmp_path / "costs.json"
+    path.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=message.removeprefix("^")) as raised:
+        CostModel.of_file(path)
+    assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("costs.json", b"{"),
+        ("costs.json", b""),
+        ("costs.json", b"\xff\xfe"),
+        ("costs.json", b'{"latency": NaN}'),
+        ("costs.toml", b"latency ="),
+        ("costs.toml", b"latency = nan"),
+        ("costs.toml", b"links = 3"),
+        ("costs.toml", b"[[links]]\nname = 'a'"),
+        ("costs.toml", b"\x00"),
+    ],
+)
+def test_cost_files_that_are_none(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="costs"):
+        CostModel.of_file(path)
+
+
+def test_cost_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(ValueError, match=str(path)):
+            CostModel.of_file(path)
+
+
+def test_two_links_of_one_axis() -> None:
+    link = Link(0.0, 1.0)
+    with pytest.raises(ValueError, match='axis "a" has two links'):
+        CostModel(links=(("a", link), ("a", link)))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3), (3, 2), (0, 5), (0, 0)])
+def test_tensors_smaller_than_the_mesh(shape: tuple[int, ...]) -> None:
+    every = [TensorLayout(one, MESH, shape) for one in shardings(MESH, full_axes(MESH), 2)]
+    deliveries = Deliveries()
+    for planner in planners().values():
+        for source, target in product(every, repeat=2):
+            plan = planner.plan(source, target, ELEMENT_SIZE)
+            assert deliveries.fault(plan, source, target) is None
+            assert plan.total_bytes >= lower_bound(source, target, ELEMENT_SIZE).total

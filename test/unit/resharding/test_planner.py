@@ -1,0 +1,62 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The planner: as cheap as the best of all sequences of moves, and as the plans of others."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+from resharding.brute_force import BruteForce
+from resharding.every_layout import mesh_of
+
+from mlir_shard.resharding.cost_model import CostModel, Link, Objective
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.steps import Placement
+from mlir_shard.resharding.tensor_layout import TensorLayout
+
+# Latency as much as what a hundred bytes take, so that neither bytes nor messages alone decide.
+BALANCED = CostModel(Link(1e-6, 1e8))
+UNLIKE = CostModel(Link(1e-6, 1e8), (("a", Link(3e-6, 2e7)),))
+BYTES = CostModel(objective=Objective.BYTES)
+MEMORY = CostModel(objective=Objective.MEMORY)
+
+
+def pairs_of(items: list[Placement], at_most: int) -> list[tuple[Placement, Placement]]:
+    """All pairs of which the second is partial along no other axes, or a sample."""
+    pairs = [(one, other) for one, other in product(items, items) if set(other.unreduced) <= set(one.unreduced)]
+    return pairs if len(pairs) <= at_most else random.Random(0).sample(pairs, at_most)
+
+
+@pytest.mark.parametrize("model", [BALANCED, UNLIKE, BYTES, MEMORY], ids=["time", "links", "bytes", "memory"])
+@pytest.mark.parametrize(
+    ("sizes", "shape", "unreduced"),
+    [
+        ((2, 2), (8, 12), True),
+        ((2, 3), (6, 12), False),
+        ((2, 3), (5, 7), True),
+        ((2, 2), (5, 5), True),
+        ((4,), (8, 8), False),
+        ((2, 2, 2), (16, 8), False),
+        ((2, 2), (4, 4, 4), False),
+    ],
+)
+def test_as_cheap_as_brute_force(
+    sizes: tuple[int, ...], shape: tuple[int, ...], unreduced: bool, model: CostModel
+) -> None:
+    mesh = mesh_of(*sizes)
+    tensor = GridTensor(Grid.of(mesh, ()).finest(), shape, 4)
+    brute_force = BruteForce(tensor, model, unreduced=unreduced)
+    planners = {is_any: Planner(model, uses_direct_exchange=is_any, most_states=100_000) for is_any in (False, True)}
+    for before, after in pairs_of(brute_force.placements, 150):
+        source, target = (
+            TensorLayout(tensor.grid.sharding(placement, "mesh"), mesh, shape) for placement in (before, after)
+        )
+        for is_any, planner in planners.items():
+            plan = planner.plan(source, target, 4)
+            expected = brute_force.least(before, after, with_exchange=is_any)
+            assert plan.cost == pytest.approx(expected, rel=1e-9), (before, after, is_any)
+            assert plan.is_optimal, (before, after, is_any, plan.cost, plan.cost_bound)

@@ -1,0 +1,166 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The planner where nothing is proved by trying all: against known courses, other meshes, budgets and limits."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from exhaustive_resharding.delivery import Deliveries
+from resharding.every_layout import full_axes, halves, mesh_of, shardings
+
+from mlir_shard.resharding.cost_model import CostModel, Link, Objective
+from mlir_shard.resharding.known_courses import known_courses
+from mlir_shard.resharding.lower_bound import lower_bound
+from mlir_shard.resharding.plan_steps import moves_rank
+from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.steps import DirectExchange, Together
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+
+BYTES = CostModel(objective=Objective.BYTES)
+LINKS = CostModel(Link(1e-6, 1e8), (("a", Link(4e-6, 2e7)),))
+MEMORY = CostModel(objective=Objective.MEMORY)
+
+
+def layout(mesh: Mesh, shape: tuple[int, ...], *dims: list[AxisRef], name: str = "mesh") -> TensorLayout:
+    return TensorLayout(TensorSharding.closed_with(dims, name), mesh, shape)
+
+
+def axes(names: str) -> list[AxisRef]:
+    return [AxisRef(name) for name in names]
+
+
+def sample(mesh: Mesh, shape: tuple[int, ...], count: int) -> list[tuple[TensorLayout, TensorLayout]]:
+    every = [TensorLayout(one, mesh, shape) for one in shardings(mesh, halves(mesh), len(shape))]
+    pairs = list(product(every, every))
+    return random.Random(0).sample(pairs, min(count, len(pairs)))
+
+
+@pytest.mark.parametrize("model", [BYTES, LINKS, MEMORY], ids=lambda model: model.objective.value)
+@pytest.mark.parametrize(("sizes", "shape"), [((4, 2), (16, 16)), ((4, 2, 2), (16, 32, 16)), ((2, 2, 2), (7, 5))])
+@pytest.mark.parametrize("most_states", [5, 1000])
+def test_no_known_course_is_cheaper(
+    sizes: tuple[int, ...], shape: tuple[int, ...], model: CostModel, most_states: int
+) -> None:
+    planner = Planner(model, uses_direct_exchange=False, most_states=most_states)
+    delivered = Deliveries()
+    compared = 0
+    for source, target in sample(mesh_of(*sizes), shape, 60):
+        plan = planner.plan(source, target, 4)
+        assert delivered.fault(plan, source, target) is None
+        assert plan.cost_bound <= plan.cost == planner.cost(source, target, 4)
+        for course in known_courses(source, target, 4):
+            rank = moves_rank(source, course.grid, course.start, course.moves, 4, model)
+            assert rank is not None
+            assert plan.cost <= rank[0] * (1 + 1e-9), (source.sharding, target.sharding)
+            compared += 1
+    assert compared > 60
+
+
+@pytest.mark.parametrize(("sizes", "of_shardy"), [((2, 2), 1.072), ((2, 3), 1.156)])
+def test_fewer_bytes_than_shardy(sizes: tuple[int, ...], of_shardy: float) -> None:
+    mesh = mesh_of(*sizes)
+    every = [TensorLayout(one, mesh, (24, 24)) for one in shardings(mesh, full_axes(mesh), 2)]
+    free, bound = Planner(BYTES), Planner(BYTES, uses_direct_exchange=False)
+    moved = least = 0
+    for source, target in product(every, every):
+        plan = bound.plan(source, target, 4)
+        moved, least = moved + plan.total_bytes, least + plan.bound.total
+        assert free.plan(source, target, 4).bytes_over_bound == 1.0
+    assert moved / least < of_shardy
+
+
+def test_latency_decides_for_fewer_messages() -> None:
+    mesh = mesh_of(8)
+    whole, split = layout(mesh, (8 * 8, 64), [], []), layout(mesh, (8 * 8, 64), axes("a"), [])
+    (step,) = Planner().plan(split, whole, 1).steps
+    assert not isinstance(step.move, DirectExchange)
+    crossed = layout(mesh, (8 * 8, 64), [], axes("a"))
+    cheap = Planner(CostModel(Link(0.0, 1e8)))
+    assert cheap.plan(split, crossed, 1).bytes_over_bound == 1.0
+
+
+def test_a_large_mesh_has_a_plan_with_a_gap() -> None:
+    mesh = mesh_of(8, 8, 8, 4, 2)
+    source = layout(mesh, (4096,) * 4, axes("a"), axes("ebd"), axes("c"), [])
+    target = layout(mesh, (4096,) * 4, axes("dce"), axes("ab"), [], [])
+    plan = Planner(BYTES, uses_direct_exchange=False, most_states=50).plan(source, target, 2)
+    assert plan.bound.total <= plan.cost_bound < plan.cost < 3 * plan.bound.total
+    assert 0 < plan.gap < 2 and not plan.is_optimal
+    assert Planner(BYTES).plan(source, target, 2).is_optimal
+
+
+def test_like_axes_cost_the_same() -> None:
+    planner = Planner(CostModel(Link(1e-6, 1e9)), uses_direct_exchange=False)
+    costs = set()
+    for names, mesh in product(("abc", "cab", "bca"), (mesh_of(2, 2, 2), Mesh.of(zip("cab", (2, 2, 2), strict=True)))):
+        one, other, third = (AxisRef(name) for name in names)
+        source, target = layout(mesh, (16, 16), [one, other], [third]), layout(mesh, (16, 16), [third], [one])
+        plan = planner.plan(source, target, 4)
+        assert Deliveries().fault(plan, source, target) is None
+        costs.add(plan.cost)
+    assert len(costs) == 1
+
+
+@pytest.mark.parametrize("is_any", [True, False])
+@pytest.mark.parametrize("name", ["mesh", "other"])
+def test_meshes_of_other_order(name: str, is_any: bool) -> None:
+    mesh, other = mesh_of(2, 3), mesh_of(2, 3, device_ids=[3, 0, 4, 1, 5, 2])
+    planner, delivered = Planner(BYTES, uses_direct_exchange=is_any), Deliveries()
+    every = shardings(mesh, full_axes(mesh), 2)
+    for one, two in product(every, every):
+        source = TensorLayout(one, mesh, (12, 7))
+        target = TensorLayout(replace(two, mesh_or_ref=name), other, (12, 7))
+        plan = planner.plan(source, target, 4)
+        assert delivered.fault(plan, source, target) is None
+        assert plan.cost >= plan.cost_bound == lower_bound(source, target, 4).total
+        assert not is_any or plan.is_optimal
+
+
+@pytest.mark.parametrize("is_any", [True, False])
+def test_meshes_of_other_axes(is_any: bool) -> None:
+    mesh, other = mesh_of(2, 3), Mesh.of([("x", 6)], [5, 4, 3, 2, 1, 0])
+    planner, delivered = Planner(BYTES, uses_direct_exchange=is_any), Deliveries()
+    for dims in (["ab", ""], ["a", "b"], ["", ""]):
+        for wanted in (["x", ""], ["", "x"], ["", ""]):
+            source = layout(mesh, (12, 7), *map(axes, dims))
+            target = layout(other, (12, 7), *map(axes, wanted))
+            assert delivered.fault(planner.plan(source, target, 4), source, target) is None
+
+
+@pytest.mark.parametrize("is_any", [True, False])
+def test_axes_cut_at_sizes_that_do_not_divide_each_other(is_any: bool) -> None:
+    mesh = mesh_of(6, 2)
+    two, three = AxisRef.sub("a", 1, 2), AxisRef.sub("a", 1, 3)
+    planner, delivered = Planner(BYTES, uses_direct_exchange=is_any), Deliveries()
+    for source_dims, target_dims in (
+        ([[two], []], [[three], []]),
+        ([[AxisRef("b"), two], []], [[AxisRef("b")], [three]]),
+    ):
+        source, target = layout(mesh, (12, 6), *source_dims), layout(mesh, (12, 6), *target_dims)
+        plan = planner.plan(source, target, 4)
+        assert delivered.fault(plan, source, target) is None
+        assert is_any == plan.is_optimal
+
+
+def test_memory_limit() -> None:
+    mesh = mesh_of(4)
+    source, target = layout(mesh, (16, 16), axes("a"), []), layout(mesh, (16, 16), [], axes("a"))
+    for limit, is_any in product((128, 200), (True, False)):
+        plan = Planner(CostModel(memory_limit=limit), uses_direct_exchange=is_any).plan(source, target, 1)
+        assert plan.peak_memory <= limit
+    with pytest.raises(ValueError, match=r"no plan found .* in 127 bytes a device"):
+        Planner(CostModel(memory_limit=127)).plan(source, target, 1)
+
+
+def test_slices_and_gathers_are_one_move_each() -> None:
+    mesh = mesh_of(2, 2, 2)
+    whole, split = layout(mesh, (8, 8), [], []), layout(mesh, (8, 8), axes("ab"), axes("c"))
+    (step,) = Planner().plan(whole, split, 1).steps
+    assert isinstance(step.move, Together) and step.is_local
+    plan = Planner(uses_direct_exchange=False).plan(split, whole, 1)
+    assert plan.num_collectives == len(plan.steps) == 1
