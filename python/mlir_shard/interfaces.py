@@ -27,16 +27,20 @@ from mlir_shard.rules import constants, registry
 from mlir_shard.rules import elementwise as _elementwise
 from mlir_shard.rules.builder import RuleBuilder
 from mlir_shard.rules.op_priorities import register_op_priorities as op_priorities
+from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule
 from mlir_shard.rules.registry import RuleFunction, RuleOptions
 from mlir_shard.rules.text import RuleTextError, rule_from_text
 from mlir_shard.sharding import OpShardingRule, TensorMapping, TensorSharding
 from mlir_shard.sharding.rule import FactorType
 
 __all__ = [
+    "BlockedTensor",
+    "Blocks",
     "DataFlowEdge",
     "FactorType",
     "InterfaceError",
     "OpShardingRule",
+    "PartitionError",
     "RegistrationError",
     "RuleBuilder",
     "RuleOptions",
@@ -48,6 +52,7 @@ __all__ = [
     "data_flow_edges",
     "elementwise",
     "op_priorities",
+    "partition_rule",
     "register_dialect",
     "sharding_rule",
 ]

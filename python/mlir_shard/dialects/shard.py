@@ -57,8 +57,7 @@ def annotate(value: Any, sharding: Any, *, for_users: bool) -> Any:
 
 def all_reduce(name: str, value: Any, axes: Sequence[int], reduction: ReductionOp) -> Any:
     """The reduction of `value` over the devices along `axes`; same type."""
-    kind = ir.Attribute.parse(f"#shard<partial {reduction.value}>")
-    return _shard.AllReduceOp(value.type, name, value, grid_axes=_axes(axes), reduction=kind).result
+    return _shard.AllReduceOp(value.type, name, value, grid_axes=_axes(axes), reduction=_partial(reduction)).result
 
 
 def all_gather(name: str, value: Any, axes: Sequence[int], dim: int, groups: int) -> Any:
@@ -72,11 +71,49 @@ def all_slice(name: str, value: Any, axes: Sequence[int], dim: int, groups: int)
 
     ValueError where the size is not a multiple of the number of blocks.
     """
-    size = value.type.shape[dim]
-    if size % groups:
-        raise ValueError(f"dimension {dim} of {value.type} does not divide into {groups} blocks")
-    type_ = _with_size(value.type, dim, size // groups)
+    type_ = resized(value.type, _divided(value.type, dim, groups))
     return _shard.AllSliceOp(type_, name, value, dim, grid_axes=_axes(axes)).result
+
+
+def all_to_all(name: str, value: Any, axes: Sequence[int], split_dim: int, concat_dim: int, groups: int) -> Any:
+    """This device's block along `split_dim` of each of the `groups` devices along `axes`, joined along `concat_dim`.
+
+    ValueError where the size is not a multiple of the number of blocks.
+    """
+    shape = _divided(value.type, split_dim, groups)
+    shape[concat_dim] *= groups
+    return _shard.AllToAllOp(
+        resized(value.type, shape), name, value, split_dim, concat_dim, grid_axes=_axes(axes)
+    ).result
+
+
+def reduce_scatter(name: str, value: Any, axes: Sequence[int], dim: int, groups: int, reduction: ReductionOp) -> Any:
+    """This device's block along `dim` of the reduction of `value` over the `groups` devices along `axes`.
+
+    ValueError where the size is not a multiple of the number of blocks.
+    """
+    type_, kind = resized(value.type, _divided(value.type, dim, groups)), _partial(reduction)
+    return _shard.ReduceScatterOp(type_, name, value, dim, grid_axes=_axes(axes), reduction=kind).result
+
+
+def shift(name: str, value: Any, axis: int, offset: int, *, rotate: bool) -> Any:
+    """`value` of the device `offset` before this one along `axis`; with `rotate` the last is before the first."""
+    return _shard.ShiftOp(value.type, name, value, axis, offset, grid_axes=_axes([axis]), rotate=rotate).result
+
+
+def broadcast(name: str, value: Any, axes: Sequence[int], root: Sequence[int]) -> Any:
+    """`value` of the device at `root` along `axes`."""
+    return _shard.BroadcastOp(value.type, name, value, list(root), [], grid_axes=_axes(axes)).result
+
+
+def update_halo(name: str, value: Any, axes_per_dim: Sequence[Sequence[int]], halos: Sequence[tuple[int, int]]) -> Any:
+    """`value` with its borders along each dimension that has axes as its neighbours there have them inside.
+
+    halos: the sizes before and after the elements of each such dimension.
+    """
+    split = ir.Attribute.parse(f"#shard<axisarray{[list(axes) for axes in axes_per_dim]}>")
+    sizes = [size for halo in halos for size in halo]
+    return _shard.UpdateHaloOp(value.type, value, name, split, [], static_halo_sizes=sizes).result
 
 
 def process_index(name: str, axes: Sequence[int]) -> list[Any]:
@@ -88,6 +125,18 @@ def process_index(name: str, axes: Sequence[int]) -> list[Any]:
 def resized(type_: Any, shape: Sequence[int]) -> Any:
     """The ranked tensor type with another shape, and the same element type and encoding."""
     return ir.RankedTensorType.get(list(shape), type_.element_type, type_.encoding)
+
+
+def _divided(type_: Any, dim: int, blocks: int) -> list[int]:
+    shape = list(type_.shape)
+    if shape[dim] % blocks:
+        raise ValueError(f"dimension {dim} of {type_} does not divide into {blocks} blocks")
+    shape[dim] //= blocks
+    return shape
+
+
+def _partial(reduction: ReductionOp) -> Any:
+    return ir.Attribute.parse(f"#shard<partial {reduction.value}>")
 
 
 def _with_size(type_: Any, dim: int, size: int) -> Any:

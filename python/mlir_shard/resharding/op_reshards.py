@@ -13,7 +13,7 @@ from enum import Enum
 
 from mlir_shard.resharding.common_axes import AxesPerFactor, common_axes, common_axes_of_factor
 from mlir_shard.resharding.dot_result import dot_with_result_of_operands
-from mlir_shard.resharding.op_mesh import mesh_of, op_mesh
+from mlir_shard.resharding.op_mesh import MeshAndRef, mesh_of, op_mesh
 from mlir_shard.resharding.reshape_axes import axes_of_reshape
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding
@@ -72,13 +72,50 @@ def reshards_around(op: ShardedOp, meshes: Mapping[str, Mesh], *, full: bool) ->
     found = op_mesh((*op.operands, *op.results), meshes)
     if found is None:
         return None
-    ref, mesh = found
-    rule = op.rule if op.reducible or not full else with_whole_reductions(op.rule)
-    before = ShardingProjection.build(op.operands, op.results, rule, mesh, closed_if_missing=True)
     if full:
-        after, partial = _fully_compatible(op, rule, before, mesh)
-    else:
-        after, partial = _minimally_compatible(op, rule, before)
+        return reshards_to(op, axes_of_factors(op, found), found, meshes)
+    rule, before = _projection(op, found, full=False)
+    after, partial = _minimally_compatible(op, rule, before)
+    return _reshards(op, (rule, before, after), partial, found, meshes, full=False)
+
+
+def axes_of_factors(op: ShardedOp, on: MeshAndRef) -> AxesPerFactor:
+    """The axes for each factor that the full version chooses, on the mesh that the op computes on."""
+    rule, before = _projection(op, on, full=True)
+    if op.kind is OpKind.RESHAPE and before.tensors_with_overflow:
+        return axes_of_reshape(before, rule, on[1])
+    return common_axes(before, rule, op.tensor_sizes, on[1])
+
+
+def reshards_to(
+    op: ShardedOp, axes_per_factor: AxesPerFactor, on: MeshAndRef, meshes: Mapping[str, Mesh]
+) -> OpReshards | None:
+    """What gives all tensors of an op these axes along its factors; None where nothing has to be done."""
+    rule, before = _projection(op, on, full=True)
+    after = before
+    for factor, axes in enumerate(axes_per_factor):
+        after = after.update(factor, axes)
+    partial = tuple(axis for factor in rule.reduction_factors for axis in axes_per_factor[factor])
+    return _reshards(op, (rule, before, after), partial, on, meshes, full=True)
+
+
+def _projection(op: ShardedOp, on: MeshAndRef, *, full: bool) -> tuple[OpShardingRule, ShardingProjection]:
+    rule = op.rule if op.reducible or not full else with_whole_reductions(op.rule)
+    return rule, ShardingProjection.build(op.operands, op.results, rule, on[1], closed_if_missing=True)
+
+
+def _reshards(
+    op: ShardedOp,
+    change: tuple[OpShardingRule, ShardingProjection, ShardingProjection],
+    partial: Axes,
+    on: MeshAndRef,
+    meshes: Mapping[str, Mesh],
+    *,
+    full: bool,
+) -> OpReshards | None:
+    """What leads from one projection to the other, where results are partial along `partial` axes after it."""
+    rule, before, after = change
+    ref, mesh = on
     operands, results = after.to_shardings(rule, ref, mesh)
     changed = [new is not old for new, old in zip(after.tensors, before.tensors, strict=True)]
     if full:
@@ -105,21 +142,6 @@ def with_whole_reductions(rule: OpShardingRule) -> OpShardingRule:
         return rule
     whole = tuple(sorted(rule.need_replication_factors + rule.reduction_factors))
     return replace(rule, reduction_factors=(), need_replication_factors=whole)
-
-
-def _fully_compatible(
-    op: ShardedOp, rule: OpShardingRule, before: ShardingProjection, mesh: Mesh
-) -> tuple[ShardingProjection, Axes]:
-    """The projection in which all factors have their common axes, and those of the reduced factors."""
-    axes_per_factor: AxesPerFactor
-    if op.kind is OpKind.RESHAPE and before.tensors_with_overflow:
-        axes_per_factor = axes_of_reshape(before, rule, mesh)
-    else:
-        axes_per_factor = common_axes(before, rule, op.tensor_sizes, mesh)
-    after = before
-    for factor, axes in enumerate(axes_per_factor):
-        after = after.update(factor, axes)
-    return after, tuple(axis for factor in rule.reduction_factors for axis in axes_per_factor[factor])
 
 
 def _minimally_compatible(

@@ -11,8 +11,13 @@ from mlir_shard.rules import (
     complex,
     linalg,
     linalg_layout,
+    local_gather,
     local_linalg,
     local_ops,
+    local_scatter,
+    local_shifts,
+    local_stablehlo,
+    local_windows,
     math,
     programs,
     sdy,
@@ -22,13 +27,14 @@ from mlir_shard.rules import (
     tosa,
 )
 from mlir_shard.rules.builder import RuleBuilder
-from mlir_shard.rules.partition import Blocks, PartitionError, partition_rule
+from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule
 from mlir_shard.rules.reduction import reduction_of
 from mlir_shard.rules.registry import RuleCache, RuleError, RuleOptions, rule_for, sharding_rule
 from mlir_shard.rules.text import RuleText, RuleTextError, parse_rule, rule_from_text
 from mlir_shard.rules.without_rule import reason_without_rule, without_rule
 
 __all__ = [
+    "BlockedTensor",
     "Blocks",
     "PartitionError",
     "RuleBuilder",
@@ -43,8 +49,13 @@ __all__ = [
     "complex",
     "linalg",
     "linalg_layout",
+    "local_gather",
     "local_linalg",
     "local_ops",
+    "local_scatter",
+    "local_shifts",
+    "local_stablehlo",
+    "local_windows",
     "math",
     "parse_rule",
     "partition_rule",

@@ -4,41 +4,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
+from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
 from mlir_shard.rules.elementwise import is_elementwise
+from mlir_shard.rules.local_stablehlo import on_first_device
 from mlir_shard.rules.partition import Blocks, is_zero, partition_rule, set_result_types
-from mlir_shard.rules.reduction import reduction_op
-from mlir_shard.sharding import OpShardingRule, ReductionOp
+from mlir_shard.rules.reduction import reduction_kind
+from mlir_shard.sharding import ReductionOp
 
-
-@partition_rule(
+# Their shapes are in their types alone.
+partition_rule(
     "linalg.softmax",
     "stablehlo.dot",
     "stablehlo.dot_general",
     "stablehlo.reshape",
     "stablehlo.transpose",
     when=lambda op: is_elementwise(op.name),
-)
-@partition_rule("stablehlo.broadcast_in_dim", "tensor.empty", "tensor.splat", makes_elements=True)
-def same_op(op: Any, blocks: Blocks) -> None:
-    """The same op on blocks: its shape is in its types alone."""
-    set_result_types(op, blocks)
+)(set_result_types)
+partition_rule("stablehlo.broadcast_in_dim", "tensor.empty", "tensor.splat", makes_elements=True)(set_result_types)
 
 
-def _reduced_from_a_value(op: Any, rule: OpShardingRule) -> Collection[int]:
-    """A sum that begins with something else than zero would count that once for every device."""
-    if reduction_op(op) is not ReductionOp.SUM or all(is_zero(value) for value in list(op.operands)[len(op.results) :]):
-        return ()
-    return rule.reduction_factors
-
-
-@partition_rule("stablehlo.reduce", unshardable=_reduced_from_a_value)
+@partition_rule("stablehlo.reduce")
 def reduce(op: Any, blocks: Blocks) -> None:
-    """The same reduction on blocks; along a sharded dimension its result is partial."""
+    """The same reduction on blocks; along a sharded dimension its result is partial.
+
+    A sum begins with its initial value on one device and with zero on the others, so that the value counts once.
+    """
     set_result_types(op, blocks)
+    axes = blocks.reduction_axes
+    if not axes or reduction_kind(op) is not ReductionOp.SUM:
+        return
+    for number in range(len(op.results), len(op.operands)):
+        initial = op.operands[number]
+        if not is_zero(initial):
+            with ir.InsertionPoint(op), op.location:
+                zero = stablehlo.splat(initial.type, 0)
+                op.operands[number] = on_first_device(initial, zero, axes, blocks)
 
 
 @partition_rule("arith.constant", "stablehlo.constant")

@@ -12,10 +12,49 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlir_shard.dialects.registered_function import ask, check_op_names, check_takes
 from mlir_shard.host import ir
 from mlir_shard.rules.reduction import reduction_op
-from mlir_shard.sharding import OpShardingRule
+from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import FactorType
+
+
+class PartitionError(Exception):
+    """A partition rule that cannot make its op local; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedTensor:
+    """A value around an op before it is local: its type, and per dimension the grid axes along which it is in blocks.
+
+    `counts` are the numbers of blocks. `block_numbers` gives for a dimension which block each device has; a value
+    that is no tensor has no dimensions.
+    """
+
+    type: Any
+    axes: tuple[tuple[int, ...], ...] = ()
+    counts: tuple[int, ...] = ()
+    block_numbers: Callable[[int], Sequence[int]] = lambda dim: ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every device has all of it."""
+        return all(count == 1 for count in self.counts)
+
+    @property
+    def block_shape(self) -> tuple[int, ...]:
+        """The shape of a block."""
+        return tuple(size // count for size, count in zip(self.type.shape, self.counts, strict=True))
+
+    def has_same_blocks(self, dim: int, other: BlockedTensor, other_dim: int) -> bool:
+        """Whether each device has the block of the same number of a dimension of this tensor and of another."""
+        if self.counts[dim] != other.counts[other_dim]:
+            return False
+        return self.counts[dim] == 1 or list(self.block_numbers(dim)) == list(other.block_numbers(other_dim))
+
+
+def _no_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any) -> Any:
+    raise PartitionError("there is no table of devices here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +63,23 @@ class Blocks:
 
     `result_types` are the local types. `factor_axes` holds the grid axes each factor of `rule` is sharded along,
     major to minor. `device_index` gives, for grid axes major to minor, the position of this device among those
-    along them as an `index` value in front of the op.
+    along them as an `index` value in front of the op. `operands` and `results` are the tensors that the op worked on
+    before. `entry` gives, for grid axes and an integer for each position along them, the one of this device, as a
+    tensor of one element of the given type (None: i64) at the current insertion point.
     """
 
     result_types: tuple[Any, ...]
     rule: OpShardingRule | None = None
     factor_axes: tuple[tuple[int, ...], ...] = ()
     device_index: Callable[[Sequence[int]], Any] = lambda axes: None
+    operands: tuple[BlockedTensor, ...] = ()
+    results: tuple[BlockedTensor, ...] = ()
+    entry: Callable[[Sequence[int], Callable[[int], int], Any], Any] = _no_entry
+
+    def check_known(self) -> None:
+        """Raises PartitionError where a caller has not said how the tensors around the op are in blocks."""
+        if not self.results:
+            raise PartitionError("it is not known here how its tensors are in blocks")
 
     @property
     def reduction_axes(self) -> tuple[int, ...]:
@@ -40,12 +89,9 @@ class Blocks:
         return tuple(axis for factor in self.rule.reduction_factors for axis in self.factor_axes[factor])
 
 
-class PartitionError(Exception):
-    """A partition rule that cannot make its op local; the message says what is missing."""
-
-
 PartitionFunction = Callable[[Any, Blocks], "bool | None"]
 UnshardableFactors = Callable[[Any, OpShardingRule], Collection[int]]
+Reduction = Callable[[Any], "ReductionOp | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +101,28 @@ class PartitionRule:
     `localize` changes the op in place and returns False where it left its results whole, to be sliced by the
     caller. `unshardable` names factors along which this op cannot be partitioned, beside those that never can;
     `makes_elements` says that a factor only in results may be sharded, as every device can make its own part.
+    A rule that `checks_blocks` is right for blocks that it raises no PartitionError for, whatever the factors say:
+    a caller that has nothing else to try may ask it.
     """
 
     localize: PartitionFunction
     unshardable: UnshardableFactors | None = None
     makes_elements: bool = False
+    checks_blocks: bool = False
 
-    def unshardable_factors(self, op: Any, rule: OpShardingRule) -> frozenset[int]:
-        """The factors that have to be whole on every device for `localize` to be right."""
+    def unshardable_factors(self, op: Any, rule: OpShardingRule, reduction: Reduction = reduction_op) -> frozenset[int]:
+        """The factors that have to be whole on every device for `localize` to be right.
+
+        `reduction` says what partial results are combined with, None where nothing can.
+        """
         found = set(rule.need_replication_factors) | set(rule.permutation_factors)
-        if reduction_op(op) is None:
+        if rule.reduction_factors and reduction(op) is None:
             found |= set(rule.reduction_factors)
         for factor in range(rule.num_factors):
             if rule.factor_type(factor) is FactorType.PASS_THROUGH and not self._connects(rule, factor):
                 found.add(factor)
         if self.unshardable is not None:
-            found |= set(self.unshardable(op, rule))
+            found |= set(ask("function of unshardable factors", self.unshardable, op, rule))
         return frozenset(found)
 
     def _connects(self, rule: OpShardingRule, factor: int) -> bool:
@@ -88,14 +140,18 @@ def partition_rule(
     when: Callable[[Any], bool] | None = None,
     unshardable: UnshardableFactors | None = None,
     makes_elements: bool = False,
+    checks_blocks: bool = False,
 ) -> Callable[[PartitionFunction], PartitionFunction]:
     """Registers a function as the partition rule of the named ops, and of those that `when` holds for.
 
     Names come before predicates, predicates in the order of their registration. See `PartitionRule` for the rest.
+    Raises RegistrationError for names of no op, and functions that cannot be called that way.
     """
+    check_op_names(names, dialects=False)
 
     def register(function: PartitionFunction) -> PartitionFunction:
-        rule = PartitionRule(function, unshardable, makes_elements)
+        check_takes("partition rule", function, "op", "blocks")
+        rule = PartitionRule(function, unshardable, makes_elements, checks_blocks)
         for name in names:
             _by_name[name] = rule
         if when is not None:

@@ -51,9 +51,12 @@ def reduction_op(op: Any) -> ReductionOp | None:
     All results have to be reduced alike. Element types on which a collective means something else (booleans,
     unsigned and complex numbers) have none.
     """
+    return reduction_kind(op) if all(_is_combinable(result.type) for result in op.operation.results) else None
+
+
+def reduction_kind(op: Any) -> ReductionOp | None:
+    """As `reduction_op`, for collectives that reduce like the op on every element type."""
     op = op.operation
-    if not all(_is_combinable(result.type) for result in op.results):
-        return None
     if op.name in _by_name:
         return _by_name[op.name](op)
     if op.name in _SUMMING_OPS:

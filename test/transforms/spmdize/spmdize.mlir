@@ -175,3 +175,19 @@ func.func @no_mesh(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = arith.negf %a : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+
+// What a device does not have is zero before it is added up.
+// CHECK-LABEL: func.func @gathered_rows
+// CHECK:         %[[ROWS:.*]] = "stablehlo.gather"(%{{.*}}) {{.*}} (tensor<4x6xf32>, tensor<5xi32>) -> tensor<5x6xf32>
+// CHECK:         %[[OWN:.*]] = stablehlo.select %{{.*}}, %[[ROWS]], %{{.*}}
+// CHECK:         shard.all_reduce %[[OWN]] on
+func.func @gathered_rows(%a: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %i: tensor<5xi32>) -> tensor<5x6xf32> {
+  %0 = "stablehlo.gather"(%a, %i) {dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+      start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 6>}
+    : (tensor<8x6xf32>, tensor<5xi32>) -> tensor<5x6xf32>
+  return %0 : tensor<5x6xf32>
+}

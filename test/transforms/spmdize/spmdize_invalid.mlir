@@ -31,9 +31,9 @@ func.func @unknown_op(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 
 sdy.mesh @mesh = <["x"=2]>
 
-func.func @unknown_op_result() {
-  // expected-error@+1 {{'stablehlo.iota' cannot be partitioned yet: result 0 is sharded, and the op has no partition rule}}
-  %0 = stablehlo.iota dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+func.func @unknown_op_result(%f: f32) {
+  // expected-error@+1 {{'tensor.from_elements' cannot be partitioned yet: result 0 is sharded, and the op has no partition rule}}
+  %0 = tensor.from_elements %f, %f {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<2xf32>
   return
 }
 

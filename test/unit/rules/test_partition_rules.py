@@ -44,7 +44,7 @@ def reduce(combiner: str, initial: str) -> str:
 
 @pytest.mark.parametrize(
     ("combiner", "initial", "expected"),
-    [("add", "0.0", set()), ("add", "1.0", {0}), ("maximum", "1.0", set()), ("multiply", "1.0", {0})],
+    [("add", "0.0", set()), ("add", "1.0", set()), ("maximum", "1.0", set()), ("multiply", "1.0", {0})],
 )
 def test_reductions(combiner: str, initial: str, expected: set[int]) -> None:
     assert unshardable(reduce(combiner, initial)) == expected

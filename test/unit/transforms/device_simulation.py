@@ -142,6 +142,9 @@ def _evaluate(op: Any, operands: list[Array], around: Callable[[Any], Array]) ->
         return [np.full(op.results[0].type.shape, np.nan, np.float32)]
     if name == "tensor.splat":
         return [np.full(op.results[0].type.shape, operands[0], operands[0].dtype)]
+    if name == "tensor.extract_slice":
+        (start,) = (int(index) for index in operands[1:])
+        return [operands[0][start : start + 1]]
     if name.startswith("linalg."):
         return _structured(op, operands, around)
     return [_STABLEHLO[name](op, operands)]
@@ -264,5 +267,6 @@ _STABLEHLO: dict[str, Callable[[Any, list[Array]], Array]] = {
     "stablehlo.dot_general": _dot_general,
     "stablehlo.reduce": _reduce,
     "stablehlo.reshape": lambda op, operands: operands[0].reshape(op.results[0].type.shape),
+    "stablehlo.select": lambda op, operands: np.where(*operands),
     "stablehlo.transpose": lambda op, operands: operands[0].transpose(list(op.attributes["permutation"])),
 }

@@ -9,18 +9,15 @@ once, and the IR is touched only for ops that something is put around.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from enum import Enum, auto
-from math import prod
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
-from mlir_shard.resharding.op_reshards import OpKind, OpReshards, ShardedOp, Shardings, reshards_around
+from mlir_shard.resharding.op_reshards import OpKind, OpReshards, Shardings
 from mlir_shard.resharding.sharding_steps import (
     ReduceAlong,
     ReplicatedToUnreduced,
@@ -35,58 +32,36 @@ from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.transforms.function_shardings import Side, shardings_of
 from mlir_shard.transforms.reshard.insertion import apply, put_after
+from mlir_shard.transforms.reshard.op_choices import RESHARDED_ALWAYS, AskedOp, OpChoices
+from mlir_shard.transforms.reshard.op_signatures import Signature, Way, kind_of, size_of, tensor_of
+from mlir_shard.transforms.reshard.resting_shardings import RestingShardings
 from mlir_shard.transforms.reshard.sharded_function import ShardedFunction
 from mlir_shard.transforms.reshard.single_device import reshard_around
 from mlir_shard.transforms.reshard.targets import Targets
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.rule_cache import rule_cache
 
-_DOTS = ("stablehlo.dot", "stablehlo.dot_general")
-_RESHAPES = ("stablehlo.reshape", "tensor.collapse_shape", "tensor.expand_shape")
-_ALWAYS_FULL = ("mhlo.ragged_dot",)
-_CONCATENATIONS = ("stablehlo.concatenate",)
-
-
-class _Way(Enum):
-    """How an op is treated."""
-
-    EDGES = auto()
-    CALL = auto()
-    RETURN = auto()
-    RESHARD = auto()
-    OTHER = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    """What ops of one signature have in common; `asks_each` is for rules that look at more than the signature."""
-
-    name: str
-    way: _Way
-    kind: OpKind
-    rule: OpShardingRule | None
-    asks_each: bool
-    has_regions: bool
-    sizes: tuple[int, ...]
-
-    @property
-    def has_rule(self) -> bool:
-        """Whether ops of it have a rule, or may have one."""
-        return self.rule is not None or self.asks_each
-
 
 class CompatibleOps:
-    """The ops of a function on their way to compatible shardings. Raises PassFailure and RuleError."""
+    """The ops of a function on their way to compatible shardings, with `cheapest` at the least cost.
 
-    def __init__(self, function: Any, meshes: Mapping[str, Mesh], *, is_full: bool) -> None:
+    Raises PassFailure and RuleError.
+    """
+
+    def __init__(
+        self, function: Any, meshes: Mapping[str, Mesh], *, is_full: bool, cheapest: CheapestReshards | None = None
+    ) -> None:
+        self._op = function
         self._function = ShardedFunction(function)
         self._arrays = self._function.arrays
         self._meshes = meshes
         self._is_full = is_full
         self._rules = rule_cache()
         self._targets = Targets(function, meshes, with_reshard=is_full)
-        self._choices: dict[Hashable, OpReshards | None] = {}
+        self._cheapest = cheapest
+        self._choices = OpChoices(self._function.shardings, meshes, cheapest, is_full=is_full)
         self._combiners: dict[int, ReductionOp | None] = {}
         # Only then ops without a rule may need something.
         self._asks_all = any(
@@ -98,6 +73,7 @@ class CompatibleOps:
     def make(self) -> None:
         """Inserts all that is needed."""
         rules = self._ops_of_interest()
+        self._settle_results(rules)
         idle = self._idle(rules)
         changed = self._function.changed
         for op in self._function.in_post_order(list(rules)):
@@ -111,21 +87,17 @@ class CompatibleOps:
         for op in self._replaced:
             op.erase()
 
-    def _signature(self, op: Any) -> _Signature:
+    def _signature(self, op: Any) -> Signature:
         name = op.name
-        way = _Way.OTHER
-        if has_edges(name):
-            way = _Way.EDGES
-        elif name in ("func.call", "func.return", "sdy.reshard"):
-            way = {"func.call": _Way.CALL, "func.return": _Way.RETURN, "sdy.reshard": _Way.RESHARD}[name]
-        has_regions, kind = len(op.regions) > 0, _kind(name)
+        way, kind, has_regions = Way.of(name), kind_of(name), len(op.regions) > 0
         # No more has to be known of an op that is left alone, but whether its regions are.
-        if way is not _Way.OTHER or not (has_regions or self._may_reshard(name, kind)):
-            return _Signature(name, way, kind, None, False, has_regions, ())
+        if way is not Way.OTHER or not (has_regions or self._may_reshard(name, kind)):
+            return Signature(name, way, kind, has_regions=has_regions)
         asks_each = depends_on_context(op)
         rule = None if asks_each else self._rules.rule_for(op)
-        sizes = tuple(_size(value.type) for value in (*op.operands, *op.results))
-        return _Signature(name, way, kind, rule, asks_each, has_regions, sizes)
+        types = [value.type for value in (*op.operands, *op.results)]
+        tensors = () if self._cheapest is None else tuple(map(tensor_of, types))
+        return Signature(name, way, kind, rule, asks_each, has_regions, tensors, tuple(map(size_of, types)))
 
     def _ops_of_interest(self) -> dict[int, OpShardingRule | None]:
         """The ops that may need something, in pre-order, with their rules.
@@ -142,7 +114,7 @@ class CompatibleOps:
         reached = self._arrays.outermost(self._closes, is_closed)
         is_interesting = [
             self._asks_all
-            or signature.way is not _Way.OTHER
+            or signature.way is not Way.OTHER
             or (
                 (signature.rule is not None or signature.asks_each)
                 and self._may_reshard(signature.name, signature.kind)
@@ -155,9 +127,24 @@ class CompatibleOps:
             rule = own[op] if signature.asks_each else signature.rule
             if rule is not None and (rule.is_custom_rule or not self._may_reshard(signature.name, signature.kind)):
                 rule = None
-            if rule is not None or self._asks_all or signature.way is not _Way.OTHER:
+            if rule is not None or self._asks_all or signature.way is not Way.OTHER:
                 found[op] = rule
         return found
+
+    def _settle_results(self, rules: Mapping[int, OpShardingRule | None]) -> None:
+        """Lets results lie as is cheapest for the ops that make and use them."""
+        function = self._function
+        if self._cheapest is None or not self._is_full or self._asks_all or function.has_barriers:
+            return
+        returned = shardings_of(self._op, Side.RESULTS)
+        resting = RestingShardings(
+            function, self._signatures, rules, returned, self._priced, (self._cheapest, self._meshes)
+        )
+        for op in resting.settle():
+            _set_shardings(self._arrays.operation(op), tuple(map(function.sharding_of, self._arrays.results(op))))
+
+    def _priced(self, number: int, rule: OpShardingRule) -> PricedReshards:
+        return self._choices.of(self._asked(number, rule, self._operand_numbers(number)))
 
     def _closes(self, number: int) -> bool | None:
         signature = self._signatures[number]
@@ -165,21 +152,21 @@ class CompatibleOps:
 
     def _may_reshard(self, name: str, kind: OpKind) -> bool:
         """Whether anything is done around ops of a name for their rule's sake."""
-        return self._is_full or self._asks_all or kind is OpKind.DOT or name in (*_ALWAYS_FULL, *_CONCATENATIONS)
+        return self._is_full or self._asks_all or kind is OpKind.DOT or name in RESHARDED_ALWAYS
 
-    def _process(self, number: int, signature: _Signature, rule: OpShardingRule | None) -> None:
-        if signature.way is _Way.EDGES:
+    def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> None:
+        if signature.way is Way.EDGES:
             self._targets.process_edges(self._arrays.operation(number))
-        elif signature.way is _Way.CALL:
+        elif signature.way is Way.CALL:
             self._targets.process_call(self._arrays.operation(number), self._sources(number))
-        elif signature.way is _Way.RETURN:
+        elif signature.way is Way.RETURN:
             self._targets.process_return(self._arrays.operation(number), self._sources(number))
-        elif signature.way is not _Way.RESHARD or not self._convert_reshard(number):
+        elif signature.way is not Way.RESHARD or not self._convert_reshard(number):
             reduced = self._reduce_operands(number, signature.name) if self._asks_all else {}
             if self._asks_all and self._results_on_one_device(number):
                 self._process_on_one_device(number)
             elif rule is not None:
-                self._process_with_rule(number, signature, rule, reduced)
+                self._process_with_rule(number, rule, reduced)
 
     def _sources(self, number: int) -> list[TensorSharding | None]:
         return list(map(self._function.sharding_of, self._arrays.operands(number)))
@@ -190,7 +177,7 @@ class CompatibleOps:
         if self._asks_all or self._function.has_barriers:
             return set()
         signatures, numbers = self._arrays.signatures, self._function.numbers
-        settled = [one.way is _Way.OTHER and not (one.asks_each or one.has_regions) for one in self._signatures]
+        settled = [one.way is Way.OTHER and not (one.asks_each or one.has_regions) for one in self._signatures]
         ops = [op for op in rules if settled[signatures[op]]]
         firsts = self._arrays.alike(ops, numbers)
         is_idle = {}
@@ -198,45 +185,36 @@ class CompatibleOps:
             rule = rules[op]
             # What cannot be done is said when the op has its turn.
             with contextlib.suppress(ReshardError):
-                is_idle[op] = rule is None or self._choice(op, self._signatures[signatures[op]], rule, {})[0] is None
+                is_idle[op] = rule is None or self._choice(op, rule, {})[0] is None
         return {op for op, first in zip(ops, firsts, strict=True) if is_idle.get(first)}
 
-    def _process_with_rule(
-        self, number: int, signature: _Signature, rule: OpShardingRule, reduced: Mapping[int, int]
-    ) -> None:
+    def _process_with_rule(self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]) -> None:
         """Puts around an op what it needs; `reduced` are the numbers of those of operands that were reduced."""
-        choice, combiner = self._choice(number, signature, rule, reduced)
+        choice, combiner = self._choice(number, rule, reduced)
         if choice is not None:
             self._put(number, choice, combiner)
 
     def _choice(
-        self, number: int, signature: _Signature, rule: OpShardingRule, reduced: Mapping[int, int]
+        self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]
     ) -> tuple[OpReshards | None, ReductionOp | None]:
         """Chooses the shardings around an op; and what its partial results are reduced with."""
-        function = self._function
-        results = tuple([function.numbers[value] for value in self._arrays.results(number)])
-        is_full = self._is_full or signature.name in _ALWAYS_FULL
-        if not is_full and signature.name in _CONCATENATIONS:
-            is_full = any(function.numbers[value] != results[0] for value in self._arrays.operands(number))
-        operands = [function.number_before_barriers(value) for value in self._arrays.operands(number)]
+        operands = self._operand_numbers(number)
         for index, sharding in reduced.items():
             operands[index] = sharding
-        combiner = self._combiner(number, signature, rule)
-        key = (self._arrays.signatures[number], id(rule), combiner, is_full, *operands, *results)
-        if key not in self._choices:
-            shardings = function.shardings
-            op = ShardedOp(
-                rule,
-                tuple([shardings[one] for one in operands]),
-                tuple([shardings[one] for one in results]),
-                signature.sizes,
-                signature.kind,
-                combiner is not None or bool(results and self._is_unreduced(results[0])),
-            )
-            self._choices[key] = reshards_around(op, self._meshes, full=is_full)
-        return self._choices[key], combiner
+        asked = self._asked(number, rule, operands)
+        return self._choices.of(asked).reshards, asked.combiner
 
-    def _combiner(self, number: int, signature: _Signature, rule: OpShardingRule) -> ReductionOp | None:
+    def _operand_numbers(self, number: int) -> list[int]:
+        return [self._function.number_before_barriers(value) for value in self._arrays.operands(number)]
+
+    def _asked(self, number: int, rule: OpShardingRule, operands: Sequence[int]) -> AskedOp:
+        kind = self._arrays.signatures[number]
+        signature = self._signatures[kind]
+        results = tuple([self._function.numbers[value] for value in self._arrays.results(number)])
+        combiner = self._combiner(number, signature, rule)
+        return AskedOp(kind, signature, rule, combiner, tuple(operands), results)
+
+    def _combiner(self, number: int, signature: Signature, rule: OpShardingRule) -> ReductionOp | None:
         """What partial results of an op are reduced with; it may be said in a region, which no signature has."""
         if not rule.reduction_factors:
             return None
@@ -368,14 +346,3 @@ def _set_shardings(op: Any, shardings: Shardings) -> None:
         return
     known = tuple(sharding for sharding in shardings if sharding is not None)
     op.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue(known), op.context)
-
-
-def _size(type_: Any) -> int:
-    """The number of elements of a tensor, 0 where it is not known."""
-    return prod(type_.shape) if isinstance(type_, ir.ShapedType) and type_.has_rank and type_.has_static_shape else 0
-
-
-def _kind(name: str) -> OpKind:
-    if name in _DOTS:
-        return OpKind.DOT
-    return OpKind.RESHAPE if name in _RESHAPES else OpKind.OTHER

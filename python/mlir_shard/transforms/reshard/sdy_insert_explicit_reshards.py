@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.sharing import shared
+from mlir_shard.resharding.cheapest_reshards import CheapestReshards
+from mlir_shard.resharding.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 from mlir_shard.transforms.reshard.single_device import check_signature
@@ -27,6 +30,11 @@ class InsertExplicitReshards(Pass):
     and what is returned to the function's. The other one does this for concatenations and ragged dots alone, and
     reshards the result of a dot after it where that saves resharding an operand.
 
+    With `planner=optimal` an op computes along the axes with which everything costs least: what is received to reshard
+    its operands before it and to reduce and reshard its results after it, and what a device computes. A result lies
+    as is cheapest for the op that makes it and those that use it. Shardy's choice stays where it costs no more, and
+    where tensors are partial. That is of the ops around which there are reshards at all; see docs/resharding.md.
+
     A reduction that no collective does (a product, say) is left whole. Custom rules are for propagation only.
     """
 
@@ -35,11 +43,19 @@ class InsertExplicitReshards(Pass):
     summary = "Inserts explicit reshards to make all operations have compatible shardings"
 
     enable_full_version: bool = option(False, "insert reshards on all ops that have a sharding rule")
+    planner: Literal["shardy", "optimal"] = option("shardy", "whose choice of where: Shardy's, or the cheapest")
 
     def run(self, op: Any) -> None:
         meshes = meshes_around(op)
         check_signature(op, meshes)
+        cheapest = (
+            shared(CheapestReshards, lambda: CheapestReshards(PlannedPrices())) if self.planner == "optimal" else None
+        )
         try:
-            CompatibleOps(op, meshes, is_full=self.enable_full_version).make()
+            CompatibleOps(op, meshes, is_full=self.enable_full_version, cheapest=cheapest).make()
         except RuleError as error:
             raise PassFailure(str(error), error.op) from error
+
+
+def _cheapest() -> CheapestReshards:
+    return CheapestReshards(PlannedPrices())

@@ -13,6 +13,7 @@ from typing import Any
 from mlir_shard.dialects import shard
 from mlir_shard.host import ir
 from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.rules.partition import BlockedTensor
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes, split_mesh_axes
 
@@ -89,6 +90,30 @@ class DeviceGrid:
                 )
             local.append(size // blocks)
         return tuple(local)
+
+    def position(self, axes: Sequence[int], process: int) -> int:
+        """The position along axes, major to minor, of a process."""
+        coordinates = []
+        for size in reversed(self.shape):
+            process, coordinate = divmod(process, size)
+            coordinates.append(coordinate)
+        position = 0
+        for axis in axes:
+            position = position * self.shape[axis] + coordinates[len(self.shape) - 1 - axis]
+        return position
+
+    def blocked(self, block_type: Any, placement: Placement) -> BlockedTensor:
+        """A value that has blocks of this type and lies so, as partition rules are told of it."""
+        counts = tuple(map(self.blocks, placement.dims))
+        type_ = block_type
+        if any(count > 1 for count in counts):
+            sizes = [size * count for size, count in zip(block_type.shape, counts, strict=True)]
+            type_ = shard.resized(block_type, sizes)
+
+        def block_numbers(dim: int) -> list[int]:
+            return [self.position(placement.dims[dim], process) for process in range(prod(self.shape))]
+
+        return BlockedTensor(type_, placement.dims, counts, block_numbers)
 
     def local_type(self, type_: Any, placement: Placement) -> Any:
         """The type of a value of `type_` that lies so. Raises GridError where it cannot lie so."""

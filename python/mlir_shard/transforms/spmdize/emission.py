@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mlir_shard.dialects import shard
@@ -12,7 +12,7 @@ from mlir_shard.host import dialect, ir
 from mlir_shard.resharding.steps import AllGather, AllReduce, AllSlice, Step
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 
-_arith = dialect("arith")
+_arith, _tensor = dialect("arith"), dialect("tensor")
 
 
 def emit(value: Any, steps: Iterable[Step], grid: DeviceGrid) -> Any:
@@ -47,3 +47,15 @@ def device_index(axes: Sequence[int], grid: DeviceGrid) -> Any:
         size = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, grid.shape[axis])).result
         result = _arith.AddIOp(_arith.MulIOp(result, size).result, position).result
     return result
+
+
+def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, grid: DeviceGrid) -> Any:
+    """What `value` is of this device's position along `axes`, a tensor of one element of `type_`, or of i64."""
+    element = ir.IntegerType.get_signless(64) if type_ is None else type_
+    count = grid.blocks(axes)
+    entries = [ir.IntegerAttr.get(element, value(position)) for position in range(count)]
+    attribute = ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([count], element))
+    table = _arith.ConstantOp(attribute.type, attribute).result
+    index = device_index(axes, grid)
+    one = ir.RankedTensorType.get([1], element)
+    return _tensor.ExtractSliceOp(one, table, [index], [], [], [shard.DYNAMIC], [1], [1]).result

@@ -78,7 +78,8 @@ class OpPlan:
     """What becomes of one op: steps on each operand, the op on blocks by `partition`, steps on each result.
 
     `operand_steps` without a `partition` leave the op as it is; a `replaced` op vanishes, its operand after the
-    steps takes the place of its result. `made` is where the results lie as the op makes them.
+    steps takes the place of its result. `needed` is where the operands lie after their steps, `made` where the results
+    lie as the op makes them.
     """
 
     op: Any
@@ -90,6 +91,7 @@ class OpPlan:
     result_steps: tuple[tuple[Step, ...], ...] = ()
     result_types: tuple[Any, ...] = ()
     whole_steps: tuple[tuple[Step, ...], ...] = ()
+    needed: tuple[Placement, ...] = ()
     replaced: bool = False
 
 
@@ -188,7 +190,12 @@ class Planner:
         rule = self._rules.rule_for(op)
         decision = self._decide(op, rule, partition)
         planned = OpPlan(
-            op, self._operand_steps(op, decision.needed), partition, rule, decision.factor_axes, decision.made
+            op,
+            self._operand_steps(op, decision.needed),
+            partition,
+            rule,
+            decision.factor_axes,
+            needed=decision.needed,
         )
         return self._with_results(planned, decision.made)
 

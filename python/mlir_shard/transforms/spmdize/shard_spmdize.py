@@ -4,11 +4,42 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
+from mlir_shard.transforms.pipeline_steps import step
 
 
 @register_pipeline("shard-spmdize", "Makes a module whose shardings are decided the program of one device")
-def shard_spmdize() -> str:
-    """Changes of sharding are made explicit, then everything local; equal collectives are done once."""
-    reshards = "func.func(sdy-sharding-constraint-to-reshard,sdy-insert-explicit-reshards{enable-full-version=true})"
-    return f"{reshards},spmdize,cse"
+def shard_spmdize(
+    collectives: Literal["shard", "stablehlo"] = option(
+        "shard", "the dialect of the collectives: upstream's `shard`, or StableHLO where the whole program is in it"
+    ),
+    planner: Literal["shardy", "optimal"] = option(
+        "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
+    ),
+) -> str:
+    """Changes of sharding are made explicit, then everything local; equal collectives are done once.
+
+    Arguments and results of StableHLO programs whose shards would be uneven lie whole along the axes that do not
+    divide them.
+    """
+    reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
+    explicit = f"func.func(sdy-sharding-constraint-to-reshard,{reshards})"
+    if collectives == "shard":
+        return f"{explicit},spmdize,cse"
+    passes = [
+        "sdy-update-non-divisible-input-output-shardings",
+        "sdy-insert-func-call-reshards",
+        explicit,
+        step("canonicalize", enable_patterns="sdy-reshard"),
+        "sdy-resolve-permutation-factors",
+        f"func.func({step('sdy-reshard-to-collectives', planner=planner)})",
+        step("canonicalize", enable_patterns=("sdy-collective", "shard-collective")),
+        "func.func(sdy-pad-for-divisibility,sdy-resolve-single-device-sharding)",
+        "sdy-convert-global-to-local",
+        "sdy-drop-sharding-and-mesh",
+        "cse",
+    ]
+    return ",".join(passes)

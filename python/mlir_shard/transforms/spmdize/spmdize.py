@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from mlir_shard.dialects import sdy, shard
@@ -18,7 +18,7 @@ from mlir_shard.rules.partition import Blocks, PartitionError
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.shardings import common_mesh
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
-from mlir_shard.transforms.spmdize.emission import device_index, emit
+from mlir_shard.transforms.spmdize.emission import device_index, emit, table_entry
 from mlir_shard.transforms.spmdize.plan import OpPlan, Planner, Signature
 from mlir_shard.transforms.walk import ops_in
 
@@ -172,15 +172,17 @@ def _apply(planned: OpPlan, grid: DeviceGrid) -> None:
         if steps:
             op.operands[index] = value
     result_steps = planned.result_steps
+    # A partition rule may put more behind the op, and that is then what it makes.
+    uses = [[(use.owner, use.operand_number) for use in result.uses] for result in op.results]
     if planned.partition is not None:
         if _localize(planned, grid) is False:
             result_steps = planned.whole_steps
     elif planned.made:
         for result, type_ in zip(op.results, planned.result_types, strict=True):
             result.set_type(type_)
-    for result, steps in zip(op.results, result_steps, strict=False):
-        if steps:
-            _after(op, result, steps, grid)
+    for of_result, steps in zip(uses, result_steps, strict=False):
+        if steps and of_result:
+            _insert_before_uses(op, of_result, steps, grid)
 
 
 def _localize(planned: OpPlan, grid: DeviceGrid) -> bool | None:
@@ -191,20 +193,32 @@ def _localize(planned: OpPlan, grid: DeviceGrid) -> bool | None:
         with ir.InsertionPoint(op), op.location:
             return device_index(axes, grid)
 
-    blocks = Blocks(planned.result_types, planned.rule, planned.factor_axes, index_along)
+    def entry(axes: Any, value: Any, type_: Any) -> Any:
+        return table_entry(axes, value, type_, grid)
+
+    blocks = Blocks(
+        planned.result_types,
+        planned.rule,
+        planned.factor_axes,
+        index_along,
+        tuple(grid.blocked(value.type, one) for value, one in zip(op.operands, planned.needed, strict=True)),
+        tuple(grid.blocked(type_, one) for type_, one in zip(planned.result_types, planned.made, strict=True)),
+        entry,
+    )
     try:
         return planned.partition.localize(op, blocks)
     except PartitionError as error:
         raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
 
 
-def _after(op: Any, result: Any, steps: Any, grid: DeviceGrid) -> None:
-    # The collectives use the result too, so its users are noted before there are any.
-    uses = [(use.owner, use.operand_number) for use in result.uses]
-    with ir.InsertionPoint.after(op), op.location:
-        value = emit(result, steps, grid)
+def _insert_before_uses(op: Any, uses: Sequence[tuple[Any, int]], steps: Any, grid: DeviceGrid) -> None:
+    """Puts steps between a value that an op is for and its uses."""
+    user, number = uses[0]
+    value = user.operation.operands[number]
+    with ir.InsertionPoint.after(value.owner), op.location:
+        after = emit(value, steps, grid)
     for user, number in uses:
-        user.operation.operands[number] = value
+        user.operation.operands[number] = after
 
 
 def _remove_attributes(module: Any) -> None:

@@ -1,0 +1,145 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The axes along which an op is computed at the least cost, by branch and bound (Land, Doig 1960).
+
+A node gives axes to one factor after the other. It costs at least what devices have to receive for the tensors all of
+whose factors have their axes, and what there is to compute were every factor that is left sharded along all axes that
+are left. What remains is priced in the order of these bounds, until none is left that could be cheaper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir_shard.resharding.common_axes import AxesPerFactor
+from mlir_shard.resharding.factor_candidates import factor_candidates, grid_of
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.op_cost import OpCosts, OpProblem
+from mlir_shard.resharding.reshard_prices import Price
+from mlir_shard.resharding.steps import GridAxes
+from mlir_shard.sharding.axis_lists import add_axes_or_merge
+from mlir_shard.sharding.projection import TensorFactorShardings
+
+MOST_NODES = 20000
+"""The nodes that a search reaches before it settles for what it has."""
+
+# What is cheaper by less than this share is not cheaper: costs are sums of floats.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class OpAssignment:
+    """The axes of each factor and what they cost; `is_exact` where no other candidates cost less."""
+
+    axes_per_factor: AxesPerFactor
+    cost: float
+    is_exact: bool
+
+
+def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MOST_NODES) -> OpAssignment:
+    """The cheapest of all assignments of candidates to factors and the known one, which it is where none is cheaper.
+
+    ValueError where the known one cannot be, or the axes in use share no grid.
+    """
+    return _Search(problem, costs, grid_of(problem), most_nodes).best()
+
+
+class _Search:
+    def __init__(self, problem: OpProblem, costs: OpCosts, grid: Grid, most_nodes: int) -> None:
+        self._problem, self._costs, self._grid = problem, costs, grid
+        self._candidates = factor_candidates(problem, grid)
+        self._nodes_left = most_nodes
+        rule = problem.rule
+        sizes = [0] * rule.num_factors
+        for tensor, mapping in zip(problem.tensors, rule.tensor_mappings, strict=True):
+            num_bytes = tensor.element_size
+            for size in tensor.shape:
+                num_bytes *= size
+            for dim in mapping.dim_mappings:
+                for factor in dim.factor_indices:
+                    sizes[factor] += num_bytes
+        self._order = sorted(range(rule.num_factors), key=lambda factor: (-sizes[factor], factor))
+        self._completed = self._tensors_by_depth()
+        self._axes: list[GridAxes] = [()] * rule.num_factors
+        self._used: frozenset[int] = frozenset()
+        self._found: list[tuple[float, AxesPerFactor]] = []
+        self._num_used = grid.num_devices(tuple({axis for of in self._candidates for one in of for axis in one}))
+
+    def best(self) -> OpAssignment:
+        best = self._costs.known
+        least = self._costs.cost(best)
+        self._visit(0, Price(), least)
+        for bound, axes_per_factor in sorted(self._found, key=lambda one: one[0]):
+            if not _is_cheaper(bound, least):
+                break
+            cost = self._costs.cost_below(axes_per_factor, least)
+            if cost is not None and _is_cheaper(cost, least):
+                best, least = axes_per_factor, cost
+        return OpAssignment(best, least, self._nodes_left > 0)
+
+    def _tensors_by_depth(self) -> list[list[int]]:
+        """The tensors whose last factor gets its axes at each depth; those without factors at the last."""
+        rule = self._problem.rule
+        depths = {factor: depth for depth, factor in enumerate(self._order)}
+        completed: list[list[int]] = [[] for _ in range(rule.num_factors + 1)]
+        for index, mapping in enumerate(rule.tensor_mappings):
+            factors = [factor for dim in mapping.dim_mappings for factor in dim.factor_indices]
+            if index >= len(rule.operand_mappings):
+                factors += rule.reduction_factors
+            completed[max((depths[factor] + 1 for factor in factors), default=rule.num_factors)].append(index)
+        return completed
+
+    def _visit(self, depth: int, resharded: Price, known: float) -> None:
+        """Notes what begins as the factors so far do and may be cheaper than what is known; `resharded` is what the
+        tensors before this depth cost at least."""
+        self._nodes_left -= 1
+        if self._nodes_left <= 0:
+            return
+        if self._completed[depth]:
+            axes_per_factor = self._axes_per_factor()
+            bounds = (self._costs.tensor_bound(index, axes_per_factor) for index in self._completed[depth])
+            resharded = sum(bounds, resharded)
+        compute = self._least_compute(depth)
+        bound = resharded.moving + compute + max(resharded.latency, self._costs.least_latency(compute))
+        if not _is_cheaper(bound, known):
+            return
+        if depth == len(self._order):
+            axes_per_factor = self._axes_per_factor()
+            if all(self._is_sayable(index, axes_per_factor) for index in range(len(self._problem.tensors))):
+                self._found.append((bound, axes_per_factor))
+            return
+        factor, used = self._order[depth], self._used
+        for axes in self._candidates[factor]:
+            if used.isdisjoint(axes):
+                self._axes[factor], self._used = axes, used.union(axes)
+                self._visit(depth + 1, resharded, known)
+        self._axes[factor], self._used = (), used
+
+    def _least_compute(self, depth: int) -> float:
+        rest = self._num_used // self._grid.num_devices(tuple(self._used))
+        given = set(self._order[:depth])
+        blocks = [self._grid.num_devices(axes) if factor in given else rest for factor, axes in enumerate(self._axes)]
+        return self._costs.compute_cost(blocks)
+
+    def _axes_per_factor(self) -> AxesPerFactor:
+        mesh = self._problem.mesh
+        return tuple(add_axes_or_merge((), (self._grid.atoms[axis] for axis in axes), mesh) for axes in self._axes)
+
+    def _is_sayable(self, index: int, axes_per_factor: AxesPerFactor) -> bool:
+        """Whether the dimensions of a tensor can be sharded so: a factor behind one that is not fully sharded cannot
+        be, its blocks would be strided."""
+        rule, mesh = self._problem.rule, self._problem.mesh
+        mapping = rule.tensor_mappings[index]
+        if all(len(dim.factor_indices) < 2 for dim in mapping.dim_mappings):
+            return True
+        said = TensorFactorShardings.project(
+            self._costs.sharding(index, axes_per_factor), mapping, rule.factor_sizes, mesh
+        )
+        return all(
+            sharding is None or (sharding.axes == axes and not sharding.overflow_axes)
+            for sharding, axes in zip(said.factors, axes_per_factor, strict=True)
+        )
+
+
+def _is_cheaper(cost: float, than: float) -> bool:
+    return cost < than * (1 - TOLERANCE)

@@ -1,0 +1,154 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Partition rules of StableHLO ops that move elements by known amounts: pads, slices and reverses.
+
+They are local where no device needs what another has: the elements of its block of the result come from its block of
+the operand, or are padding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects import stablehlo
+from mlir_shard.rules.local_results import continue_with, drop_shardings
+from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
+
+
+def _check_same_blocks(before: BlockedTensor, after: BlockedTensor) -> None:
+    for dim in range(len(before.counts)):
+        if not before.has_same_blocks(dim, after, dim):
+            raise PartitionError(f"dimension {dim} is sharded differently in its operand and its result")
+
+
+@partition_rule("stablehlo.slice", checks_blocks=True)
+def slice_of_blocks(op: Any, blocks: Blocks) -> None:
+    """A slice that takes the same of every block of a sharded dimension."""
+    blocks.check_known()
+    set_result_types(op, blocks)
+    drop_shardings(op)
+    (before,), (after,) = blocks.operands, blocks.results
+    _check_same_blocks(before, after)
+    starts, limits, strides = (list(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
+    for dim, count in enumerate(before.counts):
+        if count == 1:
+            continue
+        size, new_size = before.block_shape[dim], after.block_shape[dim]
+        # Every stride-th element from the first on is the same in each block where the stride divides the block.
+        if starts[dim] or new_size * strides[dim] != size:
+            raise PartitionError(f"its slice of dimension {dim}, which is in {count} blocks, needs those of others")
+        limits[dim] = size
+    op.attributes["start_indices"], op.attributes["limit_indices"] = map(stablehlo.sizes, (starts, limits))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shift:
+    """How one dimension is padded: for each block, by how much its elements begin behind its block of the result."""
+
+    offsets: tuple[int, ...]
+    between: int
+    size: int
+    new_size: int
+
+    @staticmethod
+    def of(op: Any, blocks: Blocks, dim: int) -> _Shift:
+        (before, _), (after,) = blocks.operands, blocks.results
+        low, between = (op.attributes[name][dim] for name in ("edge_padding_low", "interior_padding"))
+        size, new_size = before.block_shape[dim], after.block_shape[dim]
+        step = size * (between + 1) - new_size
+        offsets = tuple(low + number * step for number in range(before.counts[dim]))
+        return _Shift(offsets, between, size, new_size)
+
+    @property
+    def spread_size(self) -> int:
+        """The size of a block with padding between its elements."""
+        return max(0, (self.size - 1) * (self.between + 1) + 1)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all blocks are padded alike."""
+        return len(set(self.offsets)) == 1
+
+    @property
+    def stays_in_blocks(self) -> bool:
+        """Whether each block of the result has elements of the same block of the operand only, and all that are left.
+
+        Elements of a block that lie beyond its block of the result are lost, which is right at the ends alone.
+        """
+        last = len(self.offsets) - 1
+        if not self.size:
+            return True
+        starts_inside = all(offset >= 0 for number, offset in enumerate(self.offsets) if number)
+        ends = (offset + self.spread_size for number, offset in enumerate(self.offsets) if number < last)
+        return starts_inside and all(end <= self.new_size for end in ends)
+
+    @property
+    def low(self) -> int:
+        """The padding in front that is enough for every block, or what all blocks have."""
+        return self.offsets[0] if self.is_uniform else max(0, *self.offsets)
+
+    @property
+    def high(self) -> int:
+        """The padding behind that is enough for every block, or what all blocks have."""
+        if self.is_uniform:
+            return self.new_size - self.spread_size - self.offsets[0]
+        return max(0, self.new_size - min(self.offsets) - self.spread_size)
+
+
+@partition_rule("stablehlo.pad", checks_blocks=True)
+def pad_of_blocks(op: Any, blocks: Blocks) -> None:
+    """Every block is padded as its place in the dimension asks.
+
+    Where blocks differ in that, all are padded enough for each, and each device takes out its own part.
+    """
+    blocks.check_known()
+    drop_shardings(op)
+    before, padding = blocks.operands
+    _check_same_blocks(before, blocks.results[0])
+    if not padding.is_whole:
+        raise PartitionError("what it pads with is sharded")
+    shifts = [_Shift.of(op, blocks, dim) for dim in range(len(before.counts))]
+    for dim, shift in enumerate(shifts):
+        if len(shift.offsets) > 1 and not shift.stays_in_blocks:
+            raise PartitionError(
+                f"its padding moves elements of dimension {dim} between its {len(shift.offsets)} blocks"
+            )
+    low, high = [shift.low for shift in shifts], [shift.high for shift in shifts]
+    op.attributes["edge_padding_low"], op.attributes["edge_padding_high"] = map(stablehlo.sizes, (low, high))
+    if all(shift.is_uniform for shift in shifts):
+        set_result_types(op, blocks)
+        return
+    sizes = zip(low, shifts, high, strict=True)
+    result, local = op.results[0], blocks.result_types[0]
+    result.set_type(stablehlo.with_shape(local, [before + one.spread_size + after for before, one, after in sizes]))
+
+    def piece() -> Any:
+        starts = [_start(shift, axes, blocks) for shift, axes in zip(shifts, before.axes, strict=True)]
+        return stablehlo.dynamic_slice(result, starts, local.shape)
+
+    continue_with(op, 0, piece)
+
+
+def _start(shift: _Shift, axes: tuple[int, ...], blocks: Blocks) -> Any:
+    starts = [shift.low - offset for offset in shift.offsets]
+    if shift.is_uniform:
+        return stablehlo.splat(stablehlo.tensor(stablehlo.i64()), starts[0])
+    return stablehlo.reshape(blocks.entry(axes, starts.__getitem__, None), ())
+
+
+@partition_rule("stablehlo.reverse", checks_blocks=True)
+def reverse(op: Any, blocks: Blocks) -> None:
+    """Each device reverses its block, where its block of the result is the one opposite."""
+    blocks.check_known()
+    set_result_types(op, blocks)
+    (before,), (after,) = blocks.operands, blocks.results
+    reversed_dims = list(op.attributes["dimensions"])
+    for dim, count in enumerate(before.counts):
+        if dim not in reversed_dims or count == 1:
+            is_local = before.has_same_blocks(dim, after, dim)
+        else:
+            opposite = [count - 1 - number for number in before.block_numbers(dim)]
+            is_local = after.counts[dim] == count and list(after.block_numbers(dim)) == opposite
+        if not is_local:
+            raise PartitionError(f"along dimension {dim} a device needs the block of another")

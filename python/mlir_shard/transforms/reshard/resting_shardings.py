@@ -1,0 +1,163 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How results lie between the op that makes them and those that use them, at the least cost for all of these.
+
+Propagation has said a sharding for each result. Where users want it otherwise, what lies as they want it, or as the op
+makes it, may cost less altogether: one reshard instead of two, or one instead of one for every user. Results are gone
+over from the last to the first, so that what users want goes on to what they are computed from.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mlir_shard.resharding.cheapest_reshards import CheapestReshards, PricedReshards
+from mlir_shard.resharding.op_assignment import TOLERANCE
+from mlir_shard.resharding.op_cost import OpTensor
+from mlir_shard.resharding.sharding_steps import Meshes, ReshardError
+from mlir_shard.sharding import OpShardingRule, TensorSharding
+from mlir_shard.transforms.reshard.op_signatures import Signature, Way
+from mlir_shard.transforms.reshard.sharded_function import UNSHARDED, ShardedFunction
+
+Choose = Callable[[int, OpShardingRule], PricedReshards]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The shardings that users of a value want, each once, and what these cost but for bringing it there."""
+
+    shardings: tuple[TensorSharding | None, ...]
+    rest: float
+
+
+class RestingShardings:
+    """Changes the shardings of results in a function, by number.
+
+    `rules` has the ops that may be resharded around, with their rules; `returned` are the shardings of the function's
+    results. `choose` gives what is put around an op as its operands and results lie now.
+    """
+
+    def __init__(
+        self,
+        function: ShardedFunction,
+        signatures: Sequence[Signature],
+        rules: Mapping[int, OpShardingRule | None],
+        returned: Sequence[TensorSharding | None],
+        choose: Choose,
+        prices: tuple[CheapestReshards, Meshes],
+    ) -> None:
+        self._function, self._arrays = function, function.arrays
+        self._signatures = signatures
+        self._rules = rules
+        self._returned = returned
+        self._choose = choose
+        self._cheapest, self._meshes = prices
+        self._users: defaultdict[int, list[int]] = defaultdict(list)
+
+    def settle(self) -> list[int]:
+        """Lets results lie as is cheapest; the ops of which one lies otherwise now."""
+        makers = [op for op in reversed(list(self._rules)) if self._may_change(op)]
+        values = {value for op in makers for value in self._arrays.results(op)}
+        for op in range(len(self._arrays)):
+            for value in dict.fromkeys(self._arrays.operands(op)):
+                if value in values:
+                    self._users[value].append(op)
+        return [op for op in makers if [value for value in self._arrays.results(op) if self._settle(op, value)]]
+
+    def _may_change(self, op: int) -> bool:
+        if self._rules[op] is None or self._signature(op).way is not Way.OTHER:
+            return False
+        results = self._arrays.results(op)
+        # The shardings of several results are said together.
+        return len(results) == 1 or all(self._function.numbers[value] != UNSHARDED for value in results)
+
+    def _settle(self, op: int, value: int) -> bool:
+        """Lets one result lie as is cheapest; says whether that is otherwise than so far."""
+        numbers = self._function.numbers
+        declared = numbers[value]
+        try:
+            wanted = self._wanted(value, declared)
+            if wanted is None:
+                return False
+            candidates = self._candidates(op, value, wanted)
+            if not candidates:
+                return False
+            best, least = declared, self._cost(op, value, wanted)
+            for sharding in candidates:
+                numbers[value] = self._function.number(sharding)
+                now = self._wanted(value, declared)
+                cost = None if now is None else self._cost(op, value, now)
+                if least is not None and cost is not None and cost < least * (1 - TOLERANCE):
+                    best, least = numbers[value], cost
+        except ReshardError:
+            # It is said when the op has its turn.
+            best = declared
+        numbers[value] = best
+        return best != declared
+
+    def _candidates(self, op: int, value: int, wanted: _Wanted) -> list[TensorSharding]:
+        """What users want, and how the op makes it, where that is otherwise than the value lies."""
+        declared = self._function.sharding_of(value)
+        rule = self._rules[op]
+        made = None if rule is None else self._choose(op, rule).reshards
+        others = list(wanted.shardings)
+        if made is not None:
+            others.append(made.results[self._arrays.results(op).index(value)])
+        return [one for one in dict.fromkeys(others) if one is not None and not one.is_equivalent(declared)]
+
+    def _cost(self, op: int, value: int, wanted: _Wanted) -> float | None:
+        """What making the value costs, bringing it to each sharding that users want, and what they do with it."""
+        rule = self._rules[op]
+        cost = None if rule is None else self._choose(op, rule).cost
+        if cost is None:
+            return None
+        cost += wanted.rest
+        sharding, tensor = self._function.sharding_of(value), self._tensor(op, value)
+        for target in wanted.shardings:
+            reshard = self._cheapest.between(sharding, target, tensor, self._meshes)
+            if reshard is None:
+                return None
+            cost += reshard
+        return cost
+
+    def _wanted(self, value: int, declared: int) -> _Wanted | None:
+        """What users want of a value as it lies now; None where that is not weighed.
+
+        Users that are not resharded around get it as it was `declared`.
+        """
+        shardings: list[TensorSharding | None] = []
+        rest = 0.0
+        for user in self._users[value]:
+            places = [index for index, operand in enumerate(self._arrays.operands(user)) if operand == value]
+            rule, way = self._rules.get(user), self._signature(user).way
+            if way is Way.RETURN:
+                shardings += [self._returned[index] for index in places]
+            elif way is Way.RESHARD:
+                shardings.append(self._function.sharding_of(self._arrays.results(user)[0]))
+            elif way is not Way.OTHER or rule is None:
+                shardings.append(self._function.shardings[declared])
+            else:
+                priced = self._choose(user, rule)
+                if priced.cost is None:
+                    return None
+                rest += priced.cost - sum(priced.resharding_operands[index] for index in places)
+                own = self._function.sharding_of(value)
+                shardings += [(priced.reshards and priced.reshards.operands[index]) or own for index in places]
+        return _Wanted(_distinct(shardings), rest)
+
+    def _signature(self, op: int) -> Signature:
+        return self._signatures[self._arrays.signatures[op]]
+
+    def _tensor(self, op: int, value: int) -> OpTensor:
+        results = self._arrays.results(op)
+        return self._signature(op).tensors[results.index(value) - len(results)]
+
+
+def _distinct(shardings: Sequence[TensorSharding | None]) -> tuple[TensorSharding | None, ...]:
+    result: list[TensorSharding | None] = []
+    for one in shardings:
+        if not any(one == other if other is None else other.is_equivalent(one) for other in result):
+            result.append(one)
+    return tuple(result)

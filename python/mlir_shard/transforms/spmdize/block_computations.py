@@ -1,0 +1,171 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether an op whose tensors are in blocks can be computed on them, and by which partition rule."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.rules import RuleError
+from mlir_shard.rules.partition import PartitionRule, partition_rule_for, set_result_types
+from mlir_shard.rules.reduction import reduction_kind
+from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
+from mlir_shard.sharding.axis_lists import Axes, axes_difference
+from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
+from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
+
+SAME_ON_BLOCKS = PartitionRule(set_result_types)
+_REDUCING = {"sdy.all_reduce": "reduction_axes", "sdy.reduce_scatter": "reduce_scatter_axes"}
+_KINDS = (ReductionOp.SUM, ReductionOp.MAX, ReductionOp.MIN)
+_ADVICE = "reshard around it first, as sdy-insert-explicit-reshards and sdy-resolve-permutation-factors do"
+
+
+@dataclass(frozen=True, slots=True)
+class OnBlocks:
+    """How an op is computed on blocks: its partition rule, and along which axes each factor of its sharding rule is."""
+
+    partition: PartitionRule
+    rule: OpShardingRule | None
+    factor_axes: tuple[Axes, ...] = ()
+
+
+class BlockComputations:
+    """Finds how ops are computed on blocks; raises PassFailure for those that cannot be."""
+
+    def __init__(self) -> None:
+        self._rules = rule_cache()
+        self._factors: dict[Hashable, tuple[Axes, ...] | str] = {}
+        # What is unshardable by the rules alone.
+        self._fixed: dict[tuple[int, int], frozenset[int]] = {}
+
+    def find(self, op: Any, operands: Sequence[Placed | None], results: Sequence[Placed | None]) -> OnBlocks:
+        """How an op is computed that has a tensor in blocks among its operands and results, which are still global."""
+        partition = partition_rule_for(op)
+        try:
+            rule = self._rules.rule_for(op)
+        except RuleError as error:
+            raise PassFailure(str(error), error.op) from error
+        placed = [one for one in (*operands, *results) if one is not None]
+        mesh = placed[0].mesh
+        chosen = partition or SAME_ON_BLOCKS
+        axes: tuple[Axes, ...] = ()
+        if not chosen.checks_blocks:
+            if any(one.mesh != mesh for one in placed):
+                raise _failure(op, "its tensors are on meshes that differ")
+            if rule is not None:
+                axes = self._factor_axes(op, rule, chosen, operands, results, mesh)
+            elif partition is None or any(one is not None for one in operands):
+                raise _failure(op, "no sharding rule of it is known")
+        if rule is not None and rule.reduction_factors:
+            self._check_reductions(op, rule, operands, results, mesh)
+        return OnBlocks(chosen, rule, axes)
+
+    def _factor_axes(
+        self,
+        op: Any,
+        rule: OpShardingRule,
+        partition: PartitionRule,
+        operands: Sequence[Placed | None],
+        results: Sequence[Placed | None],
+        mesh: Mesh,
+    ) -> tuple[Axes, ...]:
+        unshardable = self._unshardable(op, rule, partition)
+        have = tuple(None if one is None else one.sharding for one in (*operands, *results))
+        key = (id(rule), unshardable, have, mesh)
+        if key not in self._factors:
+            self._factors[key] = _agreed_axes(rule, unshardable, have, len(operands), mesh)
+        found = self._factors[key]
+        if isinstance(found, str):
+            raise _failure(op, f"{found}: {_ADVICE}")
+        return found
+
+    def _unshardable(self, op: Any, rule: OpShardingRule, partition: PartitionRule) -> frozenset[int]:
+        if partition.unshardable is not None or rule.reduction_factors:
+            return partition.unshardable_factors(op, rule, reduction_kind)
+        key = (id(rule), id(partition))
+        if key not in self._fixed:
+            self._fixed[key] = partition.unshardable_factors(op, rule, reduction_kind)
+        return self._fixed[key]
+
+    def _check_reductions(
+        self,
+        op: Any,
+        rule: OpShardingRule,
+        operands: Sequence[Placed | None],
+        results: Sequence[Placed | None],
+        mesh: Mesh,
+    ) -> None:
+        """Raises PassFailure where partial results are used for what they are parts of."""
+        have = [None if one is None else one.sharding for one in (*operands, *results)]
+        projection = ShardingProjection.build(have[: len(operands)], have[len(operands) :], rule, mesh)
+        owed: Axes = ()
+        for factor in rule.reduction_factors:
+            found = (tensor.factors[factor] for tensor in projection.operands)
+            owed += next((one.all_axes for one in found if one is not None and one.all_axes), ())
+        if not owed:
+            return
+        kind = reduction_kind(op)
+        if kind is None:
+            raise _failure(op, "its partial results are combined with what no collective of sdy does")
+        is_partial = any((of := sharding_of(value)) is not None and of.unreduced_axes for value in op.operands)
+        for result in op.results:
+            self._check_reduced(op, result, owed, kind, mesh, is_exact=not is_partial)
+
+    def _check_reduced(self, op: Any, value: Any, owed: Axes, kind: ReductionOp, mesh: Mesh, *, is_exact: bool) -> None:
+        declared = sharding_of(value)
+        if declared is not None and declared.reduction_op is kind:
+            owed = axes_difference(owed, declared.unreduced_axes, mesh)
+            is_exact = is_exact and not declared.unreduced_axes
+        if not owed:
+            return
+        text = ", ".join(map(str, owed))
+        for use in value.uses:
+            user = use.owner.operation
+            if user.name not in _REDUCING:
+                raise _failure(op, f"its partial results along {text} are used by '{user.name}', and not reduced first")
+            reduced = _reduced_axes(user)
+            if _KINDS[user.attributes["reduction_op"].value if "reduction_op" in user.attributes else 0] is not kind:
+                raise _failure(op, f"its partial results are combined by {kind.value}, and reduced by something else")
+            left = axes_difference(owed, reduced, mesh)
+            if left:
+                self._check_reduced(op, user.results[0], left, kind, mesh, is_exact=is_exact)
+            elif is_exact and axes_difference(reduced, owed, mesh):
+                others = ", ".join(map(str, axes_difference(reduced, owed, mesh)))
+                raise _failure(op, f"its results are reduced along {others}, along which they are not partial")
+
+
+def _agreed_axes(
+    rule: OpShardingRule,
+    unshardable: frozenset[int],
+    have: Sequence[TensorSharding | None],
+    count: int,
+    mesh: Mesh,
+) -> tuple[Axes, ...] | str:
+    """The axes of each factor, on which all tensors have to agree; else what is wrong."""
+    projection = ShardingProjection.build(have[:count], have[count:], rule, mesh)
+    axes = local_factor_axes(projection, rule, unshardable, mesh)
+    operands, results = shardings_of(axes, rule, mesh, mesh)
+    for index, (made, found) in enumerate(zip((*operands, *results), have, strict=True)):
+        name = f"operand {index}" if index < count else f"result {index - count}"
+        for dim in range(made.rank):
+            wanted = made.dim_shardings[dim].axes
+            given = () if found is None else found.dim_shardings[dim].axes
+            if wanted != given:
+                shown, asked = (f"{{{', '.join(map(str, one))}}}" for one in (given, wanted))
+                return f"dimension {dim} of {name} is sharded along {shown}, and blocks would have it along {asked}"
+    return axes
+
+
+def _reduced_axes(op: Any) -> Axes:
+    value = op.attributes[_REDUCING[op.name]].value.value
+    return value if op.name == "sdy.all_reduce" else tuple(axis for one in value for axis in one.value)
+
+
+def _failure(op: Any, why: str) -> PassFailure:
+    return PassFailure(f"'{op.name}' op cannot be computed on blocks: {why}", op)

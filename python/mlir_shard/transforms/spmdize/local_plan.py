@@ -1,0 +1,234 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What becomes of each op of a program whose ops agree with their shardings, decided before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.transforms.function_shardings import Side, shardings_of, types_of
+from mlir_shard.transforms.spmdize.block_computations import BlockComputations, OnBlocks
+from mlir_shard.transforms.spmdize.placed_values import PlacedValues, are_alike
+from mlir_shard.transforms.spmdize.stablehlo_collectives import COLLECTIVES, Placed
+
+# Ops of sdy that say something about their operand, and change nothing.
+REMARKS = (
+    "sdy.data_flow_edge",
+    "sdy.func_data_flow_edge",
+    "sdy.propagation_barrier",
+    "sdy.reshard",
+    "sdy.sharding_constraint",
+)
+# Collectives that devices use in a manual computation: along its other axes the result is where the operand is.
+SAME_FOR_EACH = ("stablehlo.all_reduce", "stablehlo.collective_broadcast", "stablehlo.collective_permute")
+# Each device would draw values of its own.
+DRAWING = "stablehlo.rng"
+_RESHARD_FIRST = "reshard it first, as sdy-insert-explicit-reshards does, and make collectives of reshards"
+
+
+@dataclass(frozen=True, slots=True)
+class OpPlan:
+    """What becomes of one op: where its operands and results are, None for whole ones, and how it is computed.
+
+    `arguments` are where those of the blocks in its regions are, in the order of the regions.
+    """
+
+    op: Any
+    operands: tuple[Placed | None, ...]
+    results: tuple[Placed | None, ...]
+    on_blocks: OnBlocks | None = None
+    arguments: tuple[tuple[Placed | None, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Where the arguments and results of a function are."""
+
+    arguments: tuple[Placed | None, ...]
+    results: tuple[Placed | None, ...]
+
+    @staticmethod
+    def of(function: Any, values: PlacedValues) -> Signature:
+        """By the shardings in the function's attributes."""
+        sides = []
+        for side in Side:
+            pairs = zip(types_of(function, side), shardings_of(function, side), strict=True)
+            sides.append(tuple(values.placed(type_, sharding, function) for type_, sharding in pairs))
+        return Signature(*sides)
+
+
+class LocalPlanner:
+    """Plans the ops of a module; raises PassFailure at the first op that cannot become local."""
+
+    def __init__(self, values: PlacedValues, signatures: Mapping[str, Signature]) -> None:
+        self._values = values
+        self._signatures = signatures
+        self._computations = BlockComputations()
+
+    def plan(self, function: Any) -> list[OpPlan]:
+        """The plans of the ops in a function, each before those in its regions; ops that stay as they are have none."""
+        signature = self._signatures[function.attributes["sym_name"].value]
+        blocks = list(function.regions[0].blocks)
+        if blocks:
+            for argument, placed in zip(blocks[0].arguments, signature.arguments, strict=True):
+                self._values.set(argument, placed)
+        return [plan for block in blocks for plan in self._block(block, signature)]
+
+    def _block(self, block: Any, signature: Signature) -> Iterator[OpPlan]:
+        for op in block.operations:
+            op = op.operation
+            plan = self._plan(op, signature)
+            if plan is not None:
+                yield plan
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from self._block(inner, signature)
+
+    def _plan(self, op: Any, signature: Signature) -> OpPlan | None:
+        name = op.name
+        if name == "func.return":
+            self._check_operands(op, signature.results, "returns")
+            return None
+        if name == "func.call":
+            return self._call(op)
+        if name in COLLECTIVES:
+            return self._collective(op)
+        if has_edges(name):
+            return self._with_edges(op)
+        if name in SAME_FOR_EACH and sdy.SHARDING not in op.attributes:
+            for operand, result in zip(op.operands, op.results, strict=True):
+                self._values.set(result, self._values.of(operand))
+        operands, results = self._placed(op.operands), self._placed(op.results)
+        if name in REMARKS:
+            return self._remark(op, operands, results)
+        if name in ("sdy.constant", "sdy.return", "sdy.sharding_group"):
+            return OpPlan(op, operands, results)
+        if name == DRAWING and not any(one is not None for one in operands):
+            return None if _is_manual(op) else OpPlan(op, operands, results)
+        if not any(one is not None for one in (*operands, *results)):
+            return None
+        if len(op.successors):
+            raise PassFailure(f"'{name}' op passes blocks on to other blocks of code, which have no shardings", op)
+        if self._only_takes(op, operands):
+            return None
+        self._check_inside(op)
+        return OpPlan(op, operands, results, self._computations.find(op, operands, results))
+
+    def _placed(self, values: Sequence[Any]) -> tuple[Placed | None, ...]:
+        return tuple(map(self._values.of, values))
+
+    def _only_takes(self, op: Any, operands: Sequence[Placed | None]) -> bool:
+        """Whether an op ends a region, or makes nothing: it gets blocks where it got tensors."""
+        return not len(op.results) and any(one is not None for one in operands)
+
+    def _check_operands(self, op: Any, wanted: Sequence[Placed | None], verb: str) -> None:
+        for index, (value, want) in enumerate(zip(op.operands, wanted, strict=True)):
+            have = self._values.of(value)
+            if not are_alike(have, want):
+                raise PassFailure(
+                    f"'{op.name}' op {verb} operand {index} as {_text(have)}, and it has to be {_text(want)}: "
+                    f"{_RESHARD_FIRST}",
+                    op,
+                )
+
+    def _call(self, op: Any) -> OpPlan:
+        callee = op.attributes["callee"].value
+        if callee not in self._signatures:
+            raise PassFailure(f"the callee @{callee} is no function of this module", op)
+        signature = self._signatures[callee]
+        self._check_operands(op, signature.arguments, f"passes @{callee}")
+        has_shardings = sdy.SHARDING in op.attributes
+        for index, (result, made) in enumerate(zip(op.results, signature.results, strict=True)):
+            if has_shardings and not are_alike(self._values.of(result), made):
+                raise PassFailure(
+                    f"'func.call' op has result {index} as {_text(self._values.of(result))}, and @{callee} "
+                    f"returns it as {_text(made)}: {_RESHARD_FIRST}",
+                    op,
+                )
+            self._values.set(result, made)
+        return OpPlan(op, signature.arguments, signature.results)
+
+    def _collective(self, op: Any) -> OpPlan:
+        sharding = op.attributes["out_sharding"].value
+        self._placed((*op.operands, *op.results))
+        return OpPlan(
+            op,
+            (self._values.exactly(op.operands[0], sharding),),
+            (self._values.exactly(op.results[0], sharding),),
+        )
+
+    def _remark(self, op: Any, operands: tuple[Placed | None, ...], results: tuple[Placed | None, ...]) -> OpPlan:
+        if not are_alike(operands[0], results[0]):
+            raise PassFailure(
+                f"'{op.name}' op changes a tensor that is {_text(operands[0])} to {_text(results[0])}: "
+                "make collectives of reshards first, as sdy-reshard-to-collectives does",
+                op,
+            )
+        return OpPlan(op, operands, results)
+
+    def _with_edges(self, op: Any) -> OpPlan:
+        """An op with regions: what is on one data-flow edge has to be in the same blocks."""
+        is_manual = op.name == "sdy.manual_computation"
+        for edge in edges_of(op):
+            owner = edge.owner
+            if is_manual:
+                break
+            wanted = self._values.of(owner)
+            for source in edge.sources:
+                if not are_alike(self._values.of(source), wanted):
+                    raise PassFailure(
+                        f"'{op.name}' op passes on a tensor that is {_text(self._values.of(source))} as "
+                        f"{_text(wanted)}: {_RESHARD_FIRST}",
+                        op,
+                    )
+            for target in edge.other_targets:
+                self._values.set(target, wanted)
+        if is_manual:
+            self._check_manual(op)
+        arguments = tuple(self._placed(block.arguments) for region in op.regions for block in region.blocks)
+        return OpPlan(op, self._placed(op.operands), self._placed(op.results), None, arguments)
+
+    def _check_manual(self, op: Any) -> None:
+        block = op.regions[0].blocks[0]
+        inside = op.attributes["in_shardings"].value.shardings
+        outside = op.attributes["out_shardings"].value.shardings
+        manual = op.attributes["manual_axes"].value.value
+        wanted = [self._values.placed(value.type, one, op) for value, one in zip(op.operands, inside, strict=True)]
+        self._check_operands(op, wanted, "takes")
+        returned = block.operations[len(block.operations) - 1].operation.operands
+        for index, (value, sharding) in enumerate(zip(returned, outside, strict=True)):
+            made = self._values.placed(value.type, sharding.without_axes(manual), op)
+            if not are_alike(self._values.of(value), made):
+                raise PassFailure(
+                    f"'{op.name}' op returns result {index} as {_text(self._values.of(value))}, and out_shardings has "
+                    f"it {_text(made)} inside: {_RESHARD_FIRST}",
+                    op,
+                )
+
+    def _check_inside(self, op: Any) -> None:
+        """Regions that combine elements know nothing of blocks."""
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.operations:
+                    inner = inner.operation
+                    if any(one is not None for one in self._placed((*inner.operands, *inner.results))):
+                        raise PassFailure(f"'{op.name}' op uses a tensor in blocks inside its region", inner)
+                    self._check_inside(inner)
+
+
+def _is_manual(op: Any) -> bool:
+    """Whether an op is in a manual computation, where each device computes what it likes."""
+    while op.parent is not None:
+        op = op.parent.operation
+        if op.name == "sdy.manual_computation":
+            return True
+    return False
+
+
+def _text(placed: Placed | None) -> str:
+    return "replicated" if placed is None else str(placed.sharding)

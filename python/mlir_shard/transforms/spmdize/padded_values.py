@@ -1,0 +1,229 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values that are padded behind so that their shards are even, and ways from one size to another.
+
+Outside of its own size a padded value holds anything, but for those that are known to be zero there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.sharding import AxisRefList, DimensionSharding, ListOfAxisRefLists, Mesh, TensorSharding
+
+Shape = tuple[int, ...]
+
+
+class PaddingError(Exception):
+    """A tensor that cannot be padded."""
+
+
+class PaddedValues:
+    """The values of a function by what is padding in them: those that are not known here have none.
+
+    All of a value's padding is behind what it holds. What is built is built at the current insertion point.
+    `padding` makes the scalar that new padding is of, by default zeros; of others nothing is known afterwards.
+    """
+
+    def __init__(self, meshes: Mapping[str, Mesh], padding: Callable[[Any], Any] | None = None) -> None:
+        self._meshes = meshes
+        self._padding = padding or zero
+        self._pads_zeros = padding is None
+        self._shapes: dict[Any, Shape] = {}
+        self._zero_padded: set[Any] = set()
+
+    def shape(self, value: Any) -> Shape:
+        """The sizes of a tensor without its padding."""
+        return self._shapes.get(value) or tuple(value.type.shape)
+
+    def is_padded(self, value: Any) -> bool:
+        """Whether the value has padding."""
+        return value in self._shapes
+
+    def shards(self, sharding: TensorSharding | None, rank: int) -> Shape:
+        """The number of shards of each dimension."""
+        mesh = None if sharding is None else mesh_of(sharding, self._meshes)
+        if sharding is None or mesh is None or mesh.is_maximal:
+            return (1,) * rank
+        return tuple(dim.sharded_size(mesh) for dim in sharding.dim_shardings)
+
+    def even_shape(self, shape: Sequence[int], sharding: TensorSharding | None) -> Shape:
+        """The least sizes of even shards that a tensor fits in; dynamic sizes stay."""
+        shards = self.shards(sharding, len(shape))
+        return tuple(
+            size if size == DYNAMIC else -(-size // count) * count for size, count in zip(shape, shards, strict=True)
+        )
+
+    def set_shape(self, value: Any, shape: Sequence[int], own: Sequence[int] | None = None) -> None:
+        """Gives a value another type, of which its `own` sizes, those that it has without, are no padding."""
+        sizes = tuple(own) if own is not None else self.shape(value)
+        if list(shape) != list(value.type.shape):
+            value.set_type(stablehlo.with_shape(value.type, shape))
+        self._know(value, sizes, is_zero=False)
+
+    def is_zero_padded(self, value: Any) -> bool:
+        """Whether all padding of the value is known to be zero."""
+        return value in self._zero_padded or value not in self._shapes
+
+    def set_zero_padded(self, value: Any) -> None:
+        """Says that all padding of a value is zero."""
+        if value in self._shapes:
+            self._zero_padded.add(value)
+
+    def resized(self, value: Any, shape: Sequence[int]) -> Any:
+        """The value with other sizes, no less than its own.
+
+        It stays sharded as it is. A sharded dimension is gathered for that, and sliced again if it then has even
+        shards.
+        """
+        have, sharding = tuple(value.type.shape), sharding_of(value)
+        if have == tuple(shape):
+            return value
+        shards = self.shards(sharding, len(have))
+        differing = [dim for dim, (old, new) in enumerate(zip(have, shape, strict=True)) if old != new]
+        gathered = [dim for dim in differing if shards[dim] > 1]
+        whole = self._gathered(value, sharding, gathered) if gathered and sharding is not None else value
+        resized = self._in_place(whole, shape, differing)
+        back = {dim for dim in gathered if shape[dim] % shards[dim] == 0}
+        if not back or sharding is None:
+            return resized
+        return self.sliced(resized, without_axes_of(sharding, set(gathered) - back), back)
+
+    def _in_place(self, value: Any, shape: Sequence[int], dims: Collection[int]) -> Any:
+        """The value with other sizes along dimensions that are not sharded."""
+        own, have = self.shape(value), list(value.type.shape)
+        if DYNAMIC in have:
+            raise PaddingError(
+                f"{value.type} is padded for even shards, but has a dynamic size: sizes have to be static"
+            )
+        kept = [min(own[dim], shape[dim]) if dim in dims else size for dim, size in enumerate(have)]
+        is_zero = self._pads_zeros and (self.is_zero_padded(value) or kept == list(own))
+        sharding = sharding_of(value)
+        if kept != have:
+            value = _sharded(stablehlo.slice_(value, [0] * len(kept), kept), sharding)
+            self._know(value, own, is_zero=is_zero)
+        if kept != list(shape):
+            none = [0] * len(kept)
+            high = [new - old for new, old in zip(shape, kept, strict=True)]
+            value = _sharded(stablehlo.pad(value, self._padding(value.type.element_type), none, high, none), sharding)
+            self._know(value, own, is_zero=is_zero)
+        return value
+
+    def _gathered(self, value: Any, sharding: TensorSharding, dims: Collection[int]) -> Any:
+        after = without_axes_of(sharding, dims)
+        attributes = {"gathering_axes": _axes_of(sharding, dims), "out_sharding": sdy.attribute(after)}
+        return self._moved("sdy.all_gather", value, attributes)
+
+    def sliced(self, value: Any, sharding: TensorSharding, dims: Collection[int]) -> Any:
+        """The value, sharded along dimensions that it has whole; all others are sharded so already."""
+        attributes = {"slicing_axes": _axes_of(sharding, dims), "out_sharding": sdy.attribute(sharding)}
+        return self._moved("sdy.all_slice", value, attributes)
+
+    def _moved(self, name: str, value: Any, attributes: Mapping[str, Any]) -> Any:
+        moved = ir.Operation.create(name, [value.type], [value], dict(attributes)).results[0]
+        self._know(moved, self.shape(value), is_zero=self.is_zero_padded(value))
+        return moved
+
+    def masked(self, value: Any, scalar: Callable[[], Any], dims: Collection[int]) -> Any:
+        """The value with a scalar in the padding of the given dimensions."""
+        own, sharding, shape = self.shape(value), sharding_of(value), list(value.type.shape)
+        padded = [dim for dim in sorted(dims) if own[dim] != shape[dim]]
+        if not padded:
+            return value
+        filling = scalar()
+        mask = None
+        for dim in padded:
+            position = ir.IntegerType.get_signless(32 if shape[dim] < 2**31 else 64)
+            type_ = ir.RankedTensorType.get(shape, position)
+            indices = _sharded(stablehlo.build("iota", type_, iota_dimension=stablehlo.integer(dim)), sharding)
+            limit = stablehlo.splat(stablehlo.tensor(position), own[dim])
+            limits = _sharded(stablehlo.broadcast(limit, shape), sharding)
+            inside = _sharded(stablehlo.compare("LT", indices, limits), sharding)
+            mask = inside if mask is None else _sharded(stablehlo.build("and", mask.type, mask, inside), sharding)
+        fillings = _sharded(stablehlo.broadcast(filling, shape), sharding)
+        masked = _sharded(stablehlo.select(mask, value, fillings), sharding)
+        self._know(masked, own, is_zero=False)
+        return masked
+
+    def masked_by_zeros(self, value: Any, dims: Collection[int]) -> Any:
+        """The value with zeros in the padding of the given dimensions."""
+        if self.is_zero_padded(value):
+            return value
+        masked = self.masked(value, lambda: zero(value.type.element_type), dims)
+        own, shape = self.shape(masked), masked.type.shape
+        if all(dim in dims for dim, size in enumerate(own) if size != shape[dim]):
+            self.set_zero_padded(masked)
+        return masked
+
+    def finish(self, result: Any) -> None:
+        """Puts in the place of an op's result, of any sizes, what fits its sharding."""
+        sharding, have = sharding_of(result), tuple(result.type.shape)
+        own = self.shape(result)
+        wanted = self.even_shape(own, sharding)
+        if have == wanted:
+            return
+        shards = self.shards(sharding, len(have))
+        differing = [dim for dim, (old, new) in enumerate(zip(have, wanted, strict=True)) if old != new]
+        whole = [dim for dim in differing if shards[dim] > 1]
+        if whole and sharding is not None:
+            sdy.set_sharding(result, without_axes_of(sharding, whole))
+        users = [use.owner.operation for use in result.uses]
+        with ir.InsertionPoint.after(result.owner.operation):
+            new = self._in_place(result, wanted, differing)
+            if whole and sharding is not None:
+                new = self.sliced(new, sharding, whole)
+        self.replace(result, new, users)
+
+    def replace(self, result: Any, new: Any, users: Collection[Any]) -> None:
+        """Has some users of a result use another value."""
+        others = {use.owner.operation for use in result.uses if use.owner.operation not in users}
+        result.replace_all_uses_except(new, list(others))
+
+    def _know(self, value: Any, own: Shape, *, is_zero: bool) -> None:
+        self._zero_padded.discard(value)
+        if list(own) == list(value.type.shape):
+            self._shapes.pop(value, None)
+            return
+        self._shapes[value] = own
+        if is_zero:
+            self._zero_padded.add(value)
+
+
+def zero(element_type: Any) -> Any:
+    """A scalar constant. PaddingError where the type has none."""
+    return number(element_type, 0)
+
+
+def number(element_type: Any, value: int) -> Any:
+    """A scalar constant of any type that has numbers. PaddingError where it has none."""
+    scalar = stablehlo.tensor(element_type)
+    if isinstance(element_type, ir.ComplexType):
+        parts = [stablehlo.splat(stablehlo.tensor(element_type.element_type), one) for one in (value, 0)]
+        return stablehlo.build("complex", scalar, *parts)
+    if not isinstance(element_type, ir.FloatType | ir.IntegerType):
+        raise PaddingError(f"tensors of {element_type} cannot be padded for even shards: no constant of it is known")
+    return stablehlo.splat(scalar, value)
+
+
+def without_axes_of(sharding: TensorSharding, dims: Collection[int]) -> TensorSharding:
+    """The sharding with some dimensions whole."""
+    return sharding.replace_dims({dim: DimensionSharding((), sharding.dim_shardings[dim].is_closed) for dim in dims})
+
+
+def _axes_of(sharding: TensorSharding, dims: Collection[int]) -> Any:
+    axes = [of.axes if dim in dims else () for dim, of in enumerate(sharding.dim_shardings)]
+    return sdy.attribute(ListOfAxisRefLists(tuple(map(AxisRefList, axes))))
+
+
+def _sharded(value: Any, sharding: TensorSharding | None) -> Any:
+    if sharding is not None:
+        sdy.set_sharding(value, sharding)
+    return value
+
+
+DYNAMIC = ir.ShapedType.get_dynamic_size()

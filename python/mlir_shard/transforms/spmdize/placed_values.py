@@ -1,0 +1,119 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""In which blocks the values of a program are, by their shardings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
+
+
+class PlacedValues:
+    """Values of a module whose types and shardings are still those of the global program.
+
+    PassFailure where a sharding cannot be in even blocks: a dynamic dimension, a size that its axes do not divide.
+    """
+
+    def __init__(self, meshes: Mapping[str, Mesh]) -> None:
+        self._meshes = meshes
+        self._found: dict[Any, Placed | None] = {}
+        self._cut: dict[TensorSharding, tuple[TensorSharding, Mesh] | None] = {}
+
+    def of(self, value: Any) -> Placed | None:
+        """How a value is in blocks; None where every device has all of it."""
+        if value not in self._found:
+            self._found[value] = self.placed(value.type, sharding_of(value), value.owner)
+        return self._found[value]
+
+    def set(self, value: Any, placed: Placed | None) -> None:
+        """Says how a value is in blocks that nothing else says it of."""
+        self._found[value] = placed
+
+    def placed(self, type_: Any, sharding: TensorSharding | None, where: Any) -> Placed | None:
+        """How a value of a type and sharding is in blocks; None where every device has all of it."""
+        if sharding is None:
+            return None
+        if sharding not in self._cut:
+            self._cut[sharding] = self._without_trivial_axes(sharding, where)
+        found = self._cut[sharding]
+        if found is None or not isinstance(type_, ir.RankedTensorType):
+            return None
+        placed = Placed(type_, *found)
+        _check_even(placed, sharding, where)
+        return placed
+
+    def exactly(self, value: Any, default: TensorSharding) -> Placed:
+        """How a value is sharded, also where every device has all of it; as `default` says where it has no sharding."""
+        sharding = sharding_of(value) or default
+        return Placed(value.type, sharding, self.mesh(sharding, value.owner))
+
+    @property
+    def program_mesh(self) -> tuple[str, Mesh] | None:
+        """The first mesh of several devices that the module defines, with its name."""
+        return next(((name, mesh) for name, mesh in self._meshes.items() if mesh.total_size > 1), None)
+
+    def mesh(self, sharding: TensorSharding, where: Any) -> Mesh:
+        """The mesh of a sharding; PassFailure where the module has none of its name."""
+        mesh = mesh_of(sharding, self._meshes)
+        if mesh is None:
+            raise PassFailure(
+                f"a sharding refers to mesh {sharding.mesh_text}, which the module does not define", where
+            )
+        return mesh
+
+    def _without_trivial_axes(self, sharding: TensorSharding, where: Any) -> tuple[TensorSharding, Mesh] | None:
+        if sharding.is_fully_replicated:
+            return None
+        mesh = self.mesh(sharding, where)
+        if mesh.is_maximal:
+            return None
+        dims = (
+            replace(dim, axes=tuple(axis for axis in dim.axes if axis.size(mesh) > 1)) for dim in sharding.dim_shardings
+        )
+        cut = replace(sharding, dim_shardings=tuple(dims))
+        return None if cut.is_fully_replicated else (cut, mesh)
+
+
+def local_type(placed: Placed | None, type_: Any) -> Any:
+    """The type of a block, or the type itself of what is whole."""
+    if placed is None:
+        return type_
+    shape = [
+        size // dim.sharded_size(placed.mesh) if dim.axes else size
+        for size, dim in zip(placed.type.shape, placed.sharding.dim_shardings, strict=True)
+    ]
+    return ir.RankedTensorType.get(shape, placed.type.element_type, placed.type.encoding)
+
+
+def are_alike(one: Placed | None, other: Placed | None) -> bool:
+    """Whether every device has the same block of both."""
+    if one is None or other is None:
+        return one is other
+    pairs = zip(one.sharding.dim_shardings, other.sharding.dim_shardings, strict=True)
+    return one.mesh == other.mesh and all(mine.axes == theirs.axes for mine, theirs in pairs)
+
+
+def _check_even(placed: Placed, sharding: TensorSharding, where: Any) -> None:
+    type_, found = placed.type, placed.sharding.dim_shardings
+    if len(found) != type_.rank:
+        raise PassFailure(f"a tensor of type {type_} is sharded as {sharding}, which is for rank {len(found)}", where)
+    for dim, of in enumerate(found):
+        if not of.axes:
+            continue
+        if type_.is_dynamic_dim(dim):
+            raise PassFailure(f"dimension {dim} of {type_} is dynamic and sharded as {sharding}", where)
+        count = of.sharded_size(placed.mesh)
+        if type_.shape[dim] % count:
+            raise PassFailure(
+                f"dimension {dim} of {type_} is in {count} blocks that are not even: "
+                "pad it first, as sdy-pad-for-divisibility does",
+                where,
+            )

@@ -1,0 +1,65 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The global program, compatible with its shardings, becomes the program that one device runs, in StableHLO."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.reshard.halo_exchange import Channels
+from mlir_shard.transforms.reshard.sdy_resolve_permutation_factors import next_channel
+from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.spmdize.device_tables import DeviceTables
+from mlir_shard.transforms.spmdize.local_plan import LocalPlanner, Signature
+from mlir_shard.transforms.spmdize.localization import Localization, localize_signature, refresh_lengths
+from mlir_shard.transforms.spmdize.placed_values import PlacedValues
+from mlir_shard.transforms.spmdize.stablehlo_collectives import CollectiveOptions, LocalCollectives
+
+
+@register
+class ConvertGlobalToLocal(Pass):
+    """Gives every tensor the type of a device's block, and makes StableHLO collectives of those of sdy.
+
+    Shards have to be even, every op computable on the blocks that its tensors are in, and every reshard a collective:
+    what `sdy-insert-explicit-reshards`, `sdy-resolve-permutation-factors`, `sdy-reshard-to-collectives` and
+    `sdy-pad-for-divisibility` leave. Any other program is an error. Ops become local by the partition rules
+    of `mlir_shard.interfaces.partition_rule`, and by default they are the same on blocks. Manual computations are
+    inlined. Shardings and meshes stay where they are, as `sdy-drop-sharding-and-mesh` removes them.
+    """
+
+    name = "sdy-convert-global-to-local"
+    anchor = "builtin.module"
+    summary = "Converts the global program to the program of one device, with StableHLO collectives"
+
+    per_dim_all_gather: bool = option(False, "gather dimensions one by one, not all of a tensor at once")
+    combine_multi_dimension_reduce_scatter: bool = option(
+        False, "reduce and scatter several dimensions at once, not by an all-reduce and slices"
+    )
+    enable_rgv3: bool = option(False, "name groups of devices by mesh axes, where those are no sub-axes")
+    replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
+    partition_count: int = option(1, "the number of partitions")
+
+    def run(self, op: Any) -> None:
+        if self.replica_count > 1 and self.partition_count > 1:
+            counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
+            raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        values = PlacedValues(meshes_around(op))
+        functions = operations_named(op, "func.func")
+        signatures = {one.attributes["sym_name"].value: Signature.of(one, values) for one in functions}
+        planner = LocalPlanner(values, signatures)
+        plans = [plan for function in functions for plan in planner.plan(function)]
+        tables = DeviceTables(self.replica_count > 1)
+        options = CollectiveOptions(
+            self.per_dim_all_gather, self.combine_multi_dimension_reduce_scatter, self.enable_rgv3
+        )
+        collectives = LocalCollectives(options, Channels(next_channel(op)), tables)
+        localization = Localization(collectives, tables, values.program_mesh)
+        for function in functions:
+            localize_signature(function, signatures[function.attributes["sym_name"].value])
+        for plan in plans:
+            localization.carry_out(plan)
+        for named in operations_named(op, "sdy.named_computation", "sdy.return"):
+            refresh_lengths(named)

@@ -1,0 +1,96 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors whose shards are not even are padded, with values that no result depends on. The idea is Shardy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mlir_shard.dialects.registered_function import InterfaceError
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.sharding import Mesh
+from mlir_shard.transforms.function_shardings import Side, shardings_of, types_of
+from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.spmdize import padded_contractions, padded_moves, padded_regions, padded_slices
+from mlir_shard.transforms.spmdize.padded_values import PaddedValues, PaddingError
+from mlir_shard.transforms.spmdize.padding_rules import UnevenOp, pad, padding_of
+from mlir_shard.transforms.spmdize.uneven_ops import uneven_ops
+
+__all__ = [
+    "PadForDivisibility",
+    "pad_function",
+    "padded_contractions",
+    "padded_moves",
+    "padded_regions",
+    "padded_slices",
+    "padding_of",
+]
+
+
+@register
+class PadForDivisibility(Pass):
+    """Pads each tensor that a number of shards does not divide to the next size that it does.
+
+    Operands and results of ops have to be sharded alike, as `sdy-insert-explicit-reshards`,
+    `sdy-resolve-permutation-factors` and `sdy-reshard-to-collectives` leave them. Padding is behind; what would mix it
+    with elements has neutral ones there, by a mask, and what needs all elements as they are gathers them and cuts the
+    padding off. Arguments and results of functions have to be in even shards.
+    """
+
+    name = "sdy-pad-for-divisibility"
+    anchor = "func.func"
+    summary = "Pads tensors whose shards are not even"
+
+    def run(self, op: Any) -> bool:
+        return pad_function(op, meshes_around(op))
+
+
+def pad_function(function: Any, meshes: Mapping[str, Mesh], padding: Callable[[Any], Any] | None = None) -> bool:
+    """What the pass does, and whether it has changed anything.
+
+    `padding` makes the scalar constant of an element type that tensors are padded with at first, zeros by default.
+    Raises PassFailure where a program cannot be padded.
+    """
+    values = PaddedValues(meshes, padding)
+    if not len(function.regions[0].blocks):
+        return False
+    _check_signature(function, values)
+    try:
+        ops = uneven_ops(function, values)
+        for uneven in ops:
+            _pad(uneven)
+    except InterfaceError as error:
+        raise PassFailure(str(error), error.op) from error
+    return bool(ops)
+
+
+def _pad(uneven: UnevenOp) -> None:
+    try:
+        with ir.InsertionPoint(uneven.op), uneven.op.location:
+            pad(uneven)
+    except PaddingError as error:
+        raise PassFailure(f"'{uneven.op.name}' op: {error}", uneven.op) from error
+
+
+def _check_signature(function: Any, values: PaddedValues) -> None:
+    """Raises PassFailure where an argument or a result is in uneven shards, with an error for each."""
+    is_even = True
+    for side, word in ((Side.ARGUMENTS, "argument"), (Side.RESULTS, "result")):
+        for index, (type_, sharding) in enumerate(
+            zip(types_of(function, side), shardings_of(function, side), strict=True)
+        ):
+            if not isinstance(type_, ir.RankedTensorType) or values.even_shape(type_.shape, sharding) == tuple(
+                type_.shape
+            ):
+                continue
+            is_even = False
+            function.location.emit_error(
+                f"{word} #{index} has a non-divisible sharding: {type_} cannot be sharded evenly as {sharding}"
+            )
+    if not is_even:
+        raise PassFailure(
+            "failed to legalize operation 'func.func': what functions take and return has to be in even shards",
+            function,
+        )

@@ -1,0 +1,226 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The axes along which ops are computed at the least cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, permutations, product
+from random import Random
+
+import pytest
+from resharding.every_layout import mesh_of
+from resharding.random_ops import axes_of_shardy, random_problem
+
+from mlir_shard.resharding.common_axes import AxesPerFactor
+from mlir_shard.resharding.device_rates import DeviceRates
+from mlir_shard.resharding.op_assignment import OpAssignment, cheapest_assignment
+from mlir_shard.resharding.op_cost import OpCosts, OpProblem, OpTensor, Reshardings
+from mlir_shard.resharding.reshard_prices import PlannedPrices
+from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
+from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.rule import TensorMapping
+
+RESHARDINGS = Reshardings(PlannedPrices())
+A, B = AxisRef("a"), AxisRef("b")
+
+
+def costs_of(problem: OpProblem, rates: DeviceRates | None = None) -> OpCosts:
+    return OpCosts(problem, axes_of_shardy(problem), RESHARDINGS, rates or DeviceRates())
+
+
+def cheapest(problem: OpProblem, rates: DeviceRates | None = None) -> OpAssignment:
+    return cheapest_assignment(problem, costs_of(problem, rates))
+
+
+def every_assignment(problem: OpProblem) -> Iterator[AxesPerFactor]:
+    """All ways to give full axes of the mesh to factors that divide evenly, in any order, which tensors can say."""
+    mesh, rule = problem.mesh, problem.rule
+    axes = [AxisRef(name) for name in mesh.axis_names]
+    lists: list[Axes] = [one for count in range(len(axes) + 1) for one in permutations(axes, count)]
+
+    def may_have(factor: int, one: Axes) -> bool:
+        blocks = 1
+        for axis in one:
+            blocks *= axis.size(mesh)
+        return rule.factor_sizes[factor] % blocks == 0 and not (one and factor in rule.need_replication_factors)
+
+    choices = [[one for one in lists if may_have(factor, one)] for factor in range(rule.num_factors)]
+    for assigned in product(*choices):
+        if any(set(one) & set(other) for one, other in combinations(assigned, 2)):
+            continue
+        wanted = ShardingProjection.of_factors(assigned, rule)
+        said = ShardingProjection.build(*wanted.to_shardings(rule, mesh, mesh), rule, mesh)
+        if said.common_prefix_axes() == assigned:
+            yield assigned
+
+
+def problem_of(rule: OpShardingRule, mesh: Mesh, *dims: tuple[Axes, ...], element_size: int = 4) -> OpProblem:
+    shardings = tuple(TensorSharding.closed_with(one, "m") for one in dims)
+    tensors = []
+    for mapping in rule.tensor_mappings:
+        shape = []
+        for dim in mapping.dim_mappings:
+            size = 1
+            for factor in dim.factor_indices:
+                size *= rule.factor_sizes[factor]
+            shape.append(size)
+        tensors.append(OpTensor(tuple(shape), element_size))
+    return OpProblem(rule, shardings, tuple(tensors), mesh)
+
+
+def matmul(rows: int, columns: int, contracted: int) -> OpShardingRule:
+    return OpShardingRule(
+        (rows, columns, contracted),
+        (TensorMapping.of([0], [2]), TensorMapping.of([2], [1])),
+        (TensorMapping.of([0], [1]),),
+        reduction_factors=(2,),
+    )
+
+
+def test_as_cheap_as_the_cheapest_of_all() -> None:
+    random = Random(0)
+    mesh = mesh_of(2, 2)
+    for _ in range(60):
+        problem = random_problem(random, mesh)
+        if problem.rule.permutation_factors:
+            continue
+        costs = costs_of(problem)
+        best = min(map(costs.cost, every_assignment(problem)))
+        used = {axis.name for sharding in problem.shardings if sharding for axis in sharding.used_axes}
+        found = cheapest(problem)
+        assert found.is_exact
+        if used == {"a", "b"}:
+            assert found.cost == pytest.approx(best)
+        else:
+            assert found.cost >= best * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("sizes", "count"), [((2, 2), 150), ((2, 3), 60), ((4, 2, 2), 12)])
+def test_never_dearer_than_shardys(sizes: tuple[int, ...], count: int) -> None:
+    random = Random(1)
+    mesh = mesh_of(*sizes)
+    num_cheaper = 0
+    for _ in range(count):
+        problem = random_problem(random, mesh, sizes=(24, 48, 96))
+        known = axes_of_shardy(problem)
+        cost = costs_of(problem).cost(known)
+        found = cheapest(problem)
+        assert found.cost <= cost
+        assert found.cost == pytest.approx(costs_of(problem).cost(found.axes_per_factor))
+        if found.cost == cost:
+            assert found.axes_per_factor == known
+        num_cheaper += found.cost < cost
+    assert num_cheaper > count / 10
+
+
+def test_bounds_are_no_more_than_costs() -> None:
+    random = Random(2)
+    mesh = mesh_of(2, 2)
+    for _ in range(30):
+        problem = random_problem(random, mesh)
+        costs = costs_of(problem)
+        assignments = list(every_assignment(problem))
+        for assigned in random.sample(assignments, min(10, len(assignments))):
+            for index in range(len(problem.tensors)):
+                bound, price = costs.tensor_bound(index, assigned), costs.tensor_price(index, assigned)
+                assert bound.moving <= price.moving * (1 + 1e-9)
+                assert bound.latency <= price.latency * (1 + 1e-9)
+
+
+def test_a_search_that_ends_early_is_not_exact() -> None:
+    problem = problem_of(matmul(64, 64, 64), mesh_of(2), ((), (A,)), ((A,), ()), ((A,), ()))
+    known = axes_of_shardy(problem)
+    found = cheapest_assignment(problem, costs_of(problem), most_nodes=1)
+    assert (found.axes_per_factor, found.is_exact) == (known, False)
+
+
+class TestMatmul:
+    """Sharded along what is contracted, wanted sharded along the rows."""
+
+    def axes(self, contracted: int, devices: int = 8) -> AxesPerFactor:
+        shardings = ((), (A,)), ((A,), ()), ((A,), ())
+        return cheapest(problem_of(matmul(1024, 1024, contracted), mesh_of(devices), *shardings)).axes_per_factor
+
+    def test_long_contractions_are_computed_where_they_lie(self) -> None:
+        assert self.axes(1024) == ((), (), (A,))
+
+    def test_short_ones_have_the_operands_resharded(self) -> None:
+        assert self.axes(640) == ((A,), (), ())
+        assert self.axes(128) == ((A,), (), ())
+
+    def test_outer_products_gather_what_is_small(self) -> None:
+        rule = OpShardingRule((64, 32), (TensorMapping.of([0]), TensorMapping.of([1])), (TensorMapping.of([0], [1]),))
+        problem = problem_of(rule, mesh_of(2), ((A,),), ((),), ((), ()))
+        assert axes_of_shardy(problem) == ((A,), ())
+        assert cheapest(problem).axes_per_factor == ((), ())
+
+
+class TestComputing:
+    """To gather the left operand moves as many bytes as to reduce the result."""
+
+    PROBLEM = problem_of(matmul(512, 256, 512), mesh_of(2), ((), (A,)), ((), ()), ((), ()))
+
+    def test_the_same_on_all_devices_is_not_for_nothing(self) -> None:
+        costs = costs_of(self.PROBLEM)
+        gathered, reduced = ((), (), ()), ((), (), (A,))
+        received = [sum(costs.tensor_price(index, axes).moving for index in range(3)) for axes in (gathered, reduced)]
+        assert received[0] == pytest.approx(received[1])
+        assert costs.cost(gathered) > costs.cost(reduced)
+        assert cheapest(self.PROBLEM).axes_per_factor == reduced
+
+    def test_it_may_be_cheaper_than_to_receive_more(self) -> None:
+        problem = problem_of(matmul(512, 512, 64), mesh_of(2), ((), (A,)), ((), ()), ((), ()))
+        assert cheapest(problem).axes_per_factor == ((), (), ())
+        slow = DeviceRates(operations=1e9)
+        assert cheapest(problem, slow).axes_per_factor != ((), (), ())
+
+    def test_by_the_longer_of_operations_and_memory(self) -> None:
+        rates = DeviceRates(operations=100.0, memory=10.0)
+        assert rates.seconds(200, 10) == 2.0
+        assert rates.seconds(200, 50) == 5.0
+        costs = costs_of(problem_of(matmul(4, 8, 16), mesh_of(2), ((), ()), ((), ()), ((), ())), rates)
+        assert costs.compute_cost((1, 1, 1)) == max(2 * 4 * 8 * 16 / 100, 4 * (4 * 16 + 16 * 8 + 4 * 8) / 10)
+        assert costs.compute_cost((2, 1, 1)) == max(2 * 2 * 8 * 16 / 100, 4 * (2 * 16 + 16 * 8 + 2 * 8) / 10)
+
+    @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+    def test_rates_are_positive(self, rate: float) -> None:
+        with pytest.raises(ValueError, match="memory: a positive number"):
+            DeviceRates(memory=rate)
+
+
+class TestFactorsThatAreNotJustSharded:
+    MAPPING = TensorMapping.of([0], [1])
+
+    def rule(self, **factors: tuple[int, ...]) -> OpShardingRule:
+        return OpShardingRule((64, 64), (self.MAPPING,), (self.MAPPING,), **factors)
+
+    def test_one_that_is_whole_gives_its_axes_to_another(self) -> None:
+        problem = problem_of(self.rule(need_replication_factors=(1,)), mesh_of(2), ((), (A,)), ((), (A,)))
+        assert cheapest(problem).axes_per_factor == ((A,), ())
+
+    def test_a_sharded_permutation_receives_a_block(self) -> None:
+        rule = self.rule(permutation_factors=(1,))
+        problem = problem_of(rule, mesh_of(2), ((), (A,)), ((), (A,)))
+        costs = costs_of(problem, DeviceRates(network=1e6))
+        assert costs.cost(((), (A,))) == pytest.approx(64 * 32 * 4 / 1e6 + costs.compute_cost((1, 2)))
+
+    def test_nothing_moves_to_where_nothing_propagates(self) -> None:
+        rule = self.rule(need_replication_factors=(1,), blocked_propagation_factors=(0,))
+        problem = problem_of(rule, mesh_of(2), ((), (A,)), ((), (A,)))
+        assert cheapest(problem).axes_per_factor[0] == axes_of_shardy(problem)[0]
+
+    def test_what_dimensions_cannot_say_is_not_chosen(self) -> None:
+        rule = OpShardingRule((4, 16), (TensorMapping.of([0, 1]),), (TensorMapping.of([0], [1]),))
+        problem = problem_of(rule, mesh_of(2, 2), ((),), ((), (A, B)))
+        found = cheapest(problem).axes_per_factor
+        assert not found[1] or len(found[0]) == 2
+
+
+def test_sub_axes() -> None:
+    mesh = mesh_of(4)
+    major, minor = AxisRef.sub("a", 1, 2), AxisRef.sub("a", 2, 2)
+    wanted = (major,), (minor,)
+    problem = problem_of(OpShardingRule.pointwise((64, 64), 2), mesh, ((A,), ()), wanted, wanted)
+    assert cheapest(problem).axes_per_factor == wanted

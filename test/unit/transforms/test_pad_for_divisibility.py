@@ -1,0 +1,146 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random programs mean the same, to the StableHLO interpreter, whatever they are padded with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from transforms.program_builder import MESH
+from transforms.uneven_programs import STEPS, random_program
+
+from mlir_shard import asm, host
+from mlir_shard import run as run_passes
+from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects.context import create_context
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.spmdize.padding_rules import UnevenOp, padding_of
+from mlir_shard.transforms.spmdize.sdy_pad_for_divisibility import pad_function
+from mlir_shard.transforms.walk import ops_below
+
+_bindings = host.module("_mlir_libs._stablehlo")
+RESHARDED = "sdy-insert-explicit-reshards{enable-full-version=true}"
+RESOLVED = "sdy-resolve-permutation-factors{enable-halo-exchange=false}"
+# Ways to bring the operands of each op together, the first of which does not at all.
+PIPELINES = [
+    None,
+    f"builtin.module(func.func({RESHARDED},sdy-reshard-to-collectives))",
+    f"builtin.module(func.func({RESHARDED}),{RESOLVED},func.func(sdy-reshard-to-collectives))",
+]
+
+
+def garbage(element_type: Any) -> Any:
+    """A constant that shows wherever it gets."""
+    value = float("nan") if isinstance(element_type, ir.FloatType) else 1 if element_type.width == 1 else 77777
+    return stablehlo.splat(stablehlo.tensor(element_type), value)
+
+
+def evaluate(module: Any, inputs: Sequence[Any]) -> list[Any]:
+    """What the interpreter computes of a program in which the collectives of sdy change nothing."""
+    for op in list(ops_below(module.operation)):
+        if op.name == "sdy.mesh":
+            op.erase()
+        elif op.name.startswith("sdy."):
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
+    run_passes(module, "builtin.module(sdy-drop-sharding-and-mesh)")
+    with module.operation.location:
+        return [np.array(one) for one in _bindings.eval_module(module, [elements(one) for one in inputs])]
+
+
+def elements(array: Any) -> Any:
+    if array.dtype != np.bool_:
+        return ir.DenseElementsAttr.get(np.ascontiguousarray(array))
+    flag = ir.IntegerType.get_signless(1)
+    entries = [ir.IntegerAttr.get(flag, int(one)) for one in array.flatten()]
+    return ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get(array.shape, flag))
+
+
+def check_even(function: Any) -> None:
+    meshes = meshes_around(function)
+    for op in ops_below(function):
+        for result in op.results:
+            sharding = sdy.get_sharding(result)
+            if sharding is not None:
+                for size, dim in zip(result.type.shape, sharding.dim_shardings, strict=True):
+                    assert size % dim.sharded_size(meshes["mesh"]) == 0, op
+
+
+def check(text: str, inputs: Sequence[Any], pipeline: str | None, padding: Any) -> bool:
+    """Whether anything was padded."""
+    context = create_context()
+    expected = evaluate(asm.parse_module(text, context), inputs)
+    module = asm.parse_module(text, context)
+    if pipeline is not None:
+        run_passes(module, pipeline)
+    function = next(op for op in ops_below(module.operation) if op.name == "func.func")
+    with context, function.location:
+        is_padded = pad_function(function, meshes_around(function), padding)
+    assert module.operation.verify()
+    check_even(function)
+    printed = asm.print_operation(module.operation)
+    found = evaluate(module, inputs)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4, err_msg=f"{text}\n{printed}")
+    return is_padded
+
+
+def is_refused(text: str, inputs: Sequence[Any], seed: int) -> bool:
+    """Whether the program is refused, as it may be where the elements of a window are in uneven shards."""
+    try:
+        check(text, inputs, PIPELINES[seed % 3], garbage if seed % 2 else None)
+    except PassFailure as failure:
+        assert "stablehlo.convolution" in text
+        assert "nothing is known to pad it with" in failure.message
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_each_op(name: str) -> None:
+    refused = sum(is_refused(*random_program(seed, [name] * 2), seed) for seed in range(6))
+    assert refused <= 3
+
+
+def test_random_programs() -> None:
+    for seed in range(30):
+        is_refused(*random_program(seed), seed)
+
+
+def test_padding_is_needed() -> None:
+    text = f"""{MESH}
+      func.func @main(%a: tensor<7xf32>) -> tensor<7xf32> {{
+        %0 = stablehlo.abs %a {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"z"}}]>]>}} : tensor<7xf32>
+        return %0 : tensor<7xf32>
+      }}"""
+    assert check(text, [np.arange(7, dtype=np.float32)], None, garbage)
+    assert not check(text.replace("<7x", "<8x"), [np.arange(8, dtype=np.float32)], None, garbage)
+
+
+def test_padding_of_a_users_op() -> None:
+    @padding_of("attn.scale")
+    def scale(uneven: UnevenOp) -> None:
+        uneven.op.attributes["rows"] = stablehlo.integer(uneven.even_result_shapes()[0][0])
+        uneven.set_operands(uneven.even_result_shapes())
+        uneven.set_results(uneven.even_result_shapes())
+
+    context = create_context()
+    context.allow_unregistered_dialects = True
+    module = asm.parse_module(
+        f"""{MESH}
+        func.func @main(%a: tensor<7xf32>) -> tensor<7xf32> {{
+          %0 = "attn.scale"(%a) {{rows = 7 : i64, sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"z"}}]>]>}}
+            : (tensor<7xf32>) -> tensor<7xf32>
+          return %0 : tensor<7xf32>
+        }}""",
+        context,
+    )
+    run_passes(module, "builtin.module(func.func(sdy-pad-for-divisibility))")
+    (op,) = (op for op in ops_below(module.operation) if op.name == "attn.scale")
+    assert op.attributes["rows"].value == 8
+    assert list(op.results[0].type.shape) == [8]
