@@ -7,7 +7,14 @@
 // RUN: shard-opt %S/../Inputs/perceptron_linalg_2.mlir --shard-propagate --shard-spmdize | FileCheck %s --check-prefixes=GRID2
 // RUN: shard-opt %S/../Inputs/perceptron_shard_2.mlir --shard-propagate --shard-spmdize | FileCheck %s --check-prefixes=GRID2
 // RUN: shard-opt %S/../Inputs/perceptron_stablehlo_2.mlir --shard-propagate --shard-spmdize | FileCheck %s --check-prefixes=GRID2
+// RUN: shard-opt %examples/perceptron_stablehlo.mlir --shard-propagate --shard-spmdize='collectives=stablehlo' | FileCheck %s --check-prefixes=HLO
 // RUN: shard-opt %s --shard-spmdize | FileCheck %s
+
+// HLO-NOT: sdy
+// HLO: @main(%arg0: tensor<4x16xf32>, %arg1: tensor<16x16xf32>, %arg2: tensor<16xf32>, %arg3: tensor<16x8xf32>) -> {{\(?}}tensor<4x8xf32>
+// HLO-NOT: stablehlo.all_gather
+// HLO: %[[R:.*]] = "stablehlo.all_reduce"(%{{.*}}) {{.*}}replica_groups = dense<{{\[\[}}0, 1], [2, 3]]>
+// HLO: return %[[R]]
 
 // GRID22-NOT: sdy
 // GRID22: shard.grid @{{.*}}(shape = 2x2)

@@ -13,7 +13,7 @@ from mlir_shard.transforms.pipeline_steps import step
 
 @register_pipeline("shard-reshard", "Makes every change of sharding collectives, the cheapest there are")
 def shard_reshard(
-    planner: Literal["shardy", "optimal"] = option("optimal", "whose collectives: Shardy's, or the cheapest"),
+    planner: Literal["shardy", "optimal"] = option("optimal", "whose reshards and collectives: Shardy's, or the cheapest"),
     objective: Literal["bytes", "time", "memory"] | None = option(
         None, "what the cheapest have least of: what `costs` says, or time"
     ),
@@ -31,7 +31,7 @@ def shard_reshard(
         direct_exchange=direct_exchange,
         assumed_size=assumed_size,
     )
-    reshards = step("sdy-insert-explicit-reshards", enable_full_version=True)
+    reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
     passes = [
         "func.func(sdy-sharding-constraint-to-reshard)",
         "sdy-insert-func-call-reshards",
