@@ -13,7 +13,9 @@ from mlir_shard.transforms.pipeline_steps import step
 
 @register_pipeline("shard-reshard", "Makes every change of sharding collectives, the cheapest there are")
 def shard_reshard(
-    planner: Literal["shardy", "optimal"] = option("optimal", "whose reshards and collectives: Shardy's, or the cheapest"),
+    planner: Literal["shardy", "optimal"] = option(
+        "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
+    ),
     objective: Literal["bytes", "time", "memory"] | None = option(
         None, "what the cheapest have least of: what `costs` says, or time"
     ),
