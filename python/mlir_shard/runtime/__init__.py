@@ -1,11 +1,13 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running sharded programs: `execute(module, inputs, ranks)` runs a global module on MPI ranks of this machine.
+"""Running sharded programs: `execute(module, inputs)` runs a global module on MPI ranks or devices of PJRT.
 
-compile      global module -> the program of a rank, in the LLVM dialect
+compile      global module -> the program of a rank
 lowering     tensors and collectives -> the LLVM dialect, by host passes
 execution    global inputs and results of a program
+backends     what a program is lowered to, and what runs that
 mpi          ranks under mpiexec
+pjrt         devices in a process with jax
 verify       the sharded program's results against the unsharded one's
 """
 

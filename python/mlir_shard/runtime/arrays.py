@@ -88,6 +88,11 @@ def presented(array: Array, element_type: str) -> Array:
     return array.view(numpy_dtype(element_type))
 
 
+def stored(array: Array, element_type: str) -> Array:
+    """An array as users see it in storage form, C-contiguous."""
+    return np.ascontiguousarray(array).reshape(array.shape).view(storage_dtype(element_type))
+
+
 def random(spec: TensorSpec, generator: np.random.Generator) -> Array:
     """A random array: floats from a standard normal distribution, integers from 0 to 9."""
     dtype = numpy_dtype(spec.element_type)

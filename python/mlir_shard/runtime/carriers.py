@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Element types that MPI can carry for those that upstream's lowering to MPI knows no datatype for.
+"""Element types that MPI can carry for those that it cannot.
 
-That lowering takes f32, f64 and integers of 8, 16, 32 and 64 bits. What is only moved goes as the bits it has; what is
-reduced goes as a wider type in which the reduction is the same.
+What is only moved goes as it is in memory, if it is whole bytes there. MPI reduces f32, f64 and integers of 8, 16, 32
+and 64 bits, which have a sign: others go as one of these in which the reduction is the same.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.runtime import buffers, mpich
 
 _arith = host.dialect("arith")
 
@@ -35,12 +36,8 @@ class Carrier:
 
 def for_moving(element_type: Any) -> Carrier | None:
     """The carrier of a tensor that is only moved, None where there is none."""
-    if _is_carried(element_type):
+    if buffers.is_movable(element_type):
         return _as_is("")
-    if isinstance(element_type, ir.IndexType):
-        return _by(_arith.index_cast, _arith.index_cast, element_type, ir.IntegerType.get_signless(64))
-    if isinstance(element_type, ir.FloatType) and element_type.width in _CARRIED_BITS:
-        return _by(_arith.bitcast, _arith.bitcast, element_type, ir.IntegerType.get_signless(element_type.width))
     if isinstance(element_type, ir.IntegerType) and element_type.is_signless and element_type.width < 8:
         return _by(_arith.extui, _arith.trunci, element_type, ir.IntegerType.get_signless(8))
     if isinstance(element_type, ir.IntegerType) and element_type.width in _CARRIED_BITS:
@@ -53,7 +50,9 @@ def for_reducing(element_type: Any, reduction: str) -> Carrier | None:
 
     reduction: as `shard` names it. A sum of i1 is their `or`, as in StableHLO.
     """
-    if reduction not in ("sum", "product", "max", "min", "bitwise_and", "bitwise_or", "bitwise_xor"):
+    if reduction not in mpich.REDUCTIONS:
+        return None
+    if reduction.startswith("bitwise") and isinstance(element_type, ir.FloatType):
         return None
     if _is_carried(element_type):
         return _as_is(reduction)
@@ -69,9 +68,7 @@ def for_reducing(element_type: Any, reduction: str) -> Carrier | None:
     if element_type.is_signed and element_type.width in _CARRIED_BITS:
         return _signless(element_type, reduction)
     if element_type.is_unsigned and element_type.width in _CARRIED_BITS:
-        if reduction not in _ORDERED:
-            return _signless(element_type, reduction)
-        return _widened_unsigned(element_type, reduction) if element_type.width < 64 else None
+        return _with_sign(element_type, reduction) if reduction in _ORDERED else _signless(element_type, reduction)
     return None
 
 
@@ -100,13 +97,16 @@ def _signless(element_type: Any, reduction: str = "") -> Carrier:
     return _by(_cast, _cast, element_type, ir.IntegerType.get_signless(element_type.width), reduction)
 
 
-def _widened_unsigned(element_type: Any, reduction: str) -> Carrier:
+def _with_sign(element_type: Any, reduction: str) -> Carrier:
+    """With the topmost bit flipped, unsigned integers are ordered as those with a sign are."""
     inner = _signless(element_type)
-    narrow, wide = ir.IntegerType.get_signless(element_type.width), ir.IntegerType.get_signless(64)
-    outer = _by(_arith.extui, _arith.trunci, narrow, wide)
-    return Carrier(
-        lambda value: outer.enter(inner.enter(value)), lambda value: inner.leave(outer.leave(value)), reduction
-    )
+
+    def flip(value: Any) -> Any:
+        topmost = ir.IntegerAttr.get(value.type.element_type, -(2 ** (element_type.width - 1)))
+        bits = _arith.ConstantOp(value.type, ir.DenseElementsAttr.get_splat(value.type, topmost)).result
+        return _arith.xori(value, bits)
+
+    return Carrier(lambda value: flip(inner.enter(value)), lambda value: inner.leave(flip(value)), reduction)
 
 
 def _cast(type_: Any, value: Any) -> Any:

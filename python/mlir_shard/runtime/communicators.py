@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One communicator for each set of axes, made when a function is entered.
+"""One communicator for each kind of device group, made when the program is entered for the first time.
 
 `convert-shard-to-mpi` splits the world before every collective and frees nothing, and MPICH has some two thousand
 communicators: a program with more collectives than that, or with one in a loop, would end there.
@@ -10,69 +10,66 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard import host
+from mlir_shard.dialects import shard
 from mlir_shard.host import ir
+from mlir_shard.runtime import index_arithmetic as index
+from mlir_shard.runtime import library
+from mlir_shard.runtime.device_group import DeviceGroup
 
-_SPLIT = "mpi.comm_split"
-# What the colour and the key of a split are computed by.
-_FROM = frozenset({"mpi.comm_world", "mpi.comm_rank"})
-_BY = ("affine.", "arith.")
+_arith, _memref, _scf = host.dialect("arith"), host.dialect("memref"), host.dialect("scf")
 
-
-def share(module: Any) -> None:
-    """Moves the splits in each function of a module to its entry and merges equal ones."""
-    for op in module.operation.regions[0].blocks[0].operations:
-        if op.operation.name == "func.func" and len(op.operation.regions[0].blocks):
-            _share_in(op.operation)
+# No communicator is 0.
+_NOT_MADE = 0
 
 
-def _share_in(function: Any) -> None:
-    splits: list[Any] = []
+class Communicators:
+    """The communicators of a module, each in a global variable of 64 bits."""
 
-    def visit(op: Any) -> Any:
-        if op.name == _SPLIT:
-            splits.append(op)
-        return ir.WalkResult.ADVANCE
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._names: dict[DeviceGroup, str] = {}
 
-    function.walk(visit)
-    entry = _Entry(function.regions[0].blocks[0])
-    for split in splits:
-        copy = entry.copy(split)
-        if copy is not None:
-            for old, new in zip(split.results, copy.results, strict=True):
-                old.replace_all_uses_with(new)
-            split.erase()
+    def of(self, group: DeviceGroup) -> Any:
+        """The `!mpi.comm` of a group, at the current insertion point."""
+        if group.is_world:
+            return library.world()
+        if group not in self._names:
+            self._names[group] = f"mlir_shard.communicator_{len(self._names)}"
+        loaded = _memref.LoadOp(self._variable(self._names[group]), []).result
+        cast = "builtin.unrealized_conversion_cast"
+        return ir.Operation.create(cast, results=[ir.Type.parse("!mpi.comm")], operands=[loaded]).result
+
+    def make(self, entry: Any) -> None:
+        """Declares the variables, and has the function `entry` make what is asked for, unless that is done."""
+        if not self._names:
+            return
+        for name in self._names.values():
+            text = f'memref.global "private" @{name} : memref<i64> = dense<{_NOT_MADE}>'
+            self._module.body.append(ir.Operation.parse(text))
+        with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]), entry.location:
+            first = _memref.LoadOp(self._variable(next(iter(self._names.values()))), []).result
+            not_made = _arith.ConstantOp(first.type, _NOT_MADE).result
+            condition = _scf.IfOp(_arith.CmpIOp(0, first, not_made).result)
+            with ir.InsertionPoint(condition.then_block):
+                for group, name in self._names.items():
+                    _memref.StoreOp(_split(group), self._variable(name), [])
+                _scf.YieldOp([])
+
+    def _variable(self, name: str) -> Any:
+        return _memref.GetGlobalOp(ir.Type.parse("memref<i64>"), name).result
 
 
-class _Entry:
-    """The operations copied to the beginning of a function, each once."""
-
-    def __init__(self, block: Any) -> None:
-        self._before = block.operations[0]
-        self._copies: dict[Any, Any] = {}
-
-    def copy(self, op: Any) -> Any | None:
-        """The copy of an operation and of all it depends on; None where that is not known at the entry."""
-        sources: list[Any] = []
-        for operand in op.operands:
-            source = self._copied_value(operand)
-            if source is None:
-                return None
-            sources.append(source)
-        key = (op.name, str(op.attributes), tuple(str(result.type) for result in op.results), tuple(sources))
-        if key not in self._copies:
-            with ir.InsertionPoint(self._before):
-                copied = op.clone().operation
-            for index, source in enumerate(sources):
-                copied.operands[index] = source
-            self._copies[key] = copied
-        return self._copies[key]
-
-    def _copied_value(self, value: Any) -> Any | None:
-        owner = value.owner
-        if isinstance(owner, ir.Block):
-            return None
-        owner = owner.operation
-        if owner.name not in _FROM and not owner.name.startswith(_BY):
-            return None
-        copied = self.copy(owner)
-        return None if copied is None else copied.results[ir.OpResult(value).result_number]
+def _split(group: DeviceGroup) -> Any:
+    """The communicator of a group, in 64 bits: its devices have one colour, and keys in the order of the group."""
+    shape, others = group.shape, group.others
+    colour = index.constant(0)
+    if others:
+        colour = index.linear(shard.process_index(group.grid, others), [shape[axis] for axis in others])
+    key = index.linear(group.own_coordinates(), group.sizes)
+    numbers = [index.to_integer(number, 32) for number in (colour, key)]
+    communicator = ir.Operation.create(
+        "mpi.comm_split", results=[ir.Type.parse("!mpi.comm")], operands=[library.world(), *numbers]
+    ).result
+    cast = "builtin.unrealized_conversion_cast"
+    return ir.Operation.create(cast, results=[ir.IntegerType.get_signless(64)], operands=[communicator]).result

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ PROPAGATED, LOCAL = "propagated", "local"
 
 # Called with the name of a stage, `PROPAGATED` or `LOCAL`, and the module after it.
 Watch = Callable[[str, Any], None]
+
+# Makes of texts of local modules, and the name of the function to run, what an engine takes.
+Lower = Callable[[Sequence[str], str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,12 @@ def compile_module(
     pipelines: Pipelines = DEFAULT_PIPELINES,
     with_unsharded: bool = True,
     watch: Watch | None = None,
+    lower: Lower = lowering_process.lower,
 ) -> Compiled:
     """Compiles a function of a global module for `ranks` ranks, by default as many as its mesh has devices.
 
-    Position p in the mesh is rank p. The module is left as it is. RunError where it cannot be compiled.
+    Position p in the mesh is rank p. The module is left as it is. `lower` gives the form that the engine runs, by
+    default the LLVM dialect. RunError where it cannot be compiled.
     """
     entry = interface.name_of(interface.entry_function(module, function))
     propagated = module.operation.clone()
@@ -71,7 +76,7 @@ def compile_module(
         unsharded = module.operation.clone()
         drop_sharding(unsharded)
         texts.append(_text(unsharded))
-    lowered = lowering_process.lower(texts, entry)
+    lowered = lower(texts, entry)
     sharded = Program(lowered[0], entry, arguments, results, ranks)
     if not with_unsharded:
         return Compiled(sharded, None)

@@ -12,9 +12,9 @@ import numpy as np
 
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Pipelines, compile_module
+from mlir_shard.runtime.backends import MPI, Backend, backend
+from mlir_shard.runtime.compile import Pipelines, compile_module
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.mpi import MpiEngine
 from mlir_shard.runtime.program import Engine, Port, Program
 from mlir_shard.runtime.verify import compare
 from mlir_shard.sharding.layout import Box
@@ -35,25 +35,33 @@ def execute(
     ranks: int | None = None,
     *,
     function: str = "main",
-    pipelines: Pipelines = DEFAULT_PIPELINES,
-    engine: Engine | None = None,
+    pipelines: Pipelines | None = None,
+    engine: str | Backend = MPI,
 ) -> list[Array]:
-    """Shards a global module with annotations, runs a function of it on MPI ranks and returns its global results.
+    """Shards a global module with annotations, runs a function of it on devices and returns its global results.
 
     Args:
         module: the `ir.Module`, in tensors, annotated for sdy or with upstream's `shard`; it is left as it is.
         inputs: one global array for each argument, of its shape and dtype.
         ranks: by default as many as the mesh has devices, and nothing else where there is a mesh.
         function: the function's name.
-        pipelines: what shards the module.
-        engine: what runs the program, by default MPI on this machine.
+        pipelines: what shards the module, where not what the engine has by default.
+        engine: `mpi`, ranks of this machine, `pjrt`, virtual devices of its CPU, or a `Backend` set up otherwise.
 
     Raises:
         RunError: the module cannot be sharded, lowered or run, or the inputs do not fit it, or ranks that hold
             the same part of a result computed different values.
     """
-    compiled = compile_module(module, ranks, function=function, pipelines=pipelines, with_unsharded=False)
-    results = run_program(compiled.sharded, inputs, engine or MpiEngine())
+    chosen = backend(engine) if isinstance(engine, str) else engine
+    compiled = compile_module(
+        module,
+        ranks,
+        function=function,
+        pipelines=pipelines or chosen.pipelines,
+        with_unsharded=False,
+        lower=chosen.lower,
+    )
+    results = run_program(compiled.sharded, inputs, chosen.engine)
     for result in results:
         if result.disagreement:
             raise RunError(result.disagreement)

@@ -11,7 +11,7 @@ from mlir_shard import host
 from mlir_shard.host import ir, passmanager
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
-from mlir_shard.runtime import collectives, communicators
+from mlir_shard.runtime import collectives, shard_to_mpi
 from mlir_shard.runtime.error import RunError
 
 # StableHLO, CHLO, TOSA, and element-wise arith and math on tensors. What is unsigned becomes signless last: until then
@@ -43,12 +43,14 @@ _TO_LLVM = (
 # Stands between an operation that was lowered and one that was not.
 _CAST = "builtin.unrealized_conversion_cast"
 
+_COMMUNICATOR = "!mpi.comm"
+
 _C_INTERFACE = "llvm.emit_c_interface"
 
 # What may be left of a program where it goes to buffers.
 _BUFFERIZABLE = frozenset(
-    {"affine", "arith", "bufferization", "builtin", "cf", "complex", "func", "index", "linalg", "math", "memref", "mpi"}
-    | {"scf", "tensor", "ub", "vector"}
+    {"affine", "arith", "bufferization", "builtin", "cf", "complex", "func", "index", "linalg", "llvm", "math"}
+    | {"memref", "mpi", "scf", "tensor", "ub", "vector"}
 )
 
 
@@ -79,12 +81,12 @@ def lower(module: Any, entry: str) -> None:
 def _run_stages(module: Any, entry: str) -> None:
     _prepare_functions(module, entry)
     module.operation.attributes[_MPI_ATTRIBUTE] = ir.Attribute.parse(_MPI_CHOICE)
-    collectives.legalize(module)
+    collectives.legalize(module, entry)
     _run(module, _TO_LINALG)
+    shard_to_mpi.lower(module, _function(module, entry))
     _run(module, _TO_MPI)
     _erase_grids(module)
     _check_dialects(module, _BUFFERIZABLE)
-    communicators.share(module)
     _erase_deallocations(module)
     _run(module, _TO_BUFFERS)
     _copies_to_linalg(module)
@@ -138,7 +140,7 @@ def _check_dialects(module: Any, known: frozenset[str]) -> None:
     left: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if op.name.partition(".")[0] in known and op.name != _CAST:
+        if op.name.partition(".")[0] in known and (op.name != _CAST or _is_of_communicator(op)):
             return ir.WalkResult.ADVANCE
         left.append(op)
         return ir.WalkResult.SKIP
@@ -147,6 +149,15 @@ def _check_dialects(module: Any, known: frozenset[str]) -> None:
     if left:
         messages = [diagnostic.at("error", f"'{op.name}' has no lowering to LLVM", op.location) for op in left]
         raise RunError("the program cannot be lowered to LLVM", messages)
+
+
+def _is_of_communicator(cast: Any) -> bool:
+    """Whether this cast goes when upstream lowers the mpi dialect."""
+    return _COMMUNICATOR in {str(value.type) for value in (*cast.operands, *cast.results)}
+
+
+def _function(module: Any, name: str) -> Any:
+    return next(op for op in _all(module, lambda one: one == "func.func") if op.attributes["sym_name"].value == name)
 
 
 def _all(module: Any, matches: Callable[[str], bool]) -> list[Any]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,8 +22,10 @@ from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.exchange import Exchange
 from mlir_shard.runtime.program import Program
 from mlir_shard.runtime.rank_status import COMPLETED, RankStatus, is_running
+from mlir_shard.runtime.rank_times import Observe
 
 _SECONDS_TO_END = 2.0
+_OBSERVE_SECONDS = 0.1
 _LINES_SHOWN = 12
 # One thread a rank: they share the machine's cores already.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -34,8 +38,14 @@ def run(
     rank_arguments: Sequence[str],
     environment: Mapping[str, str],
     timeout: float | None,
+    *,
+    count: int | None = None,
+    observe: Observe | None = None,
 ) -> list[list[Array]]:
     """Runs `launcher` with the command of a rank after it, and returns the local results of each rank.
+
+    count: the number of processes, by default one for each rank; where it is 1, that does the work of all ranks.
+    observe: is told the times of the processes.
 
     RunError where a rank fails, with its name and the last it wrote, or after `timeout` seconds. However this ends,
     by an exception such as KeyboardInterrupt too, the processes are gone and so are their files.
@@ -45,11 +55,40 @@ def run(
         exchange.write_program(program, inputs, os.getpid())
         command = [*launcher, *python_command("mlir_shard.runtime.rank"), name, *rank_arguments]
         output = Path(name) / "launcher.log"
-        code = _launch_and_wait(command, environment, output, status, timeout)
-        failure = _failure(status, program.ranks, code, output)
+        running = _Observed(status, count or program.ranks, observe)
+        code = _launch_and_wait(command, environment, output, running, timeout)
+        failure = _failure(status, running.count, code, output)
         if failure:
             raise RunError(failure)
+        running.tell()
         return [exchange.read_results(rank, len(program.results)) for rank in range(program.ranks)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """The processes of a run, and who is told their times."""
+
+    status: RankStatus
+    count: int
+    observe: Observe | None
+
+    def tell(self) -> None:
+        if self.observe:
+            self.observe([self.status.read_times(rank) for rank in range(self.count)])
+
+    def wait(self, process: subprocess.Popen[bytes], timeout: float | None) -> int:
+        """The exit status of the launcher; subprocess.TimeoutExpired after `timeout` seconds."""
+        if not self.observe:
+            return process.wait(timeout)
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return process.wait(max(0.0, min(left, _OBSERVE_SECONDS)))
+            except subprocess.TimeoutExpired:
+                if left <= _OBSERVE_SECONDS:
+                    raise
+                self.tell()
 
 
 def python_command(module: str) -> list[str]:
@@ -68,8 +107,9 @@ def python_environment(additions: Mapping[str, str] = MappingProxyType({})) -> d
 
 
 def _launch_and_wait(
-    command: Sequence[str], environment: Mapping[str, str], output: Path, status: RankStatus, timeout: float | None
+    command: Sequence[str], environment: Mapping[str, str], output: Path, running: _Observed, timeout: float | None
 ) -> int:
+    status = running.status
     with output.open("wb") as log:
         process = subprocess.Popen(
             command,
@@ -83,7 +123,7 @@ def _launch_and_wait(
         )
     succeeded = False
     try:
-        code = process.wait(timeout)
+        code = running.wait(process, timeout)
         succeeded = code == 0
         return code
     except subprocess.TimeoutExpired as error:

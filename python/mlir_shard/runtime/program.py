@@ -29,9 +29,10 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What each of `ranks` processes runs: the function `entry` of a module in the LLVM dialect, as text.
+    """What each of `ranks` devices runs: the function `entry` of a module, as text, in the form that its engine takes.
 
-    The function takes and returns local tensors as memrefs, by its C interface (`llvm.emit_c_interface`).
+    In the LLVM dialect the function takes and returns local tensors as memrefs, by its C interface
+    (`llvm.emit_c_interface`); in StableHLO as they are, see `xla_module`, and it is called `main`.
     """
 
     text: str

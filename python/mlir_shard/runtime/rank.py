@@ -1,6 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one rank does: `python -m mlir_shard.runtime.rank DIRECTORY [LIBMPI]`.
+"""What one rank does: `python -m mlir_shard.runtime.rank DIRECTORY [mpi LIBRARY | pjrt PLATFORM]`.
+
+Of MPI each process is a rank; by PJRT one process has all devices; with neither a program runs alone.
 
 The process begun by mpiexec forks before it has loaded anything. The child is the rank; the parent waits for it and
 writes down how and when it ended. Nothing else can say this of a process that a signal kills: mpiexec ends the other
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import os
 import shutil
 import signal
@@ -18,9 +21,16 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from mlir_shard.runtime.launcher_place import place
 from mlir_shard.runtime.rank_status import COMPLETED, End, RankStatus, is_running
+from mlir_shard.runtime.rank_times import RankTimes
+
+if TYPE_CHECKING:
+    from mlir_shard.runtime.exchange import Exchange
+    from mlir_shard.runtime.mpi_process import MpiProcess
+    from mlir_shard.runtime.program import Program
 
 FAILED = 1
 _PR_SET_PDEATHSIG = 1
@@ -32,12 +42,13 @@ _SHARED_MEMORY = "/dev/shm/mpich_shm_"
 def main() -> None:
     """Runs this process's rank of the program in the folder."""
     run = RankStatus(Path(sys.argv[1]))
-    library = sys.argv[2] if len(sys.argv) > 2 else None
-    rank = int(os.environ["PMI_RANK"]) if library else 0
+    engine, argument = sys.argv[2:] or ("", "")
+    found = place() if engine == "mpi" else None
+    rank = found.rank if found else 0
     waiting = os.getpid()
     child = os.fork()
     if child == 0:
-        os._exit(_be_rank(run, rank, library, waiting))
+        os._exit(_be_rank(run, rank, engine, argument, waiting))
     os._exit(_wait_for(child, run, rank))
 
 
@@ -59,12 +70,12 @@ def _wait_for(child: int, run: RankStatus, rank: int) -> int:
     return FAILED
 
 
-def _be_rank(run: RankStatus, rank: int, library: str | None, parent: int) -> int:
+def _be_rank(run: RankStatus, rank: int, engine: str, argument: str, parent: int) -> int:
     _die_with(parent)
     _log_output(run, rank)
     run.write_pids(rank, (os.getpid(), parent))
     try:
-        _execute(run, rank, library, parent)
+        _execute(run, rank, engine, argument, parent)
     except BaseException as error:
         # The kind of an exception matters where the message does not speak for itself, as in a KeyError.
         kind = "" if type(error).__name__ == "RunError" else f"{type(error).__name__}: "
@@ -76,36 +87,104 @@ def _be_rank(run: RankStatus, rank: int, library: str | None, parent: int) -> in
     return 0
 
 
-def _execute(run: RankStatus, rank: int, library: str | None, parent: int) -> None:
-    from mlir_shard.runtime import arrays
+def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int) -> None:
     from mlir_shard.runtime.exchange import Exchange
-    from mlir_shard.runtime.jit import Executable
 
     exchange = Exchange(run.directory)
     program, owner = exchange.read_program()
     _watch(run, owner, parent)
-    mpi = _begin_mpi(Path(library), run, rank) if library else None
+    clock = _Clock(run, rank)
+    if engine == "pjrt":
+        _execute_all(exchange, program, argument, clock)
+    else:
+        _execute_one(exchange, program, Path(argument) if engine else None, clock)
+
+
+def _execute_one(exchange: Exchange, program: Program, library: Path | None, clock: _Clock) -> None:
+    """The work of one rank, with the MPI of `library` or alone."""
+    from mlir_shard.runtime import arrays
+    from mlir_shard.runtime.open_mpi import executable
+
+    mpi = _begin_mpi(library, clock.run, clock.rank) if library else None
     inputs = [
-        arrays.cut(exchange.read_input(index), port.boxes[rank], port.local.shape)
+        arrays.cut(exchange.read_input(index), port.boxes[clock.rank], port.local.shape)
         for index, port in enumerate(program.arguments)
     ]
-    executable = Executable(program, [Path(library)] if library else [])
-    exchange.write_results(rank, executable(inputs))
+    clock.note_load()
+    compiled = executable(program, mpi)
+    clock.note_compile()
     if mpi:
-        mpi.MPI_Finalize()
+        mpi.barrier()
+        clock.restart()
+    results = compiled(inputs)
+    clock.note_run()
+    exchange.write_results(clock.rank, results)
+    if mpi:
+        mpi.finalize()
 
 
-def _begin_mpi(library: Path, run: RankStatus, rank: int) -> Any:
-    """Initialises MPI, once in a process: the program itself has only calls that need it done."""
-    mpi = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-    if mpi.MPI_Init(None, None) != 0:
-        raise OSError(f"MPI_Init of {library} failed")
+def _execute_all(exchange: Exchange, program: Program, platform: str, clock: _Clock) -> None:
+    """The work of all ranks, each a device of PJRT."""
+    from mlir_shard.runtime import arrays
+    from mlir_shard.runtime.pjrt_executable import PjrtExecutable
+
+    blocks = []
+    for index, port in enumerate(program.arguments):
+        whole = exchange.read_input(index)
+        cut = [arrays.cut(whole, box, port.local.shape) for box in port.boxes]
+        blocks.append([arrays.presented(block, port.spec.element_type) for block in cut])
+    clock.note_load()
+    executable = PjrtExecutable(program, platform)
+    clock.note_compile()
+    by_rank = executable(blocks)
+    clock.note_run()
+    for rank, results in enumerate(by_rank):
+        exchange.write_results(rank, results)
+
+
+class _Clock:
+    """Writes down how long the parts of the work of a rank take."""
+
+    def __init__(self, run: RankStatus, rank: int) -> None:
+        self.run, self.rank = run, rank
+        self._times = RankTimes()
+        self._begin = time.perf_counter()
+
+    def restart(self) -> None:
+        """The part that is next begins now."""
+        self._begin = time.perf_counter()
+
+    def note_load(self) -> None:
+        """The inputs are there, and the other ranks."""
+        self._note(load=self._seconds())
+
+    def note_compile(self) -> None:
+        """There is machine code."""
+        self._note(compile=self._seconds())
+
+    def note_run(self) -> None:
+        """There are results."""
+        self._note(run=self._seconds())
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._begin
+
+    def _note(self, **seconds: float) -> None:
+        self._times = dataclasses.replace(self._times, **seconds)
+        self.run.write_times(self.rank, self._times)
+        self.restart()
+
+
+def _begin_mpi(library: Path, run: RankStatus, rank: int) -> MpiProcess:
+    from mlir_shard.runtime.mpi_process import MpiProcess
+
+    process = MpiProcess(library)
     if os.path.exists("/proc/self/maps"):
         with open("/proc/self/maps", encoding="utf-8") as maps:
             mapped = {line.split(maxsplit=5)[5].strip() for line in maps if _SHARED_MEMORY in line}
         # MPICH removes these when it finalises, and only then.
         run.write_shared_memory(rank, sorted(path for path in mapped if path.startswith(_SHARED_MEMORY)))
-    return mpi
+    return process
 
 
 def _die_with(parent: int) -> None:

@@ -5,6 +5,7 @@
 rank.<rank>.log     what it printed
 rank.<rank>.pids    its processes
 rank.<rank>.shm     the shared memory it has mapped
+rank.<rank>.times   how long it took for what it has done
 rank.<rank>.ended   how it ended
 """
 
@@ -14,6 +15,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from mlir_shard.runtime.rank_times import RankTimes
 
 COMPLETED = "completed"
 
@@ -55,6 +58,19 @@ class RankStatus:
         except FileNotFoundError:
             return None
         return End(what, int(when))
+
+    def write_times(self, rank: int, times: RankTimes) -> None:
+        """Says how long a rank took for what it has done."""
+        done = (times.load, times.compile, times.run)
+        self._replace(f"rank.{rank}.times", " ".join(str(seconds) for seconds in done if seconds is not None))
+
+    def read_times(self, rank: int) -> RankTimes:
+        """How long a rank took for what it has done, so far."""
+        try:
+            text = (self.directory / f"rank.{rank}.times").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return RankTimes()
+        return RankTimes(*map(float, text.split()))
 
     def write_shared_memory(self, rank: int, paths: Sequence[str]) -> None:
         """Says which files of shared memory a rank has mapped."""

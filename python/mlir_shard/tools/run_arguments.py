@@ -1,27 +1,25 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-run's command line, and the arrays that it names."""
+"""shard-run's command line."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import io
-import os
-import zipfile
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mlir_shard.passes.suggestions import did_you_mean
-from mlir_shard.tools import output
 from mlir_shard.tools.command_line import UsageError
 
 STAGES = ("propagated", "local")
+MPI, PJRT = "mpi", "pjrt"
+ENGINES = (MPI, PJRT)
 
 _DESCRIPTION = """\
-Shards a program by its annotations and runs it on MPI ranks of this machine, then compares what it computes with the
-program without sharding. The exit status is 0 where all results agree, 1 where one does not or there was an error."""
+Shards a program by its annotations and runs it, on MPI ranks or devices of PJRT, then compares what it computes with
+the program without sharding. The exit status is 0 where all results agree, 1 where one does not or there was an error.
+Started by mpirun or srun it is one of the ranks."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,11 +28,15 @@ class RunArguments:
 
     input: str
     ranks: int | None
+    engine: str
+    mpi: str
+    platform: str
     function: str
     inputs: tuple[str, ...]
     seed: int
-    save: str | None
+    output: str | None
     verify: bool
+    timing: bool | None
     show: tuple[str, ...]
     pipeline: tuple[str, str] | None
     load: tuple[str, ...]
@@ -49,16 +51,21 @@ class _Parser(argparse.ArgumentParser):
 def parse(argv: Sequence[str], version: str) -> RunArguments:
     """Reads a command line; UsageError where it cannot be carried out. Prints and exits for --help and --version."""
     given = _parser(version).parse_args(argv)
-    if given.save is not None and not given.save.endswith(".npz"):
-        raise UsageError(f"--save={given.save}: the results are saved as a .npz file")
+    for option, engine in (("mpi", MPI), ("platform", PJRT)):
+        if getattr(given, option) is not None and given.engine != engine:
+            raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given.engine}")
     return RunArguments(
         input=given.file,
         ranks=given.ranks,
+        engine=given.engine,
+        mpi=given.mpi or "wheel",
+        platform=given.platform or "cpu",
         function=given.function.removeprefix("@"),
         inputs=tuple(given.inputs),
         seed=given.seed,
-        save=given.save,
+        output=given.output,
         verify=given.verify,
+        timing=given.timing,
         show=given.show,
         pipeline=given.pipeline,
         load=tuple(given.load),
@@ -71,6 +78,20 @@ def _parser(version: str) -> _Parser:
     add = parser.add_argument
     add("file", metavar="FILE", help="a module annotated for sdy or with upstream's shard; - is standard input")
     add("-n", "--ranks", type=_count, metavar="N", help="the number of ranks (default: the devices of the mesh)")
+    add(
+        "--engine",
+        type=_engine,
+        default=MPI,
+        metavar="ENGINE",
+        help="what runs the program: mpi, compiled by LLVM (the default), or pjrt, compiled by XLA (needs jax)",
+    )
+    add(
+        "--mpi",
+        metavar="MPI",
+        help="which MPI: wheel, the one from PyPI; system, the one on the path; or the path of an mpiexec (default: "
+        "wheel; where a launcher has started shard-run, the one that belongs to it)",
+    )
+    add("--platform", metavar="NAME", help="PJRT's platform; of cpu there are as many devices as needed (default: cpu)")
     add("--function", default="main", metavar="NAME", help="the function to run (default: main)")
     add(
         "--inputs",
@@ -80,12 +101,23 @@ def _parser(version: str) -> _Parser:
         help=".npy files, one for each argument, or .npz files with several in order (default: random arrays)",
     )
     add("--seed", type=_seed, default=0, metavar="SEED", help="the seed of the random inputs (default: 0)")
-    add("--save", metavar="FILE.npz", help="write the results there, as result0, result1, ...")
+    add(
+        "-o",
+        "--output",
+        "--save",
+        metavar="FILE",
+        help="write the results there: to a .npz file, as result0, result1, ..., or one to a .npy file",
+    )
     add(
         "--verify",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="compare with the program without sharding (the default)",
+    )
+    add(
+        "--timing",
+        action=argparse.BooleanOptionalAction,
+        help="print how long each rank took (default: where the output is a terminal)",
     )
     add(
         "--show",
@@ -99,7 +131,7 @@ def _parser(version: str) -> _Parser:
         type=_pipelines,
         metavar="PROPAGATE;SPMDIZE",
         help="the passes that decide all shardings, and those that then make the module local "
-        "(default: shard-propagate;shard-spmdize)",
+        "(default for mpi: shard-propagate;shard-spmdize)",
     )
     add("--load", action="append", default=[], metavar="FILE.py", help="load passes from a Python file")
     add("--timeout", type=_seconds, metavar="SECONDS", help="stop a run that takes longer")
@@ -111,6 +143,13 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is no number of ranks: 1 or more")
     return int(text)
+
+
+def _engine(text: str) -> str:
+    if text not in ENGINES:
+        hint = did_you_mean(text, ENGINES) or f": they are {' and '.join(ENGINES)}"
+        raise argparse.ArgumentTypeError(f"'{text}' is no engine{hint}")
+    return text
 
 
 def _seed(text: str) -> int:
@@ -143,48 +182,3 @@ def _pipelines(text: str) -> tuple[str, str]:
     if not separator:
         raise argparse.ArgumentTypeError(f"'{text}' is one pipeline: two are needed, with a semicolon between")
     return propagate.strip(), spmdize.strip()
-
-
-def read_arrays(paths: Sequence[str]) -> list[Any]:
-    """The arrays in .npy and .npz files, in order; UsageError for a file that holds none."""
-    return [array for path in paths for array in _read(path)]
-
-
-def _read(path: str) -> list[Any]:
-    import numpy as np
-
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return [loaded]
-        with loaded:
-            return [loaded[name] for name in loaded.files]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it holds no array of NumPy's"
-        raise UsageError(f"cannot read the input '{path}': {reason}") from None
-
-
-def check_save(path: str) -> None:
-    """UsageError where results could not be written there, before anything is run."""
-    try:
-        output.check(path)
-    except output.OutputError as error:
-        raise UsageError(str(error)) from None
-
-
-def save(path: str, results: Sequence[Any]) -> None:
-    """Writes the results to a .npz file, whole or not at all; UsageError where that fails."""
-    import numpy as np
-
-    packed = io.BytesIO()
-    np.savez(packed, **{f"result{index}": array for index, array in enumerate(results)})
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        try:
-            temporary.write_bytes(packed.getbuffer())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot open output file '{path}': {error.strerror}") from None

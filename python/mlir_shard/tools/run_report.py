@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-run's table: for each result its type, its sharding and how far it is from the unsharded program's."""
+"""shard-run's tables: each result's type, sharding and distance from the unsharded program's, and each rank's times."""
 
 from __future__ import annotations
 
@@ -10,23 +10,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mlir_shard.runtime.execution import Result
     from mlir_shard.runtime.program import Program
+    from mlir_shard.runtime.rank_times import RankTimes
     from mlir_shard.runtime.verify import Comparison
 
 _HEADINGS = ("result", "type", "sharding", "max abs error", "max rel error", "")
 
 
-def title(program: Program, is_compared: bool) -> str:
-    """What ran, and what the table below says."""
+def title(program: Program, is_compared: bool, device: str = "rank") -> str:
+    """What ran, and what the table below says; `device` is what there are several of."""
     how = "compared with it on one, without sharding" if is_compared else "not compared with anything"
-    return f"@{program.entry} on {program.ranks} rank{'s' if program.ranks > 1 else ''}, {how}:"
+    return f"@{program.entry} on {program.ranks} {device}{'s' if program.ranks > 1 else ''}, {how}:"
 
 
 def table(results: Sequence[Result], comparisons: Sequence[Comparison] | None) -> str:
     """The table as text; `comparisons` are those of the results, None where nothing was compared."""
-    rows = [_HEADINGS if comparisons is not None else _HEADINGS[:3]]
+    rows: list[tuple[str, ...]] = [_HEADINGS if comparisons is not None else _HEADINGS[:3]]
     for index, result in enumerate(results):
         row = (str(index), str(result.port.spec), result.port.sharding or "replicated")
         rows.append((*row, *_errors(result, comparisons[index])) if comparisons is not None else row)
+    return _aligned(rows)
+
+
+def times(ranks: Sequence[RankTimes]) -> str:
+    """How long each rank took; one process that has all devices is no rank."""
+    rows: list[tuple[str, ...]] = [("rank" if len(ranks) > 1 else "", "load", "compile", "run")]
+    for rank, one in enumerate(ranks):
+        seconds = ("" if part is None else f"{part:.3f} s" for part in (one.load, one.compile, one.run))
+        rows.append((str(rank) if len(ranks) > 1 else "all", *seconds))
+    return _aligned(rows)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "\n".join(lines)

@@ -5,13 +5,18 @@
 // RUN: not shard-run --show locl %s 2>&1 | FileCheck %s --check-prefix=STAGE
 // RUN: not shard-run --pipeline cse %s 2>&1 | FileCheck %s --check-prefix=ONE
 // RUN: not shard-run --pipeline 'shard-propagat;shard-spmdize' %s 2>&1 | FileCheck %s --check-prefix=PIPELINE
-// RUN: not shard-run --save %S/results.txt %s 2>&1 | FileCheck %s --check-prefix=SUFFIX
+// RUN: not shard-run --output %S/results.txt %s 2>&1 | FileCheck %s --check-prefix=SUFFIX
 // RUN: not shard-run --save %S/absent/results.npz %s 2>&1 | FileCheck %s --check-prefix=UNWRITABLE
 // RUN: not shard-run --load %S/absent.py %s 2>&1 | FileCheck %s --check-prefix=LOAD
 // RUN: not shard-run %S/absent.mlir 2>&1 | FileCheck %s --check-prefix=ABSENT
 // RUN: not shard-run %S 2>&1 | FileCheck %s --check-prefix=DIRECTORY
 // RUN: not shard-run %s --inputs %S/absent.npy 2>&1 | FileCheck %s --check-prefix=INPUT
 // RUN: not shard-run %s --inputs %s 2>&1 | FileCheck %s --check-prefix=NOINPUT
+// RUN: not shard-run --engine pjr %s 2>&1 | FileCheck %s --check-prefix=ENGINE
+// RUN: not shard-run --mpi system --engine pjrt %s 2>&1 | FileCheck %s --check-prefix=NOTMPI
+// RUN: not shard-run --platform cpu %s 2>&1 | FileCheck %s --check-prefix=PLATFORM
+// RUN: not shard-run --mpi %S/absent %s 2>&1 | FileCheck %s --check-prefix=LAUNCHER
+// RUN: not shard-run --mpi %s %s 2>&1 | FileCheck %s --check-prefix=LAUNCHER
 
 // NOTHING: shard-run: error: the following arguments are required: FILE
 // COUNT: shard-run: error: argument -n/--ranks: 'none' is no number of ranks: 1 or more
@@ -20,13 +25,17 @@
 // STAGE: shard-run: error: argument --show: 'locl' is no stage to show; did you mean 'local'?
 // ONE: shard-run: error: argument --pipeline: 'cse' is one pipeline: two are needed, with a semicolon between
 // PIPELINE: shard-run: error: {{.*}}shard-propagat{{.*}}did you mean 'shard-propagate'
-// SUFFIX: shard-run: error: --save={{.*}}results.txt: the results are saved as a .npz file
+// SUFFIX: shard-run: error: --output={{.*}}results.txt: results are written to a .npz file, or one to a .npy file
 // UNWRITABLE: shard-run: error: cannot open output file '{{.*}}results.npz': No such file or directory
 // LOAD: error: cannot load '{{.*}}absent.py'
 // ABSENT: shard-run: error: cannot open input file '{{.*}}absent.mlir': No such file or directory
 // DIRECTORY: shard-run: error: cannot open input file '{{.*}}': Is a directory
 // INPUT: shard-run: error: cannot read the input '{{.*}}absent.npy': No such file or directory
 // NOINPUT: shard-run: error: cannot read the input '{{.*}}': it holds no array of NumPy's
+// ENGINE: shard-run: error: argument --engine: 'pjr' is no engine; did you mean 'pjrt'?
+// NOTMPI: shard-run: error: --mpi is for --engine=mpi, and the engine is pjrt
+// PLATFORM: shard-run: error: --platform is for --engine=pjrt, and the engine is mpi
+// LAUNCHER: shard-run: error: '{{.*}}' is no launcher of MPI: no such program, or not to be executed
 
 sdy.mesh @mesh = <["x"=4]>
 

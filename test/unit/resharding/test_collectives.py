@@ -71,3 +71,47 @@ def test_reductions(reduction: ReductionOp, expected: list[int]) -> None:
 def test_parts_have_to_be_equal() -> None:
     with pytest.raises(ValueError, match=r"dimension 0 of a local tensor \[1, 2\] has no 2 equal parts"):
         collectives.all_slice(ROWS, device_groups([A], MESH), 0)
+
+
+def test_all_get_what_the_root_of_their_group_has() -> None:
+    found = collectives.broadcast(ROWS, device_groups([B], MESH), 1)
+    assert lists(found) == [[[10, 11]], [[10, 11]], [[30, 31]], [[30, 31]]]
+
+
+def test_only_the_root_has_what_is_gathered_and_reduced() -> None:
+    gathered = collectives.gather(ROWS, device_groups([B, A], MESH), 0, 1)
+    assert {device: block.tolist() for device, block in gathered.items()} == {2: [[0, 1], [20, 21], [10, 11], [30, 31]]}
+    reduced = collectives.reduce(ROWS, device_groups([A], MESH), 0, "product")
+    assert {device: block.tolist() for device, block in reduced.items()} == {0: [[0, 21]], 1: [[300, 341]]}
+
+
+def test_scatter_gives_each_device_its_part_of_what_the_root_has() -> None:
+    assert lists(collectives.scatter(ROWS, device_groups([A], MESH), 1, 1)) == [[[20]], [[30]], [[21]], [[31]]]
+
+
+def test_shift_goes_up_by_the_offset() -> None:
+    groups = device_groups([AxisRef("a")], mesh_of(3))
+    rows = {device: np.array([[device]]) for device in range(3)}
+    assert lists(collectives.shift(rows, groups, 1, rotate=True)) == [[[2]], [[0]], [[1]]]
+    beyond = collectives.shift(rows, groups, -2, rotate=False)
+    assert {device: block.tolist() for device, block in beyond.items()} == {0: [[2]]}
+
+
+def test_messages_are_received_in_the_order_in_which_they_were_sent() -> None:
+    mail = collectives.send(ROWS, {0: 1, 2: 3}, {})
+    mail = collectives.send({0: ROWS[3]}, {0: 1}, mail)
+    first, mail = collectives.recv({1: 0}, mail)
+    second, mail = collectives.recv({1: 0, 3: 2}, mail)
+    assert [first[1].tolist(), second[1].tolist(), second[3].tolist()] == [[[0, 1]], [[30, 31]], [[20, 21]]]
+    with pytest.raises(ValueError, match="device 1 waits for device 0, which has sent it nothing"):
+        collectives.recv({1: 0}, mail)
+    with pytest.raises(ValueError, match="device 2 would send to itself"):
+        collectives.send(ROWS, {2: 2}, {})
+
+
+def test_reductions_keep_the_type_of_elements() -> None:
+    small = {device: np.array([100], np.int8) for device in range(4)}
+    found = collectives.all_reduce(small, device_groups([A], MESH), ReductionOp.SUM)[0]
+    assert (found.dtype, found.tolist()) == (np.dtype(np.int8), [-56])
+    truth = {device: np.array([True]) for device in range(4)}
+    assert collectives.all_reduce(truth, device_groups([A], MESH), "sum")[0].tolist() == [True]

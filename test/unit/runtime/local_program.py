@@ -47,13 +47,15 @@ def run_local(
     results: Sequence[str],
     inputs: Sequence[Array],
     timeout: float = 120,
+    functions: str = "",
 ) -> list[list[Array]]:
     """Runs `body`, the operations of a function on `%a`, on a grid @g, for one input a rank.
 
-    The operations name their results `%0`, `%1`, ...; returned is the list of them for each rank.
+    The operations name their results `%0`, `%1`, ...; returned is the list of them for each rank. They may call
+    `functions`, which is text.
     """
     ranks = int(np.prod(grid))
-    lowered = lowering_process.lower([local_module(grid, argument, body, results)], "main")
+    lowered = lowering_process.lower([local_module(grid, argument, body, results) + functions], "main")
     program = Program(
         lowered[0],
         "main",

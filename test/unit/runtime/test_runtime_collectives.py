@@ -1,248 +1,150 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives of upstream's shard dialect on MPI ranks, against what they mean, done by NumPy."""
+"""Collectives of upstream's shard dialect in programs: in loops, in functions, with extreme values."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
-from runtime.local_program import needs_mpich, run_local, spec
+from runtime.local_program import needs_mpich, run_local
 
-from mlir_shard.runtime.arrays import Array, storage_dtype
+from mlir_shard.runtime.arrays import Array
 
 pytestmark = needs_mpich
 
-Grid = tuple[int, ...]
-
-
-def groups(grid: Grid, axes: Sequence[int]) -> list[list[int]]:
-    """The ranks that differ only along `axes`, each group in the order of `axes`, the first the major one."""
-    others = [axis for axis in range(len(grid)) if axis not in axes]
-    found = []
-    for fixed in itertools.product(*(range(grid[axis]) for axis in others)):
-        group = []
-        for moving in itertools.product(*(range(grid[axis]) for axis in axes)):
-            place = dict(zip([*others, *axes], [*fixed, *moving], strict=True))
-            group.append(int(np.ravel_multi_index([place[axis] for axis in range(len(grid))], grid)))
-        found.append(group)
-    return found
-
-
-@dataclass(frozen=True)
-class Collective:
-    """One operation on the argument: its text, the type of its result, and what the members of a group get."""
-
-    text: str
-    result: str
-    axes: tuple[int, ...]
-    of_group: Callable[[list[Array]], list[Array]]
-
-
-def typed(shape: Sequence[int], element_type: str) -> str:
-    return "".join(f"{size}x" for size in shape) + element_type
-
-
-def resized(argument: str, changes: dict[int, float]) -> str:
-    shape = [int(size * changes.get(dim, 1)) for dim, size in enumerate(spec(argument).shape)]
-    return typed(shape, spec(argument).element_type)
-
-
-def operation(name: str, argument: str, result: str, axes: Sequence[int], attributes: str) -> str:
-    on = f"on @g grid_axes = {list(axes)} {attributes}"
-    return f"shard.{name} %a {on} : tensor<{argument}> -> tensor<{result}>"
-
-
-def group_size(grid: Grid, axes: Sequence[int]) -> int:
-    return int(np.prod([grid[axis] for axis in axes]))
-
-
-def all_gather(grid: Grid, argument: str, axes: tuple[int, ...], dim: int) -> Collective:
-    result = resized(argument, {dim: group_size(grid, axes)})
-    text = operation("all_gather", argument, result, axes, f"gather_axis = {dim}")
-    return Collective(text, result, axes, lambda blocks: [np.concatenate(blocks, dim)] * len(blocks))
-
-
-def all_slice(grid: Grid, argument: str, axes: tuple[int, ...], dim: int) -> Collective:
-    size = group_size(grid, axes)
-    result = resized(argument, {dim: 1 / size})
-    text = operation("all_slice", argument, result, axes, f"slice_axis = {dim}")
-    return Collective(text, result, axes, lambda blocks: [np.split(b, size, dim)[i] for i, b in enumerate(blocks)])
-
-
-def all_to_all(grid: Grid, argument: str, axes: tuple[int, ...], split: int, concat: int) -> Collective:
-    size = group_size(grid, axes)
-    result = resized(argument, {split: 1 / size, concat: size})
-    text = operation("all_to_all", argument, result, axes, f"split_axis = {split} concat_axis = {concat}")
-
-    def of_group(blocks: list[Array]) -> list[Array]:
-        return [np.concatenate([np.split(b, size, split)[i] for b in blocks], concat) for i in range(size)]
-
-    return Collective(text, result, axes, of_group)
-
-
-REDUCTIONS: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "product": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
-}
-
-
-def reduced(blocks: list[Array], reduction: str) -> Array:
-    result: Array = REDUCTIONS[reduction].reduce(np.stack(blocks), axis=0, dtype=blocks[0].dtype)
-    return result
-
-
-def all_reduce(grid: Grid, argument: str, axes: tuple[int, ...], reduction: str = "sum") -> Collective:
-    text = operation("all_reduce", argument, argument, axes, f"reduction = {reduction}")
-    return Collective(text, argument, axes, lambda blocks: [reduced(blocks, reduction)] * len(blocks))
-
-
-def reduce_scatter(grid: Grid, argument: str, axes: tuple[int, ...], dim: int, reduction: str = "sum") -> Collective:
-    size = group_size(grid, axes)
-    result = resized(argument, {dim: 1 / size})
-    text = operation("reduce_scatter", argument, result, axes, f"reduction = {reduction} scatter_dim = {dim}")
-    return Collective(text, result, axes, lambda blocks: np.split(reduced(blocks, reduction), size, dim))
-
-
-def inputs_for(argument: str, ranks: int) -> list[Array]:
-    """Different small numbers on every rank, so that every reduction of them is exact in every type."""
-    type_ = spec(argument)
-    count = int(np.prod(type_.shape))
-    generator = np.random.default_rng(7)
-    numbers = [generator.permutation(count + ranks)[:count].reshape(type_.shape) % 11 for _ in range(ranks)]
-    return [np.asarray(block % 2 if type_.element_type == "i1" else block) for block in numbers]
-
-
-def check(grid: Grid, argument: str, collectives: Sequence[Collective]) -> None:
-    ranks = int(np.prod(grid))
-    dtype = np.dtype(np.float32) if "bf16" in argument else storage_dtype(spec(argument).element_type)
-    blocks = [block.astype(dtype) for block in inputs_for(argument, ranks)]
-    body = "\n".join(f"  %{index} = {one.text}" for index, one in enumerate(collectives))
-    returned = run_local(grid, argument, body, [one.result for one in collectives], list(map(stored(argument), blocks)))
-    for index, one in enumerate(collectives):
-        for group in groups(grid, one.axes):
-            expected = one.of_group([blocks[rank] for rank in group])
-            for rank, block in zip(group, expected, strict=True):
-                message = f"rank {rank}: {one.text}"
-                np.testing.assert_array_equal(returned[rank][index], stored(argument)(block), message)
-
-
-def stored(argument: str) -> Callable[[Array], Array]:
-    """bf16 is the upper half of f32; the numbers here lose nothing by that."""
-    if "bf16" not in argument:
-        return lambda block: block
-    return lambda block: (np.ascontiguousarray(block).view(np.uint32) >> 16).astype(np.uint16)
-
-
-def test_axes_of_a_grid_of_two() -> None:
-    grid, argument = (2, 3), "6x12xf32"
-    collectives = []
-    for axes in [(0,), (1,), (0, 1), (1, 0)]:
-        collectives.append(all_reduce(grid, argument, axes))
-        for dim in (0, 1):
-            collectives.append(all_gather(grid, argument, axes, dim))
-            collectives.append(all_slice(grid, argument, axes, dim))
-            collectives.append(reduce_scatter(grid, argument, axes, dim))
-            collectives.append(all_to_all(grid, argument, axes, dim, 1 - dim))
-    check(grid, argument, collectives)
-
-
-def test_axes_of_a_grid_of_three() -> None:
-    grid, argument = (2, 2, 2), "8x3x8xf64"
-    collectives = []
-    for axes in [(1,), (0, 2), (2, 0), (2, 1), (2, 1, 0), (1, 2, 0)]:
-        collectives.append(all_gather(grid, argument, axes, 1))
-        collectives.append(all_slice(grid, argument, axes, 2))
-        collectives.append(reduce_scatter(grid, argument, axes, 0))
-        collectives.append(all_to_all(grid, argument, axes, 2, 1))
-    check(grid, argument, collectives)
-
-
-def test_axes_of_size_one_and_no_axes() -> None:
-    grid, argument = (1, 2), "2x4xf32"
-    collectives = []
-    for axes in [(), (0,), (0, 1), (1, 0)]:
-        collectives.append(all_reduce(grid, argument, axes))
-        collectives.append(all_gather(grid, argument, axes, 0))
-        collectives.append(reduce_scatter(grid, argument, axes, 1))
-        collectives.append(all_to_all(grid, argument, axes, 0, 1))
-    check(grid, argument, collectives)
-
-
-@pytest.mark.parametrize("argument", ["1x3xf32", "3x1xf16", "1xf32", "1x1xi1", "2x1x3xbf16", "1x2xindex"])
-def test_gather_of_blocks_of_size_one(argument: str) -> None:
-    grid = (2, 2)
-    dims = [dim for dim, size in enumerate(spec(argument).shape) if size == 1]
-    collectives = [all_gather(grid, argument, axes, dim) for axes in [(1,), (1, 0)] for dim in dims]
-    check(grid, argument, collectives)
-
-
-def test_tensors_without_elements() -> None:
-    grid, argument = (2,), "0x4xf32"
-    check(
-        grid,
-        argument,
-        [
-            all_reduce(grid, argument, (0,)),
-            all_gather(grid, argument, (0,), 0),
-            all_gather(grid, argument, (0,), 1),
-            reduce_scatter(grid, argument, (0,), 1),
-        ],
-    )
-
-
-def test_tensor_without_dimensions() -> None:
-    check((2,), "f32", [all_reduce((2,), "f32", (0,)), all_reduce((2,), "f32", (0,), "max")])
-
-
-FLOATS = ["f64", "f32", "f16", "bf16"]
-INTEGERS = ["i8", "i16", "i32", "i64", "index"]
-
-
-@pytest.mark.parametrize("element_type", [*FLOATS, *INTEGERS, "i1"])
-def test_element_types(element_type: str) -> None:
-    grid, argument = (2,), f"2x4x{element_type}"
-    bitwise = ["bitwise_and", "bitwise_or", "bitwise_xor"] if element_type not in FLOATS else []
-    arithmetic = ["sum", "product", "max", "min"] if element_type != "i1" else ["max", "min"]
-    check(
-        grid,
-        argument,
-        [
-            all_gather(grid, argument, (0,), 0),
-            all_gather(grid, argument, (0,), 1),
-            all_slice(grid, argument, (0,), 1),
-            all_to_all(grid, argument, (0,), 0, 1),
-            *(all_reduce(grid, argument, (0,), reduction) for reduction in arithmetic + bitwise),
-            reduce_scatter(grid, argument, (0,), 1, "max"),
-        ],
-    )
-
 
 def test_communicators_are_made_once() -> None:
-    """MPICH has about two thousand communicators; this loop has more rounds than that."""
+    """MPICH has about two thousand communicators; this loop has more rounds than that, in and under a function."""
     body = """
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %n = arith.constant 3000 : index
       %0 = scf.for %i = %c0 to %n step %c1 iter_args(%x = %a) -> (tensor<2xi32>) {
         %y = shard.all_reduce %x on @g grid_axes = [1] reduction = max : tensor<2xi32> -> tensor<2xi32>
-        scf.yield %y : tensor<2xi32>
+        %z = func.call @step(%y) : (tensor<2xi32>) -> tensor<2xi32>
+        scf.yield %z : tensor<2xi32>
       }"""
-    returned = run_local((1, 2), "2xi32", body, ["2xi32"], [np.array([1, 5], np.int32), np.array([4, 2], np.int32)])
-    for rank in range(2):
-        np.testing.assert_array_equal(returned[rank][0], [4, 5])
+    step = """
+      func.func private @step(%x: tensor<2xi32>) -> tensor<2xi32> {
+        %y = shard.all_reduce %x on @g grid_axes = [0] reduction = max : tensor<2xi32> -> tensor<2xi32>
+        return %y : tensor<2xi32>
+      }"""
+    inputs = [np.array([rank, 5 - rank], np.int32) for rank in range(4)]
+    returned = run_local((2, 2), "2xi32", body, ["2xi32"], inputs, functions=step)
+    for rank in range(4):
+        np.testing.assert_array_equal(returned[rank][0], [3, 5])
 
 
-def test_update_halo() -> None:
-    body = "  %0 = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [2, 1] : tensor<6x2xf32>"
+def test_sends_in_a_loop_go_around_a_ring() -> None:
+    """Every round sends before it receives, more than MPI takes without a receiver."""
+    body = """
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c3 = arith.constant 3 : index
+      %me = shard.process_multi_index on @g axes = [0] : index
+      %above = arith.addi %me, %c1 : index
+      %below = arith.addi %me, %c2 : index
+      %to = arith.remui %above, %c3 : index
+      %from = arith.remui %below, %c3 : index
+      %0 = scf.for %i = %c0 to %c2 step %c1 iter_args(%x = %a) -> (tensor<50000xf64>) {
+        %s = shard.send %x on @g grid_axes = [0] destination = [%to] : (tensor<50000xf64>, index) -> tensor<50000xf64>
+        %r = shard.recv %x on @g grid_axes = [0] source = [%from] : (tensor<50000xf64>, index) -> tensor<50000xf64>
+        scf.yield %r : tensor<50000xf64>
+      }"""
+    inputs = [np.full(50000, rank, np.float64) for rank in range(3)]
+    returned = run_local((3,), "50000xf64", body, ["50000xf64"], inputs)
+    for rank in range(3):
+        np.testing.assert_array_equal(returned[rank][0], inputs[(rank - 2) % 3])
+
+
+def test_what_is_sent_may_be_overwritten() -> None:
+    """The message is what the tensor was when it was sent, though it is received after the tensor has changed."""
+    body = """
+      %c0 = arith.constant 0 : index
+      %me = shard.process_linear_index on @g : index
+      %sends = arith.cmpi eq, %me, %c0 : index
+      %new = arith.constant 7 : i32
+      %0 = scf.if %sends -> (tensor<2xi32>) {
+        %s = shard.send %a on @g grid_axes = [0] destination = [1] : (tensor<2xi32>) -> tensor<2xi32>
+        %w = tensor.insert %new into %s[%c0] : tensor<2xi32>
+        %b = shard.broadcast %w on @g grid_axes = [0] root = [0] : (tensor<2xi32>) -> tensor<2xi32>
+        scf.yield %b : tensor<2xi32>
+      } else {
+        %b = shard.broadcast %a on @g grid_axes = [0] root = [0] : (tensor<2xi32>) -> tensor<2xi32>
+        %r = shard.recv %b on @g grid_axes = [0] source = [0] : (tensor<2xi32>) -> tensor<2xi32>
+        scf.yield %r : tensor<2xi32>
+      }"""
+    returned = run_local((2,), "2xi32", body, ["2xi32"], [np.array([1, 2], np.int32), np.array([3, 4], np.int32)])
+    np.testing.assert_array_equal(returned[0][0], [7, 2])
+    np.testing.assert_array_equal(returned[1][0], [1, 2])
+
+
+@pytest.mark.parametrize("bits", [8, 64])
+def test_unsigned_integers_are_ordered_without_a_sign(bits: int) -> None:
+    type_, top = f"2xui{bits}", 2**bits - 1
+    tensor = f"tensor<{type_}>"
+    body = "\n".join(
+        f"%{index} = shard.all_reduce %a on @g grid_axes = [0] reduction = {kind} : {tensor} -> {tensor}"
+        for index, kind in enumerate(["max", "min", "sum"])
+    )
+    inputs = [np.array([top, 1], f"uint{bits}"), np.array([3, top - 1], f"uint{bits}")]
+    for returned in run_local((2,), type_, body, [type_] * 3, inputs):
+        np.testing.assert_array_equal(returned[0], [top, top - 1])
+        np.testing.assert_array_equal(returned[1], [3, 1])
+        np.testing.assert_array_equal(returned[2], np.array([2, top], f"uint{bits}"))
+
+
+def test_elements_are_converted_before_they_are_reduced() -> None:
+    body = """
+      %0 = shard.all_reduce %a on @g grid_axes = [0] : tensor<2xi8> -> tensor<2xi32>
+      %1 = shard.reduce %a on @g grid_axes = [0] root = [0] : (tensor<2xi8>) -> tensor<2xf64>
+      %2 = shard.reduce_scatter %a on @g grid_axes = [0] scatter_dim = 0 : tensor<2xi8> -> tensor<1xi64>"""
+    inputs: list[Array] = [np.array([100, -100], np.int8), np.array([100, -90], np.int8)]
+    returned = run_local((2,), "2xi8", body, ["2xi32", "2xf64", "1xi64"], inputs)
+    np.testing.assert_array_equal(returned[1][0], [200, -190])
+    np.testing.assert_array_equal(returned[0][1], [200.0, -190.0])
+    assert [of_rank[2].item() for of_rank in returned] == [200, -190]
+
+
+def test_complex_tensors_are_moved() -> None:
+    body = """
+      %n = tensor.empty() : tensor<2xcomplex<f32>>
+      %z = linalg.generic {
+          indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]
+        } ins(%a : tensor<2xf32>) outs(%n : tensor<2xcomplex<f32>>) {
+        ^bb0(%x: f32, %o: complex<f32>):
+          %m = arith.negf %x : f32
+          %c = complex.create %x, %m : complex<f32>
+          linalg.yield %c : complex<f32>
+      } -> tensor<2xcomplex<f32>>
+      %w = shard.all_gather %z on @g grid_axes = [0] gather_axis = 0 : tensor<2xcomplex<f32>> -> tensor<4xcomplex<f32>>
+      %t = tensor.empty() : tensor<4xf32>
+      %0 = linalg.generic {
+          indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]
+        } ins(%w : tensor<4xcomplex<f32>>) outs(%t : tensor<4xf32>) {
+        ^bb0(%x: complex<f32>, %o: f32):
+          %i = complex.im %x : complex<f32>
+          linalg.yield %i : f32
+      } -> tensor<4xf32>"""
+    returned = run_local((2,), "2xf32", body, ["4xf32"], [np.array([1, 2], "f4"), np.array([3, 4], "f4")])
+    np.testing.assert_array_equal(returned[0][0], [-1, -2, -3, -4])
+
+
+def test_tensor_without_dimensions() -> None:
+    body = """
+      %0 = shard.all_reduce %a on @g grid_axes = [0] : tensor<f32> -> tensor<f32>
+      %1 = shard.broadcast %a on @g grid_axes = [0] root = [1] : (tensor<f32>) -> tensor<f32>
+      %2 = shard.reduce %a on @g grid_axes = [0] reduction = max root = [0] : (tensor<f32>) -> tensor<f32>"""
+    returned = run_local((2,), "f32", body, ["f32"] * 3, [np.array(1, "f4"), np.array(5, "f4")])
+    assert [one.item() for one in returned[0]] == [6, 5, 5]
+    assert [one.item() for one in returned[1][:2]] == [6, 5]
+
+
+def test_halos_of_sizes_that_are_values() -> None:
+    body = """
+      %two = arith.constant 2 : i64
+      %0 = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [%two, 1] : tensor<6x2xf32>"""
     rows = [np.arange(12, dtype=np.float32).reshape(6, 2) + 100 * rank for rank in range(3)]
     returned = run_local((3,), "6x2xf32", body, ["6x2xf32"], rows)
     middle = np.concatenate([rows[0][3:5], rows[1][2:5], rows[2][2:3]])
@@ -251,7 +153,7 @@ def test_update_halo() -> None:
     np.testing.assert_array_equal(returned[2][0], np.concatenate([rows[1][3:5], rows[2][2:]]))
 
 
-def test_process_index() -> None:
+def test_ranks_of_the_processes_are_positions_in_the_grid() -> None:
     body = """
       %i, %j = shard.process_multi_index on @g : index, index
       %k = shard.process_linear_index on @g : index

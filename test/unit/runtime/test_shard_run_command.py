@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -96,6 +97,59 @@ def test_the_seed_decides_the_inputs(program: Path, tmp_path: Path) -> None:
         saved.append(np.load(tmp_path / f"{number}.npz")["result0"])
     np.testing.assert_array_equal(saved[0], saved[1])
     assert not np.array_equal(saved[0], saved[2])
+
+
+@needs_mpich
+def test_one_result_as_a_file(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.mlir").write_text(
+        PROGRAM.replace(", tensor<3xi32>) {", ") {").replace(
+            "return %0, %1 : tensor<4x3xf32>, tensor<3xi32>", "return %0 : tensor<4x3xf32>"
+        )
+    )
+    np.savez(tmp_path / "in.npz", np.ones((4, 3), np.float32), np.ones(3, np.int32))
+    ended = shard_run("one.mlir", "--inputs", "in.npz", "-o", "out.npy", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.full((4, 3), 2, np.float32))
+    ended = shard_run(program, "-o", "out.npy", cwd=tmp_path)
+    message = "--output=out.npy: a .npy file holds one result, the program has 2: use .npz"
+    assert (ended.returncode, ended.stderr) == (1, f"shard-run: error: {message}\n")
+
+
+@needs_mpich
+def test_times_of_ranks(program: Path, tmp_path: Path) -> None:
+    ended = shard_run(program, "--timing", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    _, _, table = ended.stdout.partition("\n\n")
+    rows = [line.split() for line in table.splitlines()]
+    assert rows[0] == ["rank", "load", "compile", "run"]
+    assert [row[0] for row in rows[1:]] == ["0", "1", "2", "3"]
+    assert all(
+        float(seconds) > 0 and unit == "s"
+        for row in rows[1:]
+        for seconds, unit in zip(row[1::2], row[2::2], strict=True)
+    )
+    assert "compile" not in shard_run(program, cwd=tmp_path).stdout
+
+
+@needs_mpich
+def test_progress_is_shown_on_a_terminal_and_goes(program: Path, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, str(program)]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
+        os.close(theirs)
+        shown = b""
+        # Reading fails once nobody can write any more.
+        with contextlib.suppress(OSError):
+            while piece := os.read(ours, 4096):
+                shown += piece
+        os.close(ours)
+        assert process.stdout is not None
+        written = process.stdout.read()
+    assert process.returncode == 0
+    assert b"sharding" in shown and b"running @main" in shown
+    assert written.startswith("@main on 4 ranks")
+    # The last that comes is the line erased.
+    assert shown.rstrip().endswith(b"\x1b[2K")
 
 
 @needs_mpich

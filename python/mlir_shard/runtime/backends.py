@@ -1,0 +1,72 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The ways to run a program: by what passes it is made local, to what it is lowered, and what runs that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from mlir_shard.runtime import launched, lowering_process, pjrt, xla_module
+from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Lower, Pipelines
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launched import LaunchedEngine
+from mlir_shard.runtime.mpi import MpiEngine, SingleProcessEngine
+from mlir_shard.runtime.mpi_installation import WHEEL, MpiInstallation
+from mlir_shard.runtime.pjrt import CPU, PjrtEngine
+from mlir_shard.runtime.program import Engine
+from mlir_shard.runtime.rank_times import Observe
+
+MPI, PJRT = "mpi", "pjrt"
+ENGINES = (MPI, PJRT)
+
+# StableHLO's collectives need even shards, in what functions take and return too.
+_STABLEHLO_PIPELINES = Pipelines(
+    "shard-propagate,sdy-update-non-divisible-input-output-shardings", "shard-spmdize{collectives=stablehlo}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A way to run programs.
+
+    pipelines: what makes a module local, where nothing else is asked for; lower: makes of that what the engines take;
+    engine: runs the sharded program; alone: runs the one without sharding.
+    """
+
+    pipelines: Pipelines
+    lower: Lower
+    engine: Engine
+    alone: Engine
+
+
+def backend(
+    name: str = MPI,
+    *,
+    timeout: float | None = None,
+    mpi: str = WHEEL,
+    platform: str = CPU,
+    observe: Observe | None = None,
+) -> Backend:
+    """The backend of that name, `mpi` or `pjrt`; RunError where there is none, or a package it needs is missing.
+
+    By `mpi` a process that a launcher such as mpirun or srun has started with others is itself one of the ranks;
+    any other one starts ranks on this machine.
+    timeout: seconds after which a run is stopped; mpi: which MPI, see `MpiInstallation.find`; platform: of PJRT, see
+    `PjrtEngine`; observe: is told the times of the sharded run.
+    """
+    if name == MPI:
+        engine: Engine
+        if launched.is_launched():
+            engine = LaunchedEngine(mpi, timeout, observe)
+        else:
+            if mpi != WHEEL:
+                # Said before anything is compiled.
+                MpiInstallation.find(mpi)
+            engine = MpiEngine(timeout, mpi, observe)
+        return Backend(DEFAULT_PIPELINES, lowering_process.lower, engine, SingleProcessEngine(timeout))
+    if name == PJRT:
+        pjrt.check_installed()
+        make = partial(PjrtEngine, timeout, platform)
+        return Backend(_STABLEHLO_PIPELINES, xla_module.lower, make(observe), make())
+    raise RunError(f"there is no engine '{name}': they are {' and '.join(ENGINES)}")

@@ -1,0 +1,72 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors as the contiguous memory that a message is in, at the current insertion point."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.runtime import mpich
+
+_arith, _bufferization, _llvm, _memref = map(host.dialect, ("arith", "bufferization", "llvm", "memref"))
+
+_BITS = {"index": 64, "i1": 8}
+
+
+def read(tensor: Any) -> Any:
+    """The memory of a tensor, to read only."""
+    type_ = ir.MemRefType.get(tensor.type.shape, tensor.type.element_type)
+    return _bufferization.ToBufferOp(type_, tensor, read_only=True).result
+
+
+def room(tensor_type: Any) -> Any:
+    """New memory for a tensor; the deallocation pipeline frees it."""
+    return _memref.AllocOp(ir.MemRefType.get(tensor_type.shape, tensor_type.element_type), [], []).result
+
+
+def copy(tensor: Any) -> Any:
+    """New memory that holds a tensor."""
+    target = room(tensor.type)
+    _memref.CopyOp(read(tensor), target)
+    return target
+
+
+def tensor(memory: Any, tensor_type: Any) -> Any:
+    """The tensor in new memory, which is not written to afterwards but through it."""
+    return _bufferization.ToTensorOp(tensor_type, memory, restrict=True, writable=True).result
+
+
+def pointer(memory: Any) -> Any:
+    """Where memory begins, as a pointer of LLVM."""
+    address = _memref.ExtractAlignedPointerAsIndexOp(memory).result
+    as_integer = _arith.IndexCastOp(ir.IntegerType.get_signless(64), address).result
+    return _llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr"), as_integer).result
+
+
+def is_movable(element_type: Any) -> bool:
+    """Whether elements are in memory as 1, 2, 4, or 8 bytes, or two times that."""
+    if isinstance(element_type, ir.ComplexType):
+        return is_movable(element_type.element_type)
+    if isinstance(element_type, ir.IntegerType) and not element_type.is_signless:
+        return False
+    return isinstance(element_type, (ir.FloatType, ir.IntegerType, ir.IndexType)) and _bits(element_type) in (
+        8,
+        16,
+        32,
+        64,
+    )
+
+
+def count_and_datatype(tensor_type: Any) -> tuple[int, int]:
+    """How many elements of which MPI datatype have the bits of a tensor; its elements are movable."""
+    element_type, count = tensor_type.element_type, prod(tensor_type.shape)
+    if isinstance(element_type, ir.ComplexType):
+        element_type, count = element_type.element_type, 2 * count
+    return count, mpich.DATATYPES[f"i{_bits(element_type)}"]
+
+
+def _bits(element_type: Any) -> int:
+    return _BITS.get(str(element_type)) or element_type.width

@@ -1,0 +1,74 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A program compiled by XLA and called on the devices of this process, one replica on each.
+
+What is called here is below jax's public interface, which has no way in for a module that is compiled as it is:
+`Client.compile_and_load` and `LoadedExecutable.execute_sharded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jaxlib import xla_client
+from jaxlib.mlir.dialects import stablehlo
+
+from mlir_shard import host
+from mlir_shard.runtime import arrays
+from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.program import Program
+
+
+class PjrtExecutable:
+    """A program on the first `program.ranks` devices of a platform; RunError where there are fewer."""
+
+    def __init__(self, program: Program, platform: str) -> None:
+        self._program = program
+        self._devices = _devices(platform, program.ranks)
+        options = xla_client.CompileOptions()
+        for one in (options, options.executable_build_options):
+            one.num_replicas, one.num_partitions = program.ranks, 1
+        numbers = np.array([[device.id] for device in self._devices])
+        options.device_assignment = xla_client.DeviceAssignment.create(numbers)
+        self._executable = self._devices[0].client.compile_and_load(
+            _portable(program.text), xla_client.DeviceList(tuple(self._devices)), options
+        )
+
+    def __call__(self, blocks: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """The local results of each device, for the blocks of each argument on them; all in storage form."""
+        arguments = [self._put(of_argument) for of_argument in blocks]
+        returned = self._executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
+        of_results = [
+            [arrays.stored(np.asarray(block), port.spec.element_type) for block in of_result]
+            for port, of_result in zip(self._program.results, returned, strict=True)
+        ]
+        return [[of_result[rank] for of_result in of_results] for rank in range(self._program.ranks)]
+
+    def _put(self, blocks: Sequence[Array]) -> Any:
+        """An array whose block on each device is one of `blocks`, whatever jax takes it for as a whole."""
+        placed = [jax.device_put(block, device) for block, device in zip(blocks, self._devices, strict=True)]
+        mesh = jax.sharding.Mesh(np.array(self._devices), ("device",))
+        sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        return jax.make_array_from_single_device_arrays(blocks[0].shape, sharding, placed)
+
+
+def _devices(platform: str, count: int) -> list[Any]:
+    try:
+        devices = jax.devices(platform)
+    except RuntimeError as error:
+        raise RunError(f"PJRT has no platform '{platform}': {str(error).splitlines()[0]}") from error
+    if len(devices) < count:
+        raise RunError(f"the program is for {count} devices, and PJRT has {len(devices)} of platform '{platform}'")
+    return list(devices[:count])
+
+
+def _portable(text: str) -> bytes:
+    """The module in a form that the StableHLO in jaxlib understands, which may be older than the one here."""
+    versions = host.module("_mlir_libs._stablehlo")
+    version = versions.get_smaller_version(versions.get_current_version(), stablehlo.get_current_version())
+    portable: bytes = versions.serialize_portable_artifact_str(text, version)
+    return portable

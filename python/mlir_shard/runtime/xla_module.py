@@ -1,0 +1,91 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a module in StableHLO, local or without sharding, to one that XLA runs unchanged on replicas.
+
+XLA's partitioner takes part wherever a module has several partitions, and knows no `partition_id`. So each device is a
+replica: its number, whichever of the two a module calls it by, is that of the replica, and groups of collectives are
+groups of replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir_shard.dialects.context import create_context
+from mlir_shard.host import ir
+from mlir_shard.passes import diagnostic
+from mlir_shard.runtime.error import RunError
+
+ENTRY = "main"
+
+_KNOWN = frozenset({"builtin", "chlo", "func", "stablehlo"})
+_PARTITION, _REPLICA = "stablehlo.partition_id", "stablehlo.replica_id"
+_COLLECTIVES = frozenset(
+    f"stablehlo.{name}"
+    for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute")
+) | {"stablehlo.reduce_scatter"}
+# These talk to a host, or name devices in ways of their own.
+_REFUSED = frozenset({"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"})
+# What tells partitions from replicas; without them groups are of replicas.
+_MODES = ("channel_handle", "channel_id", "use_global_device_ids")
+
+
+def lower(modules: Sequence[str], entry: str) -> list[str]:
+    """Each of `modules`, texts of modules with a function `entry`, as XLA takes them, where that is called `main`.
+
+    RunError names the operations that are none of StableHLO's, or have no meaning to PJRT.
+    """
+    context = create_context()
+    return [_lower(ir.Module.parse(text, context), entry) for text in modules]
+
+
+def _lower(module: Any, entry: str) -> str:
+    wrong: list[Any] = []
+    numbers: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name.partition(".")[0] not in _KNOWN or op.name in _REFUSED:
+            wrong.append(op)
+            return ir.WalkResult.SKIP
+        if op.name == _PARTITION:
+            numbers.append(op)
+        elif op.name in _COLLECTIVES:
+            for name in _MODES:
+                if name in op.attributes:
+                    del op.attributes[name]
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if wrong:
+        messages = [diagnostic.at("error", f"'{op.name}' cannot be run by PJRT", op.location) for op in wrong]
+        raise RunError("the program is not in StableHLO alone, which is what PJRT runs", messages)
+    for op in numbers:
+        with ir.InsertionPoint(op), op.location:
+            replica = ir.Operation.create(_REPLICA, [op.results[0].type])
+        op.results[0].replace_all_uses_with(replica.results[0])
+        op.erase()
+    _prepare_functions(module, entry)
+    return str(module)
+
+
+def _prepare_functions(module: Any, entry: str) -> None:
+    """Leaves the entry alone visible, as `main`, and drops what frontends have noted for other tools."""
+    operation = module.operation
+    for name in [name for name in operation.attributes if "." in name]:
+        del operation.attributes[name]
+    functions = {op.operation.attributes["sym_name"].value: op.operation for op in module.body.operations}
+    if entry != ENTRY and ENTRY in functions:
+        _rename(operation, functions[ENTRY], f"{ENTRY}_{len(functions)}")
+    for name, op in functions.items():
+        op.attributes["sym_visibility"] = ir.StringAttr.get("public" if name == entry else "private", module.context)
+        for noted in [one for one in op.attributes if "." in one or one in ("arg_attrs", "res_attrs")]:
+            del op.attributes[noted]
+    if entry != ENTRY:
+        _rename(operation, functions[entry], ENTRY)
+
+
+def _rename(module: Any, function: Any, name: str) -> None:
+    with module.context:
+        ir.SymbolTable.replace_all_symbol_uses(function.attributes["sym_name"].value, name, module)
+        ir.SymbolTable.set_symbol_name(function, name)

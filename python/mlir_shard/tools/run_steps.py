@@ -1,0 +1,166 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The steps of shard-run: prepare what can be without running, run, report."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlir_shard.tools import run_arguments, run_arrays, run_progress
+from mlir_shard.tools.command_line import UsageError
+from mlir_shard.tools.exit_status import complain
+from mlir_shard.tools.run_arguments import RunArguments
+
+if TYPE_CHECKING:
+    from mlir_shard.runtime.backends import Backend
+    from mlir_shard.runtime.compile import Compiled
+    from mlir_shard.runtime.execution import Result
+    from mlir_shard.runtime.rank_times import RankTimes
+    from mlir_shard.tools.diagnostics import Console
+
+TOOL = "shard-run"
+
+
+class Reported(Exception):
+    """The input is no module, and the diagnostics that say why have been printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A compiled program and inputs that fit it."""
+
+    arguments: RunArguments
+    compiled: Compiled
+    inputs: list[Any]
+    backend: Backend
+    progress: run_progress.Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a program returned."""
+
+    prepared: Prepared
+    results: list[Result]
+    times: tuple[RankTimes, ...]
+
+
+def prepare(arguments: RunArguments, console: Console, progress: run_progress.Progress) -> Prepared:
+    """Reads and compiles; UsageError, RunError or `Reported` where something is wrong with what was given."""
+    from mlir_shard.runtime.backends import backend
+    from mlir_shard.runtime.compile import Pipelines, compile_module
+    from mlir_shard.runtime.execution import check_inputs, random_inputs
+
+    if arguments.output is not None:
+        run_arrays.check_output(arguments.output)
+    given = run_arrays.read(arguments.inputs) if arguments.inputs else None
+    chosen = backend(
+        arguments.engine,
+        timeout=arguments.timeout,
+        mpi=arguments.mpi,
+        platform=arguments.platform,
+        observe=progress.observe,
+    )
+    progress.say("reading")
+    module = _parse(arguments, console)
+    progress.say("sharding")
+
+    def watch(stage: str, shown: Any) -> None:
+        if stage in arguments.show:
+            _show(stage, shown)
+
+    compiled = compile_module(
+        module,
+        arguments.ranks,
+        function=arguments.function,
+        pipelines=Pipelines(*arguments.pipeline) if arguments.pipeline else chosen.pipelines,
+        with_unsharded=arguments.verify,
+        watch=watch,
+        lower=chosen.lower,
+    )
+    if arguments.output is not None:
+        run_arrays.check_count(arguments.output, len(compiled.sharded.results))
+    inputs = random_inputs(compiled.sharded, arguments.seed) if given is None else given
+    check_inputs(compiled.sharded, inputs)
+    return Prepared(arguments, compiled, inputs, chosen, progress)
+
+
+def run(prepared: Prepared) -> Ended:
+    """Runs the sharded program; RunError where that fails."""
+    from mlir_shard.runtime.execution import run_program
+
+    prepared.progress.say(f"running @{prepared.compiled.sharded.entry}")
+    results = run_program(prepared.compiled.sharded, prepared.inputs, prepared.backend.engine)
+    return Ended(prepared, results, prepared.progress.times)
+
+
+def report(ended: Ended) -> int:
+    """Compares, writes and prints the results; returns the exit status."""
+    from mlir_shard.runtime import verify
+    from mlir_shard.runtime.execution import run_program
+    from mlir_shard.tools import run_report
+
+    prepared, arguments = ended.prepared, ended.prepared.arguments
+    comparisons = None
+    with run_progress.shown(not arguments.show) as progress:
+        if prepared.compiled.unsharded:
+            progress.say("running it without sharding")
+            expected = run_program(prepared.compiled.unsharded, prepared.inputs, prepared.backend.alone)
+            comparisons = [
+                verify.compare(result.array, right.array, result.port.spec.element_type)
+                for result, right in zip(ended.results, expected, strict=True)
+            ]
+    if arguments.output is not None:
+        run_arrays.write(arguments.output, [result.array for result in ended.results])
+    device = "device" if arguments.engine == run_arguments.PJRT else "rank"
+    print(run_report.title(prepared.compiled.sharded, comparisons is not None, device))
+    print(run_report.table(ended.results, comparisons), flush=True)
+    if arguments.timing or (arguments.timing is None and sys.stdout.isatty()):
+        print(f"\n{run_report.times(ended.times)}", flush=True)
+    for result in ended.results:
+        if result.disagreement:
+            complain(TOOL, result.disagreement)
+    return 0 if run_report.all_agree(ended.results, comparisons) else 1
+
+
+def _parse(arguments: RunArguments, console: Console) -> Any:
+    from mlir_shard import asm
+    from mlir_shard.dialects import verification
+    from mlir_shard.dialects.context import create_context
+    from mlir_shard.passes import diagnostic, plugins, registry
+    from mlir_shard.tools import source
+
+    def handle(one: Any) -> bool:
+        console.report(diagnostic.from_host(one))
+        return True
+
+    try:
+        registry.search("mlir_shard.transforms")
+        for warning in plugins.load_installed():
+            console.report(warning)
+        for path in arguments.load:
+            plugins.load_file(path)
+        read = source.read(arguments.input)
+        console.add(read)
+        context = create_context()
+        with diagnostic.handled(context, handle):
+            module = asm.parse_module(read.text, context, read.name)
+            if verification.verify(module.operation):
+                return module
+    except asm.ParseError as error:
+        for one in error.diagnostics:
+            handle(one)
+    except source.SourceError as error:
+        raise UsageError(str(error)) from None
+    except plugins.PluginError as error:
+        console.report(error.diagnostic)
+    raise Reported
+
+
+def _show(stage: str, module: Any) -> None:
+    from mlir_shard import asm
+
+    title = {"propagated": "The program with all shardings", "local": "The program of one device"}[stage]
+    print(f"// {title}\n{asm.print_operation(module.operation).rstrip()}\n", flush=True)

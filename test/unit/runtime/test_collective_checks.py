@@ -1,0 +1,123 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Collectives that cannot be lowered, and what is said of them and where."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlir_shard.dialects.context import create_context
+from mlir_shard.host import ir
+from mlir_shard.runtime import lowering
+from mlir_shard.runtime.error import RunError
+
+T = "tensor<4xf32>"
+CASES = {
+    "send to itself": (
+        f"%r = shard.send %a on @g grid_axes = [0] destination = [1] : ({T}) -> {T}",
+        "the one at [1] would send to itself: put it under a condition on the process index",
+    ),
+    "send alone": (
+        f"%r = shard.send %a on @g grid_axes = [1] destination = [0] : ({T}) -> {T}",
+        "'shard.send' along axes [1]: each device would send to itself alone",
+    ),
+    "receive from itself": (
+        f"%r = shard.recv %a on @g grid_axes = [0] source = [0] : ({T}) -> {T}",
+        "the one at [0] would receive from itself",
+    ),
+    "receive without send": (
+        f"%r = shard.recv %a on @g grid_axes = [0] : ({T}) -> {T}",
+        "'shard.recv' would wait for ever: the program has no 'shard.send' of tensor<4xf32> along the same axes of @g",
+    ),
+    "send without receive": (
+        f"%r = shard.send %a on @g grid_axes = [0] destination = [%i] : ({T}, index) -> {T}",
+        "'shard.send' would wait for ever: the program has no 'shard.recv' of tensor<4xf32> along the same axes of @g",
+    ),
+    "reduction": (
+        f"%r = shard.all_reduce %a on @g grid_axes = [0] reduction = generic : {T} -> {T}",
+        "'shard.all_reduce' of tensor<4xf32> by #shard<partial generic> has no lowering to MPI",
+    ),
+    "reduction of bits": (
+        f"%r = shard.all_reduce %a on @g grid_axes = [0] reduction = bitwise_or : {T} -> {T}",
+        "'shard.all_reduce' of tensor<4xf32> by #shard<partial bitwise_or> has no lowering to MPI",
+    ),
+    "halo": (
+        f"%r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [2, 1] : {T}",
+        "halos of 2 and 1 along dimension 0 of tensor<4xf32>: inside are 1, and the neighbours need as many as that",
+    ),
+    "sizes of halos": (
+        f"%r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [2] : {T}",
+        "has 1 halo sizes for 1 split dimensions: each has two",
+    ),
+    "unknown sizes of halos": (
+        f"%n = arith.index_cast %i : index to i64\n"
+        f"  %r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [%n, 1] : {T}",
+        "'shard.update_halo': the sizes of halos must be constants",
+    ),
+    "dynamic grid": (
+        f"%r = shard.all_reduce %a on @unknown grid_axes = [0] : {T} -> {T}",
+        "'shard.all_reduce' is on the grid @unknown, whose shape is not known before the program is run",
+    ),
+    "two grids": (
+        f"%s = shard.all_reduce %a on @g grid_axes = [0] : {T} -> {T}\n"
+        f"  %r = shard.all_reduce %s on @other grid_axes = [0] : {T} -> {T}",
+        "the grids of the program have 2 and 3 devices: ranks are one number",
+    ),
+    "dynamic shape": (
+        f"%c = tensor.cast %a : {T} to tensor<?xf32>\n"
+        f"  %d = shard.broadcast %c on @g grid_axes = [0] root = [0] : (tensor<?xf32>) -> tensor<?xf32>\n"
+        f"  %r = tensor.cast %d : tensor<?xf32> to {T}",
+        "'shard.broadcast' of tensor<?xf32>: all sizes must be known before the program is run",
+    ),
+    "too many elements": (
+        "%c = tensor.empty() : tensor<65536x65536xi8>\n"
+        "  %d = shard.all_reduce %c on @g grid_axes = [0] : tensor<65536x65536xi8> -> tensor<65536x65536xi8>\n"
+        "  %e = tensor.dim %d, %i : tensor<65536x65536xi8>\n"
+        f"  %r = tensor.insert %f into %a[%e] : {T}",
+        "MPI counts no more than 2147483647 elements",
+    ),
+    "annotation": (
+        f"%s = shard.sharding @g split_axes = [[0]] : !shard.sharding\n  %r = shard.shard %a to %s : {T}",
+        "'shard.shard' has no lowering to MPI: the program is not that of one device",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_cannot_be_lowered_is_named_where_it_stands(name: str) -> None:
+    operations, message = CASES[name]
+    (first,) = [error for error in _errors(operations) if message in error.message][:1]
+    lines = operations.split("\n")
+    at_fault = next(place for place, line in enumerate(lines) if "shard." in line and "shard.sharding" not in line)
+    assert first.position is not None
+    # The function's header and the lines before it come first.
+    assert first.position.line == 5 + at_fault
+
+
+def test_all_that_would_wait_is_named() -> None:
+    operations = "\n".join(f"  %{index} = shard.recv %a on @g grid_axes = [0] : ({T}) -> {T}" for index in range(2))
+    assert len(_errors(f"{operations}\n  %r = arith.addf %0, %1 : {T}")) == 2
+
+
+def test_what_is_sent_and_received_is_no_error() -> None:
+    lower(
+        f"%s = shard.send %a on @g grid_axes = [0] destination = [%i] : ({T}, index) -> {T}\n"
+        f"  %r = shard.recv %s on @g grid_axes = [0] : ({T}) -> {T}"
+    )
+
+
+def _errors(operations: str) -> list[lowering.Diagnostic]:
+    with pytest.raises(RunError) as raised:
+        lower(operations)
+    return list(raised.value.diagnostics)
+
+
+def lower(operations: str) -> None:
+    text = f"""shard.grid @g(shape = 2x1)
+shard.grid @unknown(shape = ?x2)
+shard.grid @other(shape = 3)
+func.func @main(%a: {T}, %i: index, %f: f32) -> {T} {{
+  {operations}
+  return %r : {T}
+}}"""
+    lowering.lower(ir.Module.parse(text, create_context()), "main")

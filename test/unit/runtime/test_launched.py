@@ -1,0 +1,261 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""shard-run and scripts that a launcher has started on every rank."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runtime.local_program import needs_mpich
+
+from mlir_shard.runtime.launcher_place import Place, place
+from mlir_shard.runtime.mpi_installation import MpiInstallation
+
+pytestmark = needs_mpich
+
+COMMAND = [sys.executable, "-m", "mlir_shard.tools.shard_run"]
+FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
+SECONDS = 120.0
+
+PROGRAM = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<3xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<4x3xf32>, tensor<f32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        ({"PMI_RANK": "1", "PMI_SIZE": "4"}, Place(1, 4)),
+        ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}, Place(0, 2)),
+        ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8", "SLURM_NTASKS": "8"}, Place(3, 8)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, None),
+        ({"PMI_RANK": "1"}, None),
+        ({"PMI_RANK": "", "PMI_SIZE": "x"}, None),
+    ],
+)
+def test_what_launchers_say(environment: Mapping[str, str], expected: Place | None) -> None:
+    assert place(environment) == expected
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "program.mlir").write_text(PROGRAM)
+    return tmp_path
+
+
+def launch(ranks: int, *command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    launcher = MpiInstallation.find().command(ranks)
+    return subprocess.run(
+        [*launcher, *map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+
+
+def test_one_rank_speaks_for_all(folder: Path) -> None:
+    a = np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.save(folder / "a.npy", a)
+    ended = launch(4, *COMMAND, "program.mlir", "--inputs", "a.npy", "-o", "out.npz", "--timing", cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert lines[0] == "@main on 4 ranks, compared with it on one, without sharding:"
+    assert lines[2].endswith("OK")
+    assert [line.split()[0] for line in lines[4:]] == ["rank", "0", "1", "2", "3"]
+    with np.load(folder / "out.npz") as saved:
+        np.testing.assert_array_equal(saved["result0"], a.sum(axis=0))
+
+
+def test_the_module_is_shown_once(folder: Path) -> None:
+    ended = launch(4, *COMMAND, "program.mlir", "--show=local", "--no-verify", cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("// The program of one device") == 1
+
+
+@pytest.mark.parametrize(
+    ("ranks", "arguments", "complaint"),
+    [
+        (2, ["program.mlir"], "the program is for 4 ranks, and the launcher has started 2"),
+        (2, ["program.mlir", "-n", "2"], "the program is for 4 ranks, not 2: its mesh is @mesh of 4"),
+        (2, ["absent.mlir"], "cannot open input file 'absent.mlir': No such file or directory"),
+        (2, ["program.mlir", "--seed", "x"], "argument --seed: 'x' is no seed: a whole number, not negative"),
+        (
+            2,
+            ["program.mlir", "--engine", "pjrt"],
+            "--engine=pjrt has all devices in one process: start shard-run alone",
+        ),
+        (4, ["program.mlir", "-o", "absent/out.npz"], "cannot open output file 'absent/out.npz'"),
+    ],
+)
+def test_what_is_wrong_is_said_once(folder: Path, ranks: int, arguments: list[str], complaint: str) -> None:
+    ended = launch(ranks, *COMMAND, *arguments, cwd=folder)
+    assert ended.returncode != 0
+    assert (ended.stdout + ended.stderr).count("shard-run: error:") == 1
+    assert f"shard-run: error: {complaint}" in ended.stderr
+
+
+def test_an_input_that_one_rank_lacks(folder: Path) -> None:
+    np.save(folder / "a.npy", np.zeros((4, 3), np.float32))
+    script = folder / "run.py"
+    script.write_text(
+        textwrap.dedent("""
+            import os, sys
+            from mlir_shard.tools.shard_run import main
+            name = "absent.npy" if os.environ["PMI_RANK"] == "2" else "a.npy"
+            sys.exit(main(["program.mlir", "--inputs", name]))
+        """)
+    )
+    ended = launch(4, sys.executable, script, cwd=folder)
+    assert ended.returncode != 0
+    assert ended.stderr.count("shard-run: error: cannot read the input 'absent.npy'") == 1
+
+
+@pytest.mark.parametrize("how", ["kill", "abort", "exit", "symbol"])
+def test_all_end_with_one(folder: Path, how: str) -> None:
+    pipelines = f"shard-propagate;shard-spmdize,fail-on-rank{{rank=1 how={how}}}"
+    begin = time.monotonic()
+    ended = launch(4, *COMMAND, "program.mlir", "--load", FAILING, "--pipeline", pipelines, cwd=folder)
+    assert ended.returncode != 0 or how == "exit"
+    assert "OK" not in ended.stdout
+    assert "Traceback" not in ended.stderr
+    assert time.monotonic() - begin < SECONDS / 2
+
+
+def test_no_shared_memory_is_left(folder: Path) -> None:
+    script = folder / "die.py"
+    script.write_text(
+        textwrap.dedent("""
+            import os, signal
+            from mlir_shard.runtime import launched
+            process = launched.join()
+            with open("/proc/self/maps") as maps:
+                names = {line.split(maxsplit=5)[5] for line in maps if "/dev/shm/mpich_shm_" in line}
+            with open(f"{process.rank}.names", "w") as written:
+                written.writelines(names)
+            process.barrier()
+            if process.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            process.barrier()
+        """)
+    )
+    assert launch(3, sys.executable, script, cwd=folder).returncode != 0
+    names = {
+        line.removesuffix(" (deleted)") for path in folder.glob("*.names") for line in path.read_text().split("\n")
+    }
+    paths = [Path(name) for name in names if name]
+    assert paths
+    assert not any(path.exists() for path in paths)
+
+
+def test_a_rank_that_hangs_is_given_up(folder: Path) -> None:
+    pipelines = "shard-propagate;shard-spmdize,fail-on-rank{rank=1 how=hang}"
+    arguments = ["program.mlir", "--load", FAILING, "--pipeline", pipelines, "--timeout", 2]
+    ended = launch(4, *COMMAND, *arguments, cwd=folder)
+    assert ended.returncode != 0
+    assert ended.stderr.count("error: the program was stopped after 2 s") == 1
+
+
+def test_a_script_gets_the_results_on_every_rank(folder: Path) -> None:
+    script = folder / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+            import os
+            import numpy as np
+            import mlir_shard
+            from mlir_shard.runtime import execute
+            module = mlir_shard.parse(open("program.mlir").read(), mlir_shard.create_context())
+            for scale in (1, 2):
+                a = scale * np.ones((4, 3), np.float32)
+                (sums,) = execute(module, [a])
+                np.save(f"{os.environ['PMI_RANK']}.{scale}.npy", sums)
+        """)
+    )
+    ended = launch(4, sys.executable, script, cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    for rank in range(4):
+        for scale in (1, 2):
+            np.testing.assert_array_equal(np.load(folder / f"{rank}.{scale}.npy"), np.full(3, 4.0 * scale))
+
+
+def test_a_script_that_raises_on_one_rank_ends_all(folder: Path) -> None:
+    script = folder / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+            from mlir_shard.runtime import launched
+            process = launched.join()
+            if process.rank == 1:
+                raise ValueError("only here")
+            process.barrier()
+        """)
+    )
+    ended = launch(3, sys.executable, script, cwd=folder)
+    assert ended.returncode != 0
+    assert ended.stderr.count("ValueError: only here") == 1
+
+
+def test_an_unexpected_error_on_one_rank_is_said(folder: Path) -> None:
+    script = folder / "run.py"
+    script.write_text(
+        textwrap.dedent("""
+            import os, sys
+            from mlir_shard.runtime import execution
+            from mlir_shard.tools.shard_run import main
+            if os.environ["PMI_RANK"] == "1":
+                execution.random_inputs = None
+            sys.exit(main(["program.mlir"]))
+        """)
+    )
+    ended = launch(4, sys.executable, script, cwd=folder)
+    assert ended.returncode != 0
+    assert ended.stderr.count("shard-run: error: internal error") == 1
+
+
+def test_alone_under_a_launcher_is_as_without_one(folder: Path) -> None:
+    ended = launch(1, *COMMAND, "program.mlir", cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    assert "@main on 4 ranks" in ended.stdout
+
+
+def test_a_signal_to_the_launcher_leaves_nothing(folder: Path) -> None:
+    pipelines = "shard-propagate;shard-spmdize,fail-on-rank{rank=1 how=hang}"
+    launcher = MpiInstallation.find().command(4)
+    arguments = ["program.mlir", "--load", str(FAILING), "--pipeline", pipelines]
+    marked = {**os.environ, "SHARD_RUN_TEST": str(folder)}
+    process = subprocess.Popen(
+        [*launcher, *COMMAND, *arguments], cwd=folder, env=marked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + SECONDS
+    while len(marked_processes(folder)) < 5:
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    process.send_signal(signal.SIGTERM)
+    process.wait(SECONDS)
+    while marked_processes(folder):
+        assert time.monotonic() < deadline
+        os.sched_yield()
+
+
+def marked_processes(folder: Path) -> list[int]:
+    """The processes that have the mark in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (path / "environ").read_bytes()
+        except OSError:
+            continue
+        if f"SHARD_RUN_TEST={folder}".encode() in text.split(b"\0"):
+            found.append(int(path.name))
+    return found

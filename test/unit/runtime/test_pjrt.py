@@ -1,0 +1,255 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Local StableHLO programs on devices of PJRT, and whole programs by that engine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from default_signals import default_signals
+from runtime.local_program import port, spec
+
+import mlir_shard
+from mlir_shard.runtime import RunError, execute, xla_module
+from mlir_shard.runtime.arrays import Array, TensorSpec, storage_dtype
+from mlir_shard.runtime.pjrt import PjrtEngine
+from mlir_shard.runtime.program import Port, Program
+from mlir_shard.sharding.layout import Box
+
+needs_jax = pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reason="jax is not installed")
+
+DEVICES = 4
+SECONDS = 120.0
+PAIRS = "replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>"
+# As for partitions, for replicas, and for devices counted through both.
+MODES = {
+    "partitions": ", channel_handle = #stablehlo.channel_handle<handle = 7, type = 1>",
+    "replicas": "",
+    "devices": ", channel_handle = #stablehlo.channel_handle<handle = 7, type = 1>, use_global_device_ids",
+}
+ADD = """({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+})"""
+
+
+def run_local(argument: str, body: str, result: str, inputs: Array) -> Array:
+    """What each device makes of its input: `body` computes `%0` from `%a`."""
+
+    def expanded(type_: str) -> str:
+        return f"tensor<1x{type_}>"
+
+    text = f"""
+    func.func @local(%in: {expanded(argument)}) -> {expanded(result)} {{
+      %a = stablehlo.reshape %in : ({expanded(argument)}) -> tensor<{argument}>
+      {body}
+      %out = stablehlo.reshape %0 : (tensor<{result}>) -> {expanded(result)}
+      return %out : {expanded(result)}
+    }}
+    func.func @main() {{
+      return
+    }}
+    """
+    (lowered,) = xla_module.lower([text], "local")
+    ports = port("argument 0", spec(argument), DEVICES), port("result 0", spec(result), DEVICES)
+    program = Program(lowered, "local", (ports[0],), (ports[1],), DEVICES)
+    returned = PjrtEngine(SECONDS).run(program, [inputs])
+    return np.concatenate([of_device[0] for of_device in returned])
+
+
+def blocks(*shape: int) -> Array:
+    return np.arange(DEVICES * np.prod(shape), dtype=np.float32).reshape(DEVICES, *shape)
+
+
+@needs_jax
+@pytest.mark.parametrize("mode", MODES)
+def test_all_reduce(mode: str) -> None:
+    a = blocks(2, 3)
+    body = f'%0 = "stablehlo.all_reduce"(%a) {ADD} {{{PAIRS}{MODES[mode]}}} : (tensor<2x3xf32>) -> tensor<2x3xf32>'
+    sums = a.reshape(2, 2, 2, 3).sum(axis=0)
+    np.testing.assert_array_equal(run_local("2x3xf32", body, "2x3xf32", a), np.concatenate([sums, sums]))
+
+
+@needs_jax
+@pytest.mark.parametrize("mode", MODES)
+def test_all_gather(mode: str) -> None:
+    a = blocks(2, 3)
+    attributes = f"{{all_gather_dim = 1 : i64, {PAIRS}{MODES[mode]}}}"
+    body = f'%0 = "stablehlo.all_gather"(%a) {attributes} : (tensor<2x3xf32>) -> tensor<2x6xf32>'
+    gathered = [np.concatenate([a[first], a[first + 2]], axis=1) for first in (0, 1)]
+    np.testing.assert_array_equal(run_local("2x3xf32", body, "2x6xf32", a), np.stack([*gathered, *gathered]))
+
+
+@needs_jax
+@pytest.mark.parametrize("mode", MODES)
+def test_reduce_scatter(mode: str) -> None:
+    a = blocks(2, 3)
+    attributes = f"{{scatter_dimension = 0 : i64, {PAIRS}{MODES[mode]}}}"
+    body = f'%0 = "stablehlo.reduce_scatter"(%a) {ADD} {attributes} : (tensor<2x3xf32>) -> tensor<1x3xf32>'
+    sums = a.reshape(2, 2, 2, 3).sum(axis=0)
+    expected = np.stack([sums[0, :1], sums[1, :1], sums[0, 1:], sums[1, 1:]])
+    np.testing.assert_array_equal(run_local("2x3xf32", body, "1x3xf32", a), expected)
+
+
+@needs_jax
+@pytest.mark.parametrize("mode", ["partitions", "replicas"])
+def test_all_to_all(mode: str) -> None:
+    a = blocks(2, 3)
+    attributes = (
+        f"{{split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 2 : i64, {PAIRS}{MODES[mode]}}}"
+    )
+    body = f'%0 = "stablehlo.all_to_all"(%a) {attributes} : (tensor<2x3xf32>) -> tensor<1x6xf32>'
+    expected = [
+        np.concatenate([a[first][part : part + 1], a[first + 2][part : part + 1]], axis=1)
+        for part in (0, 1)
+        for first in (0, 1)
+    ]
+    np.testing.assert_array_equal(run_local("2x3xf32", body, "1x6xf32", a), np.stack(expected))
+
+
+@needs_jax
+@pytest.mark.parametrize("mode", ["partitions", "replicas"])
+def test_collective_permute(mode: str) -> None:
+    a = blocks(3)
+    pairs = "source_target_pairs = dense<[[0, 1], [1, 2], [3, 0]]> : tensor<3x2xi64>"
+    body = f'%0 = "stablehlo.collective_permute"(%a) {{{pairs}{MODES[mode]}}} : (tensor<3xf32>) -> tensor<3xf32>'
+    expected = np.stack([a[3], a[0], a[1], np.zeros(3)])
+    np.testing.assert_array_equal(run_local("3xf32", body, "3xf32", a), expected)
+
+
+@needs_jax
+@pytest.mark.parametrize("number", ["partition_id", "replica_id"])
+def test_devices_are_numbered(number: str) -> None:
+    body = f"%n = stablehlo.{number} : tensor<ui32> %0 = stablehlo.reshape %n : (tensor<ui32>) -> tensor<1xui32>"
+    np.testing.assert_array_equal(run_local("1xf32", body, "1xui32", blocks(1))[:, 0], np.arange(DEVICES))
+
+
+@needs_jax
+@pytest.mark.parametrize("element_type", ["f64", "f16", "bf16", "i1", "i8", "ui16", "i64", "ui64"])
+def test_element_types_are_kept(element_type: str) -> None:
+    stored = np.arange(2 * DEVICES).reshape(DEVICES, 2).astype(storage_dtype(element_type))
+    body = f"%0 = stablehlo.optimization_barrier %a : tensor<2x{element_type}>"
+    returned = run_local(f"2x{element_type}", body, f"2x{element_type}", stored)
+    assert returned.dtype == stored.dtype
+    np.testing.assert_array_equal(returned, stored)
+
+
+PROGRAM = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<ROWSx16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %b: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>})
+    -> (tensor<ROWSx4xf32>, tensor<4xf32>) {
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<ROWSx16xf32>, tensor<16x4xf32>) -> tensor<ROWSx4xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %d = stablehlo.reduce(%c init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<ROWSx4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %c, %d : tensor<ROWSx4xf32>, tensor<4xf32>
+}
+"""
+
+
+@needs_jax
+@pytest.mark.parametrize("rows", [8, 7])
+def test_a_program_is_sharded_and_run(rows: int) -> None:
+    module = mlir_shard.parse(PROGRAM.replace("ROWS", str(rows)), mlir_shard.create_context())
+    generator = np.random.default_rng(0)
+    a, b = (generator.standard_normal(shape).astype(np.float32) for shape in [(rows, 16), (16, 4)])
+    product, sums = execute(module, [a, b], engine="pjrt")
+    np.testing.assert_allclose(product, a @ b, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(sums, (a @ b).sum(axis=0), rtol=1e-5, atol=1e-5)
+
+
+def test_an_engine_that_is_none() -> None:
+    module = mlir_shard.parse(PROGRAM.replace("ROWS", "8"), mlir_shard.create_context())
+    with pytest.raises(RunError, match="there is no engine 'tpu': they are mpi and pjrt"):
+        execute(module, [], engine="tpu")
+
+
+def test_other_operations_are_named() -> None:
+    text = """func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = math.exp %a : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    with pytest.raises(RunError, match="not in StableHLO alone") as raised:
+        xla_module.lower([text], "main")
+    assert [one.message for one in raised.value.diagnostics] == ["'math.exp' cannot be run by PJRT"]
+
+
+@needs_jax
+def test_a_platform_that_is_not_there() -> None:
+    (text,) = xla_module.lower(["func.func @main() { return }"], "main")
+    with pytest.raises(RunError, match="PJRT has no platform 'nothing'"):
+        PjrtEngine(SECONDS, "nothing").run(Program(text, "main", (), (), 1), [])
+
+
+LOOP = """
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.while(%x = %a) : tensor<4xf32>
+    cond { %true = stablehlo.constant dense<true> : tensor<i1> stablehlo.return %true : tensor<i1> }
+    do { %y = stablehlo.sine %x : tensor<4xf32> stablehlo.return %y : tensor<4xf32> }
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+@needs_jax
+def test_a_run_that_does_not_end_is_stopped() -> None:
+    (text,) = xla_module.lower([LOOP], "main")
+    type_ = TensorSpec((4,), "f32")
+    one = Port("argument 0", type_, type_, (Box((0,), (4,)),))
+    with pytest.raises(RunError, match="stopped after 3 s"):
+        PjrtEngine(3).run(Program(text, "main", (one,), (one,), 1), [np.zeros(4, np.float32)])
+
+
+@needs_jax
+def test_a_process_killed_from_outside(tmp_path: Path) -> None:
+    (tmp_path / "loop.mlir").write_text(LOOP)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with default_signals():
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mlir_shard.tools.shard_run", "--engine=pjrt", "--no-verify", "loop.mlir"],
+            env={**os.environ, "TMPDIR": str(temporary)},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    deadline = time.monotonic() + SECONDS
+    while not (found := list(temporary.glob("*/rank.0.pids"))):
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    child, _ = map(int, found[0].read_text().split())
+    os.kill(child, signal.SIGKILL)
+    written, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, written) == (1, "")
+    assert errors == "shard-run: error: the program was killed by SIGKILL (Killed); it wrote nothing\n"
+    assert list(temporary.iterdir()) == []
+
+
+def test_without_jax_the_error_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "loop.mlir").write_text(LOOP)
+    script = """
+import importlib.util, sys
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == "jax" else found(name, package)
+from mlir_shard.tools.shard_run import main
+sys.exit(main(["--engine=pjrt", "loop.mlir"]))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "shard-run: error: the package jax, by which PJRT is reached, is not installed: pip install jax\n"
+    )
