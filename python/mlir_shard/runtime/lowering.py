@@ -25,7 +25,9 @@ _TO_LINALG = (
 # The constants of MPI differ between its implementations, and upstream chooses them by this attribute of the module.
 _MPI_ATTRIBUTE, _MPI_CHOICE = "dlti.map", '#dlti.map<"MPI:Implementation" = "MPICH">'
 
-_TO_MPI = "convert-shard-to-mpi,canonicalize,cse"
+# Nothing is simplified between this and buffers: a tensor is read as memory where the message is sent, and that cannot be
+# told to bufferization once two such reads are merged, or one is folded into the memory that the tensor came from.
+_TO_MPI = "convert-shard-to-mpi"
 
 _TO_BUFFERS = (
     "one-shot-bufferize{allow-return-allocs-from-loops=true bufferize-function-boundaries=true "

@@ -91,7 +91,7 @@ def resharding(planner: str) -> str:
     return f"func.func(sdy-insert-explicit-reshards{{enable-full-version=true planner={planner}}})"
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 7])
+@pytest.mark.parametrize("seed", range(4))
 def test_random_program(seed: int) -> None:
     random = Random(seed)
     generator = np.random.default_rng(seed)
