@@ -56,7 +56,7 @@ def compile_module(
 ) -> Compiled:
     """Compiles a function of a global module for `ranks` ranks, by default as many as its mesh has devices.
 
-    Position p in the mesh is rank p. The module is left as it is. `lower` gives the form that the engine runs, by
+    Device d of the mesh is rank d. The module is left as it is. `lower` gives the form that the engine runs, by
     default the LLVM dialect. RunError where it cannot be compiled.
     """
     entry = interface.name_of(interface.entry_function(module, function))

@@ -129,7 +129,7 @@ def _replicated(name: str, spec: TensorSpec, sharding: str, ranks: int) -> Port:
 
 def _sharded(name: str, spec: TensorSpec, sharding: TensorSharding, mesh: Mesh) -> Port:
     local = tuple(size or 0 for size in sharding.local_shape(spec.shape, mesh))
-    boxes = tuple(device_box(sharding, mesh, spec.shape, device) for device in mesh.devices)
+    boxes = tuple(device_box(sharding, mesh, spec.shape, device) for device in sorted(mesh.devices))
     return Port(name, spec, TensorSpec(local, spec.element_type), boxes, str(sharding))
 
 

@@ -35,7 +35,7 @@ def shard_reshard(
     )
     reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
     passes = [
-        "func.func(sdy-sharding-constraint-to-reshard)",
+        "func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard)",
         "sdy-insert-func-call-reshards",
         f"func.func({reshards})",
         step("canonicalize", enable_patterns="sdy-reshard"),

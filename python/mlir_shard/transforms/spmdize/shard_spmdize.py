@@ -26,11 +26,12 @@ def shard_spmdize(
     divide them.
     """
     reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
-    explicit = f"func.func(sdy-sharding-constraint-to-reshard,{reshards})"
+    explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{reshards})"
     if collectives == "shard":
         return f"{explicit},spmdize,cse"
     passes = [
         "sdy-update-non-divisible-input-output-shardings",
+        "sdy-export-named-computations",
         "sdy-insert-func-call-reshards",
         explicit,
         step("canonicalize", enable_patterns="sdy-reshard"),
