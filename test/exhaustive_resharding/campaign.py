@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Protocol
 
 from exhaustive_resharding.delivery import Deliveries
-from exhaustive_resharding.problems import Problems
+from exhaustive_resharding.problems import Problems, Shape
 from mlir_shard.resharding.cost_model import CostModel, Objective
 from mlir_shard.resharding.plan import Plan
 from mlir_shard.resharding.planner import Planner
@@ -75,12 +75,19 @@ class Tally:
 def run(problems: Problems, sample: int | None = None) -> Tally:
     """Plans and simulates all pairs for each shape, or `sample` of them, by each planner."""
     tally = Tally()
-    begin = perf_counter()
     for shape in problems.shapes:
-        pairs: Iterable[tuple[TensorLayout, TensorLayout]] = problems.layouts(shape)
-        if sample is not None:
-            pairs = random.Random(f"{problems} {shape}").sample(list(pairs), sample)
-        carry(pairs, planners(), tally)
+        tally.add(run_shape(problems, shape, sample))
+    return tally
+
+
+def run_shape(problems: Problems, shape: Shape, sample: int | None = None) -> Tally:
+    """The same for one shape."""
+    tally = Tally()
+    begin = perf_counter()
+    pairs: Iterable[tuple[TensorLayout, TensorLayout]] = problems.layouts(shape)
+    if sample is not None:
+        pairs = random.Random(f"{problems} {shape}").sample(list(pairs), sample)
+    carry(pairs, planners(), tally)
     tally.seconds = perf_counter() - begin
     return tally
 

@@ -50,7 +50,8 @@ class CheapestReshards:
         """The cheapest for an op with these operands and results, in this order, and this reduction.
 
         Shardy's choice is taken where none is cheaper, and without weighing where tensors are partial or sharded along
-        axes that do not divide their factors or share no grid. Raises ReshardError as `reshards_around` does.
+        axes that do not divide their factors, share no grid or are too many. Raises ReshardError as `reshards_around`
+        does.
         """
         found = op_mesh((*op.operands, *op.results), meshes)
         problem = None if found is None else _problem(op, tensors, reduction, found, meshes)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
+from reprlib import repr
 from typing import Any
 
 from mlir_shard.resharding.grid_tensor import GridTensor
@@ -28,6 +29,10 @@ class Objective(Enum):
     """Seconds that the moves take, one after the other."""
     MEMORY = "memory"
     """Bytes that a device holds at once, at most."""
+
+
+KEYS = ("latency", "bandwidth", "objective", "memory_limit", "links")
+"""What a mapping may say of a cost model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +64,21 @@ class CostModel:
 
     @staticmethod
     def of_file(path: str | Path) -> CostModel:
-        """The model that a TOML or, where its name ends so, JSON file describes, see `of_mapping`.
+        """The model that a TOML or, where its name ends so, JSON file describes, see `from_mapping`.
 
-        ValueError where it cannot be read, is neither, or says what `of_mapping` does not take.
+        ValueError of one line that names the file where it cannot be read, is neither, or says what `from_mapping` does
+        not take.
         """
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
-            values = json.loads(text) if path.suffix == ".json" else _toml().loads(text)
-            return CostModel.from_mapping(values)
-        except (OSError, ValueError) as error:
+            return CostModel.from_mapping(_read(path))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"cost model {path}: not UTF-8: {error.reason} at byte {error.start}") from error
+        except OSError as error:
+            raise ValueError(f"cost model {path}: {error.strerror}") from error
+        except RecursionError as error:
+            raise ValueError(f"cost model {path}: nested too deeply") from error
+        except ValueError as error:
             raise ValueError(f"cost model {path}: {error}") from error
 
     @staticmethod
@@ -78,26 +88,33 @@ class CostModel:
         All may be left out; a link that says one of the two has the other of the default. ValueError that names the key
         where one is unknown or its value wrong.
         """
-        _check_keys(values, ("latency", "bandwidth", "objective", "memory_limit", "links"), "")
+        if not isinstance(values, Mapping):
+            raise ValueError(f"a table with {', '.join(KEYS)}, not {repr(values)}")
+        _check_keys(values, KEYS, "")
         default = _link(values, DEFAULT_LINK, "")
         links = values.get("links", {})
         if not isinstance(links, Mapping):
-            raise ValueError(f"links: a table with an entry for each axis, not {links!r}")
+            raise ValueError(f"links: a table with an entry for each axis, not {repr(links)}")
         by_axis = []
         for name, link in links.items():
-            where = f"links.{name}"
+            where = f"links.{_key(name)}"
             if not isinstance(link, Mapping):
-                raise ValueError(f"{where}: a table with latency and bandwidth, not {link!r}")
+                raise ValueError(f"{where}: a table with latency and bandwidth, not {repr(link)}")
             _check_keys(link, ("latency", "bandwidth"), f"{where}.")
             by_axis.append((str(name), _link(link, default, f"{where}.")))
         objective = values.get("objective", Objective.TIME.value)
         known = [one.value for one in Objective]
         if objective not in known:
-            raise ValueError(f"objective: one of {', '.join(known)}, not {objective!r}")
+            raise ValueError(f"objective: one of {', '.join(known)}, not {repr(objective)}")
         limit = values.get("memory_limit")
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit <= 0):
-            raise ValueError(f"memory_limit: a positive number of bytes, not {limit!r}")
+            raise ValueError(f"memory_limit: a positive number of bytes, not {repr(limit)}")
         return CostModel(default, tuple(by_axis), Objective(objective), limit)
+
+
+def _read(path: Path) -> Any:
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text) if path.suffix == ".json" else _toml().loads(text)
 
 
 def _toml() -> Any:
@@ -107,10 +124,15 @@ def _toml() -> Any:
         raise ValueError("TOML is read by Python 3.11 and later; say it in a .json file") from error
 
 
+def _key(name: Any) -> str:
+    """A key as a part of a line."""
+    return name if isinstance(name, str) and name.isprintable() else repr(name)
+
+
 def _check_keys(values: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in values:
         if key not in known:
-            raise ValueError(f"{where}{key}: unknown, there are {', '.join(known)}")
+            raise ValueError(f"{where}{_key(key)}: unknown, there are {', '.join(known)}")
 
 
 def _link(values: Mapping[str, Any], default: Link, where: str) -> Link:
@@ -118,10 +140,13 @@ def _link(values: Mapping[str, Any], default: Link, where: str) -> Link:
     for key in numbers:
         value = values.get(key, numbers[key])
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ValueError(f"{where}{key}: a number, not {value!r}")
+            raise ValueError(f"{where}{key}: a number, not {repr(value)}")
         try:
-            Link(**{**numbers, key: float(value)})
+            number = float(value)
+            Link(**{**numbers, key: number})
+        except OverflowError as error:
+            raise ValueError(f"{where}{key}: too large a number, {repr(value)}") from error
         except ValueError as error:
             raise ValueError(f"{where}{key}: {error}") from error
-        numbers[key] = float(value)
+        numbers[key] = number
     return Link(**numbers)

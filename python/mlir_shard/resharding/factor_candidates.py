@@ -17,6 +17,9 @@ MOST_PERMUTED = 3
 MOST_COMBINED = 4
 """Up to so many, in the order of the grid; of more, one."""
 
+MOST_USED = 6
+"""With more, there are no candidates: to plan reshards between such shardings takes seconds."""
+
 
 def grid_of(problem: OpProblem) -> Grid:
     """The grid whose axes the shardings around an op are made of; ValueError where there is none."""
@@ -32,7 +35,7 @@ def factor_candidates(problem: OpProblem, grid: Grid) -> tuple[tuple[GridAxes, .
     Those are the begins of the lists that its tensors have, cut anywhere between grid axes, and each of these followed
     by axes that are in use elsewhere, as far as above, if the factor divides evenly so. A factor that needs
     replication has none but the empty list; none moves to a factor that needs neighbours, or that nothing is to
-    propagate along.
+    propagate along. ValueError where more than `MOST_USED` axes and sub-axes are in use.
     """
     rule, projection = problem.rule, problem.projection
     lists = [
@@ -40,6 +43,8 @@ def factor_candidates(problem: OpProblem, grid: Grid) -> tuple[tuple[GridAxes, .
         for factor in range(rule.num_factors)
     ]
     used = tuple(sorted({axis for of_factor in lists for axes in of_factor for axis in axes}))
+    if len(used) > MOST_USED:
+        raise ValueError(f"{len(used)} axes and sub-axes are in use, more than {MOST_USED}")
     result: list[tuple[GridAxes, ...]] = []
     for factor, had in enumerate(lists):
         if factor in rule.need_replication_factors:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlir_shard.resharding.steps import AllGather, AllReduce, AllSlice, GridAxes, Placement, Step
 
 
@@ -11,10 +13,15 @@ class NoPlan(Exception):
     """There are no steps from the source to the target; the message says what is in the way."""
 
 
-def plan(source: Placement, target: Placement) -> tuple[Step, ...]:
+# Whether blocks of a dimension along some axes make those along others up, see `blocks_nest`.
+Nests = Callable[[int, GridAxes, GridAxes], bool]
+
+
+def plan(source: Placement, target: Placement, nests: Nests = lambda dim, old, new: True) -> tuple[Step, ...]:
     """The steps that bring a tensor from `source` to `target`, in order.
 
-    Slices along axes that the source does not use come first, so that what follows moves less.
+    Slices along axes that the source does not use come first, so that what follows moves less. Where blocks are not
+    even, a dimension of which they do not nest is gathered whole.
     Raises NoPlan where the target is partial along an axis that the source is not.
     """
     extra = [axis for axis in target.unreduced if axis not in source.unreduced]
@@ -27,7 +34,7 @@ def plan(source: Placement, target: Placement) -> tuple[Step, ...]:
     used = source.used
     for dim, (have, want) in enumerate(zip(source.dims, target.dims, strict=True)):
         free = _leading(want[len(have) :], used) if want[: len(have)] == have else ()
-        if free:
+        if free and nests(dim, have, have + free):
             steps.append(AllSlice(dim, free))
             dims[dim] = have + free
             used |= frozenset(free)
@@ -36,6 +43,8 @@ def plan(source: Placement, target: Placement) -> tuple[Step, ...]:
         steps.append(AllReduce(reduced, source.reduction))
     for dim, (have, want) in enumerate(zip(dims, target.dims, strict=True)):
         kept = _common_length(have, want)
+        if not (nests(dim, have, have[:kept]) and nests(dim, have[:kept], want)):
+            kept = 0
         if len(have) > kept:
             steps.append(AllGather(dim, have[kept:]))
             dims[dim] = have[:kept]

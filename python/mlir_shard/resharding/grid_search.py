@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 from mlir_shard.resharding.axis_symmetry import Renaming
@@ -42,6 +43,7 @@ class GridSearch:
     def __init__(self, model: CostModel, most_states: int, *, with_exchange: bool) -> None:
         self._model, self._most_states, self._with_exchange = model, most_states, with_exchange
         self._spaces: dict[Hashable, SearchSpace] = {}
+        self._bounds: dict[tuple[SearchSpace, State], RemainingCost] = {}
         self._found: dict[Hashable, Found] = {}
 
     def find(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> Found:
@@ -84,13 +86,15 @@ class GridSearch:
         return Found(steps, way.least if least is None else least)
 
     def _way(self, space: SearchSpace, source: State, target: State, kept: GridAxes) -> Way:
-        with_exchange = self._with_exchange
-        remaining = self._remaining(space, target, kept)
-        way = Search(space, remaining, target, with_exchange=with_exchange).run(source, self._most_states)
+        remaining = self._bounds.get((space, target))
+        if remaining is None:
+            remaining = self._bounds[space, target] = self._remaining(space, target, kept)
+        looked_at: set[State] = set()
+        search = partial(Search, space, remaining, target, with_exchange=self._with_exchange, looked_at=looked_at)
+        way = search().run(source, self._most_states)
         if way.steps is not None and way.least >= way.cost[0] * (1 - CLOSE):
             return way
-        search = Search(space, remaining, target, with_exchange=with_exchange, at_most=way.cost, weight=GREED)
-        greedy = search.run(source, self._most_states)
+        greedy = search(at_most=way.cost, weight=GREED).run(source, self._most_states)
         return way if greedy.steps is None else replace(greedy, least=way.least)
 
     def _remaining(self, space: SearchSpace, target: State, kept: GridAxes) -> RemainingCost:

@@ -12,20 +12,21 @@ from mlir_shard.resharding.known_courses import layout_axes
 from mlir_shard.resharding.link import Link
 from mlir_shard.resharding.lower_bound import lower_bound
 from mlir_shard.resharding.plan import PlanStep, local_elements, without_single_devices
-from mlir_shard.resharding.steps import CollectivePermute, DirectExchange
+from mlir_shard.resharding.step_cost import StepCost
+from mlir_shard.resharding.step_traffic import StepTraffic
+from mlir_shard.resharding.steps import CollectivePermute, DirectExchange, Move
 from mlir_shard.resharding.tensor_layout import TensorLayout
 
 
 def exchange_step(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> PlanStep:
     """The direct exchange; its move is on the grid of `target`."""
     messages = direct_exchange(source, target)
-    received = messages.bytes_received(element_size)
+    traffic = StepTraffic(messages.bytes_received(element_size), messages.bytes_sent(element_size))
     grid = Grid.of(target.mesh, layout_axes(target))
     move = DirectExchange(without_single_devices(grid, grid.placement(target.sharding)))
     link = _slowest(source, target, model)
-    time = max(1, messages.num_rounds) * link.latency + max(received) / link.bandwidth
-    sent = messages.bytes_sent(element_size)
-    return PlanStep(move, grid, source, target, received, sent, time, _memory(source, target, element_size))
+    time = max(1, messages.num_rounds) * link.latency + max(traffic.received) / link.bandwidth
+    return _step(move, grid, source, target, traffic, time, element_size)
 
 
 def permutation_step(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> PlanStep:
@@ -33,16 +34,26 @@ def permutation_step(source: TensorLayout, target: TensorLayout, element_size: i
     senders = device_permutation(source, target)
     received = lower_bound(source, target, element_size).per_device
     by_sender = {senders[device]: count for device, count in zip(target.mesh.devices, received, strict=True) if count}
-    sent = tuple(by_sender.get(device, 0) for device in target.mesh.devices)
+    traffic = StepTraffic(received, tuple(by_sender.get(device, 0) for device in target.mesh.devices))
     grid = Grid.of(target.mesh, layout_axes(target))
     move = CollectivePermute(without_single_devices(grid, grid.placement(target.sharding)).dims)
     link = _slowest(source, target, model)
     time = link.latency + max(received) / link.bandwidth if any(received) else 0.0
-    return PlanStep(move, grid, source, target, received, sent, time, _memory(source, target, element_size))
+    return _step(move, grid, source, target, traffic, time, element_size)
 
 
-def _memory(source: TensorLayout, target: TensorLayout, element_size: int) -> int:
-    return (local_elements(source) + local_elements(target)) * element_size
+def _step(
+    move: Move,
+    grid: Grid,
+    source: TensorLayout,
+    target: TensorLayout,
+    traffic: StepTraffic,
+    time: float,
+    element_size: int,
+) -> PlanStep:
+    memory = (local_elements(source) + local_elements(target)) * element_size
+    cost = StepCost(time, max(traffic.received), sum(traffic.received), memory)
+    return PlanStep(move, grid, source, target, cost, lambda: traffic)
 
 
 def _slowest(source: TensorLayout, target: TensorLayout, model: CostModel) -> Link:

@@ -27,6 +27,7 @@ from mlir_shard.resharding.prime_factors import prime_factors
 from mlir_shard.resharding.steps import GridAxes, Placement
 
 if TYPE_CHECKING:
+    from mlir_shard.resharding.block_arrays import Dims
     from mlir_shard.resharding.grid import Grid
     from mlir_shard.resharding.link import Link
 
@@ -38,6 +39,8 @@ class LinkTimes:
         self._names = tuple(atom.name for atom in grid.atoms)
         self._links = tuple(map(link, self._names))
         self._sizes = grid.sizes
+        several = {link for link, size in zip(self._links, self._sizes, strict=True) if size > 1}
+        self._only_link = several.pop() if len(several) == 1 else None
         self.ring_latency = cache(self._ring_latency)
         self.latency = cache(self._latency)
         self.seconds_per_byte = cache(self._seconds_per_byte)
@@ -49,6 +52,12 @@ class LinkTimes:
     def messages(self, axes: GridAxes, count: int, num_bytes: int) -> float:
         """So many messages one after the other."""
         return count * self.latency(axes) + num_bytes * self.seconds_per_byte(axes)
+
+    def messages_between(self, before: Dims, after: Dims, count: int, num_bytes: int) -> float:
+        """So many messages one after the other along the axes that have to do with a change of the dimensions' axes."""
+        if self._only_link is not None and before != after:
+            return count * self._only_link.latency + num_bytes * (1 / self._only_link.bandwidth)
+        return self.messages(axes_between(Placement(before), Placement(after)), count, num_bytes)
 
     def _ring_latency(self, axes: GridAxes) -> float:
         return sum(num_ring_messages(self._sizes[axis]) * self._links[axis].latency for axis in axes)
@@ -85,8 +94,15 @@ def axes_between(before: Placement, after: Placement) -> GridAxes:
     """
     found: set[int] = set(before.unreduced) - set(after.unreduced)
     for old, new in zip(before.dims, after.dims, strict=True):
-        common = 0
-        while common < min(len(old), len(new)) and old[common] == new[common]:
-            common += 1
-        found.update(old[common:], new[common:])
+        if old != new:
+            common = common_length(old, new)
+            found.update(old[common:], new[common:])
     return tuple(sorted(found))
+
+
+def common_length(one: GridAxes, other: GridAxes) -> int:
+    """The number of axes that both begin with."""
+    length = 0
+    while length < min(len(one), len(other)) and one[length] == other[length]:
+        length += 1
+    return length

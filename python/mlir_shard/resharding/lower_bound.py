@@ -19,6 +19,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from mlir_shard.resharding.block_arrays import integers_up_to
 from mlir_shard.resharding.holdings import Blocks, Holdings
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.tiles import segments_by_target
@@ -65,10 +66,12 @@ def _lacking(source: TensorLayout, target: TensorLayout) -> list[int]:
         order = [at_source[device] for device in target.mesh.devices]
         held = [blocks[order] for blocks in held]
     wanted = _block_indices(target)
-    size = np.ones(target.mesh.total_size, np.int64)
+    integers = integers_up_to(prod(max(size, 1) for size in source.shape))
+    size = np.ones(target.mesh.total_size, integers)
     kept = size
     for dim, (own, block) in enumerate(zip(held, wanted, strict=True)):
         whole = source.shape[dim]
+        own, block = own.astype(integers), block.astype(integers)
         old_step, new_step = source.local_shape[dim], target.local_shape[dim]
         begin, end = np.minimum(block * new_step, whole), np.minimum((block + 1) * new_step, whole)
         common = np.minimum(end, (own + 1) * old_step) - np.maximum(begin, own * old_step)

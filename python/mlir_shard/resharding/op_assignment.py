@@ -20,8 +20,11 @@ from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding.axis_lists import add_axes_or_merge
 from mlir_shard.sharding.projection import TensorFactorShardings
 
-MOST_NODES = 20000
+MOST_NODES = 4000
 """The nodes that a search reaches before it settles for what it has."""
+
+MOST_PRICED = 40
+"""The assignments of which it asks the price."""
 
 # What is cheaper by less than this share is not cheaper: costs are sums of floats.
 TOLERANCE = 1e-9
@@ -39,7 +42,7 @@ class OpAssignment:
 def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MOST_NODES) -> OpAssignment:
     """The cheapest of all assignments of candidates to factors and the known one, which it is where none is cheaper.
 
-    ValueError where the known one cannot be, or the axes in use share no grid.
+    ValueError where the known one cannot be, or the axes in use share no grid or are too many.
     """
     return _Search(problem, costs, grid_of(problem), most_nodes).best()
 
@@ -69,13 +72,17 @@ class _Search:
         best = self._costs.known
         least = self._costs.cost(best)
         self._visit(0, Price(), least)
-        for bound, axes_per_factor in sorted(self._found, key=lambda one: one[0]):
+        is_exact = self._nodes_left > 0
+        for count, (bound, axes_per_factor) in enumerate(sorted(self._found, key=lambda one: one[0])):
             if not _is_cheaper(bound, least):
+                break
+            if count == MOST_PRICED:
+                is_exact = False
                 break
             cost = self._costs.cost_below(axes_per_factor, least)
             if cost is not None and _is_cheaper(cost, least):
                 best, least = axes_per_factor, cost
-        return OpAssignment(best, least, self._nodes_left > 0)
+        return OpAssignment(best, least, is_exact)
 
     def _tensors_by_depth(self) -> list[list[int]]:
         """The tensors whose last factor gets its axes at each depth; those without factors at the last."""

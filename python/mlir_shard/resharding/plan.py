@@ -4,31 +4,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 
 from mlir_shard.resharding.grid import Grid
-from mlir_shard.resharding.lower_bound import LowerBound
+from mlir_shard.resharding.lower_bound import LowerBound, lower_bound
+from mlir_shard.resharding.step_cost import StepCost
+from mlir_shard.resharding.step_traffic import StepTraffic
 from mlir_shard.resharding.steps import AllSlice, Move, Placement, Together
 from mlir_shard.resharding.tensor_layout import TensorLayout
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlanStep:
     """A move, the layouts before and after it, and what it costs.
 
-    The axes of the move are numbered in `grid`. Bytes are those each device receives and sends, in the order of the
-    mesh of `after`; `time` is in seconds; `memory` is what a device holds at once, in bytes.
+    The axes of the move are numbered in `grid`. What each device receives and sends is worked out where it is asked
+    for: `traffic` says it in bytes, in the order of the mesh of `after`.
     """
 
     move: Move
     grid: Grid
     before: TensorLayout
     after: TensorLayout
-    bytes_received: tuple[int, ...]
-    bytes_sent: tuple[int, ...]
-    time: float
-    memory: int
+    cost: StepCost
+    traffic: Callable[[], StepTraffic] = field(repr=False, compare=False)
+
+    @property
+    def time(self) -> float:
+        """Seconds."""
+        return self.cost.time
+
+    @property
+    def memory(self) -> int:
+        """The bytes that a device holds at once, at most."""
+        return self.cost.memory
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes that all devices receive."""
+        return self.cost.total_bytes
+
+    @property
+    def most_bytes(self) -> int:
+        """The bytes that the device that receives most does."""
+        return self.cost.bytes_received
+
+    @property
+    def bytes_received(self) -> tuple[int, ...]:
+        """The bytes that each device receives."""
+        return self._traffic.received
+
+    @property
+    def bytes_sent(self) -> tuple[int, ...]:
+        """The bytes that each device sends."""
+        return self._traffic.sent
+
+    @cached_property
+    def _traffic(self) -> StepTraffic:
+        return self.traffic()
 
     @property
     def placement(self) -> Placement:
@@ -45,27 +81,26 @@ class PlanStep:
         first = self.move.steps[0] if isinstance(self.move, Together) else self.move
         return isinstance(first, AllSlice)
 
-    @property
-    def total_bytes(self) -> int:
-        """The bytes that all devices receive."""
-        return sum(self.bytes_received)
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """The steps from `source` to `target` of a tensor with elements of `element_size` bytes.
 
     `cost` is in units of the objective: bytes or seconds; `cost_bound` is what no plan costs less than, equal to `cost`
-    where the search has proved the plan optimal. `bound` is that of bytes, whatever the moves.
+    where the search has proved the plan optimal.
     """
 
     source: TensorLayout
     target: TensorLayout
     element_size: int
     steps: tuple[PlanStep, ...]
-    bound: LowerBound
     cost: float
     cost_bound: float
+
+    @cached_property
+    def bound(self) -> LowerBound:
+        """The bytes that have to be received, whatever the moves."""
+        return lower_bound(self.source, self.target, self.element_size)
 
     @property
     def time(self) -> float:

@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from mlir_shard.resharding.cost_model import CostModel
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.link_times import LinkTimes
 from mlir_shard.resharding.plan import PlanStep, local_elements
-from mlir_shard.resharding.step_cost import cost_of_traffic, step_cost, step_traffic
+from mlir_shard.resharding.step_cost import step_cost
+from mlir_shard.resharding.step_traffic import StepTraffic, step_traffic
 from mlir_shard.resharding.steps import Move, Placement
 from mlir_shard.resharding.steps_cost import Rank, rank
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.resharding.traffic import traffic_on
 
 # A move and the placement after it.
 PlacedMove = tuple[Move, Placement]
@@ -33,7 +34,6 @@ def plan_steps(
     """The steps of moves on a grid of one mesh, the first from `source`, which is `start`, and the last to `target`."""
     tensor = GridTensor(grid, source.shape, element_size)
     times = LinkTimes(grid, model.link)
-    per_device = traffic_on(grid.sizes, source.shape)
     steps = []
     before, layout = start, source
     for number, (move, after) in enumerate(moves, 1):
@@ -41,14 +41,14 @@ def plan_steps(
             next_layout = target
         else:
             next_layout = TensorLayout(grid.sharding(after, source.sharding.mesh_or_ref), source.mesh, source.shape)
-        traffic = step_traffic(move, before, after, tensor)
-        cost = cost_of_traffic(traffic, move, before, after, tensor, times)
-        received, sent = (
-            per_device.per_device(elements * element_size) for elements in (traffic.received, traffic.sent)
-        )
-        steps.append(PlanStep(move, grid, layout, next_layout, received, sent, cost.time, cost.memory))
+        cost = step_cost(move, before, after, tensor, times)
+        steps.append(PlanStep(move, grid, layout, next_layout, cost, partial(_traffic, move, before, after, tensor)))
         before, layout = after, next_layout
     return tuple(steps)
+
+
+def _traffic(move: Move, before: Placement, after: Placement, tensor: GridTensor) -> StepTraffic:
+    return step_traffic(move, before, after, tensor).in_bytes(tensor.element_size)
 
 
 def moves_rank(

@@ -9,14 +9,18 @@ move, and where it reduces the only one. A plan is never dearer than Shardy's co
 
 from __future__ import annotations
 
+from math import prod
+
 from mlir_shard.resharding.cost_model import CostModel
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.known_courses import layout_axes
-from mlir_shard.resharding.lower_bound import lower_bound
 from mlir_shard.resharding.plan import Plan
 from mlir_shard.resharding.same_mesh import SameMeshPlanner
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.without_common_grid import steps_without_grid
+
+MOST_BYTES = 10**200
+"""The bytes of a tensor up to which what many devices hold and receive is counted and timed."""
 
 MOST_STATES = 700
 """The states that a search looks at before it settles for what it has."""
@@ -42,7 +46,7 @@ class Planner:
         """The plan from `source` to `target` of a tensor with elements of `element_size` bytes.
 
         ValueError where there is none, see `reduced_axes`, or none within the memory of the cost model, or where the
-        element size is not positive.
+        element size is not positive, or the tensor beyond all measure.
         """
         key = source, target, element_size
         found = self._plans.get(key)
@@ -60,8 +64,8 @@ class Planner:
             return plan.cost
         found = self._costs.get(key)
         if found is None:
-            if element_size > 0 and self._share_grid(source, target) and source.shape == target.shape:
-                reduced_axes(source, target)
+            _check(source, target, element_size)
+            if self._share_grid(source, target):
                 found = self._same_mesh.cost(*key)
             else:
                 found = self.plan(*key).cost
@@ -69,14 +73,14 @@ class Planner:
         return found
 
     def _plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Plan:
-        bound = lower_bound(source, target, element_size)
+        _check(source, target, element_size)
         if self._share_grid(source, target):
             found = self._same_mesh.steps(source, target, element_size)
         else:
             found = steps_without_grid(
                 source, target, element_size, self.cost_model, self._same_mesh.steps, with_exchange=self._with_exchange
             )
-        return Plan(source, target, element_size, found.steps, bound, found.cost, found.least)
+        return Plan(source, target, element_size, found.steps, found.cost, found.least)
 
     def _share_grid(self, source: TensorLayout, target: TensorLayout) -> bool:
         if source.mesh != target.mesh:
@@ -86,3 +90,11 @@ class Planner:
         except ValueError:
             return False
         return True
+
+
+def _check(source: TensorLayout, target: TensorLayout, element_size: int) -> None:
+    if element_size <= 0:
+        raise ValueError(f"an element has at least 1 byte, not {element_size}")
+    reduced_axes(source, target)
+    if element_size * prod(source.shape) > MOST_BYTES:
+        raise ValueError(f"a tensor of shape {list(source.shape)} is too large: its bytes are not counted")

@@ -31,11 +31,6 @@ class RemainingCost:
         self._growth_latency = cache(self._latency_of_growth)
         self._known: dict[State, Cost] = {target: (0.0, 0.0)}
 
-    @property
-    def num_states(self) -> int:
-        """The number of states whose bound has been asked for."""
-        return len(self._known)
-
     def of(self, state: State) -> Cost:
         """The bound from this state."""
         found = self._known.get(state)

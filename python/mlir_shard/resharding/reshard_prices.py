@@ -10,7 +10,7 @@ from typing import Protocol
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 
-MOST_STATES = 200
+MOST_STATES = 20
 """The states that the search for a plan reaches where only its price is asked for."""
 
 

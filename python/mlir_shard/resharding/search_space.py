@@ -14,20 +14,25 @@ from collections.abc import Iterator
 from enum import Enum
 from functools import cache
 from itertools import combinations, permutations, product
-from math import inf
+from math import comb, inf, perm
 from typing import NamedTuple
 
+from mlir_shard.resharding.block_arrays import Dims
 from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.device_orders import likely_orders, orders_up_to
 from mlir_shard.resharding.grid_tensor import GridTensor
-from mlir_shard.resharding.link_times import LinkTimes, axes_between
-from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.resharding.link_times import LinkTimes, common_length
+from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.resharding.tiles import blocks_nest
-from mlir_shard.resharding.traffic import Dims, traffic_on
+from mlir_shard.resharding.traffic import traffic_on
 
 # What the objective counts, then what decides among equals.
 Cost = tuple[float, float]
 
 DEAREST: Cost = (inf, inf)
+
+MOST_PLACEMENTS = 2000
+"""Where a tensor has more placements than these, the space is large: states have likely moves alone."""
 
 # By how much equal sums of seconds may differ.
 ROUNDING = 1e-9
@@ -63,8 +68,9 @@ class Edge(NamedTuple):
 class SearchSpace:
     """The placements of `tensor` on its grid, without axes in `kept`, along which values stay partial.
 
-    No move needs more than `memory_limit` bytes, where there is one. With `most_permutations` a state from which there
-    are more permutations of devices has none here; see `has_all_permutations`.
+    No move needs more than `memory_limit` bytes, where there is one. A state from which there are more permutations of
+    devices than `most_permutations` has likely ones alone. In a large space all states have, and of slices along
+    several axes, and gathers along several dimensions, those towards the target alone; see `has_all_moves`.
     """
 
     def __init__(
@@ -73,15 +79,16 @@ class SearchSpace:
         self.tensor, self.objective, self.memory_limit = tensor, model.objective, memory_limit
         self.traffic = traffic_on(tensor.grid.sizes, tensor.shape)
         self.times = LinkTimes(tensor.grid, model.link)
+        self._sizes = tensor.grid.sizes
         self.axes = tuple(axis for axis, size in enumerate(tensor.grid.sizes) if size > 1 and axis not in kept)
         count = self.traffic.count(self.axes)
         self.is_even = all(size % count == 0 for size in tensor.shape)
         self._most_permutations = most_permutations
+        self.is_large = num_placements(len(self.axes), len(tensor.shape)) > MOST_PLACEMENTS
         self._edges: dict[State, tuple[Edge, ...]] = {}
         self._permutations: dict[State, tuple[Edge, ...]] = {}
         self.nests = cache(self._nests)
         self.local_bytes = cache(self._local_bytes)
-        self._placements = cache(self._placements_with)
 
     def edges(self, state: State) -> tuple[Edge, ...]:
         """All moves but permutations of devices and the direct exchange."""
@@ -93,20 +100,36 @@ class SearchSpace:
             found = self._edges[state] = tuple(edge for way in ways for edge in way)
         return found
 
-    def permutations(self, state: State) -> tuple[Edge, ...]:
-        """The permutations of devices; none where there are too many."""
+    def permutations(self, state: State, target: State) -> tuple[Edge, ...]:
+        """The permutations of devices: all, or where there are too many, those that are likely on the way."""
         found = self._permutations.get(state)
         if found is None:
-            edges: list[Edge] = []
-            for dims in self._permuted(state):
-                if dims != state.dims and (edge := self.permutation(state, dims)) is not None:
-                    edges.append(edge)
-            found = self._permutations[state] = tuple(edges)
-        return found
+            edges = (self.permutation(state, dims) for dims in self._permuted(state) if dims != state.dims)
+            found = tuple(edge for edge in edges if edge is not None)
+            self._permutations[state] = found
+        if self.has_all_moves(state):
+            return found
+        counts = tuple(map(self.traffic.count, state.dims))
+        likely = likely_orders(state.dims, target.dims, counts, self._permutable(state), self._sizes)
+        edges = (self.permutation(state, dims) for dims in sorted(likely) if dims != state.dims)
+        return tuple(edge for edge in edges if edge is not None)
 
-    def has_all_permutations(self, state: State) -> bool:
-        """Whether `permutations` has them all."""
-        return len(self._permuted(state)) <= self._most_permutations
+    def has_all_moves(self, state: State) -> bool:
+        """Whether `edges` and `permutations` have all moves there are."""
+        return bool(self._permuted(state))
+
+    def moves_towards(self, state: State, target: State) -> Iterator[Edge]:
+        """Slices of several axes to those of a dimension of the target, and gathers of all that is in their way."""
+        free = set(self.free_axes(state))
+        kept = tuple(own[: common_length(own, wanted)] for own, wanted in zip(state.dims, target.dims, strict=True))
+        for dim, (own, wanted) in enumerate(zip(state.dims, target.dims, strict=True)):
+            if own == kept[dim] and len(wanted) > len(own) + 1 and free.issuperset(wanted[len(own) :]):
+                after = State(_with_dim(state.dims, dim, wanted), state.unreduced)
+                if self._can_be(state, after, is_slice=True):
+                    yield Edge(after, (0.0, 0.0), Kind.SLICE)
+        after = State(kept, state.unreduced)
+        if kept != state.dims and self._can_be(state, after):
+            yield Edge(after, self._gather(state, after), Kind.GATHER)
 
     def permutation(self, state: State, dims: Dims) -> Edge | None:
         """The permutation of devices to these axes, which make as many blocks of each dimension."""
@@ -114,8 +137,8 @@ class SearchSpace:
         if not self.has_room(state, after):
             return None
         total, most = self.traffic.lacking(state.dims, dims)
-        axes = axes_between(Placement(state.dims), Placement(dims))
-        return Edge(after, self.cost(total, self.times.messages(axes, 1, self.in_bytes(most))), Kind.PERMUTE)
+        seconds = self.times.messages_between(state.dims, dims, 1, self.in_bytes(most))
+        return Edge(after, self.cost(total, seconds), Kind.PERMUTE)
 
     def exchange(self, state: State, target: State, at_most: Cost) -> Edge | None:
         """The direct exchange to a state.
@@ -128,10 +151,10 @@ class SearchSpace:
         if not total and self.is_even:
             # Slices do that.
             return None
-        axes = axes_between(Placement(state.dims), Placement(target.dims))
 
         def cost(rounds: int) -> Cost:
-            return self.cost(total, self.times.messages(axes, max(1, rounds), self.in_bytes(most)))
+            dims = state.dims, target.dims
+            return self.cost(total, self.times.messages_between(*dims, max(1, rounds), self.in_bytes(most)))
 
         if cost(self.traffic.least_rounds(state.dims, target.dims)) >= at_most:
             return None
@@ -185,16 +208,22 @@ class SearchSpace:
     def _slices(self, state: State) -> Iterator[Edge]:
         free = self.free_axes(state)
         for dim, size in enumerate(self.tensor.shape):
-            longest = 1 if self.is_even or size % self.traffic.count(self.axes) == 0 else len(free)
+            longest = 1 if self.is_large or self.is_even or size % self.traffic.count(self.axes) == 0 else len(free)
             for count in range(1, min(longest, len(free)) + 1):
                 for axes in permutations(free, count):
-                    after = State(_with_dim(state.dims, dim, state.dims[dim] + axes), state.unreduced)
+                    before_last, last = state.dims[dim] + axes[:-1], state.dims[dim] + axes
+                    if count > 1 and self.nests(dim, before_last, last):
+                        continue
+                    after = State(_with_dim(state.dims, dim, last), state.unreduced)
                     if self._can_be(state, after, is_slice=True):
                         yield Edge(after, (0.0, 0.0), Kind.SLICE)
 
     def _gathers(self, state: State) -> Iterator[Edge]:
         if self.is_even and self.memory_limit is None:
             shorter = [_with_dim(state.dims, dim, axes[:-1]) for dim, axes in enumerate(state.dims) if axes]
+        elif self.is_large:
+            lengths = ((dim, axes[:length]) for dim, axes in enumerate(state.dims) for length in range(len(axes)))
+            shorter = [_with_dim(state.dims, dim, axes) for dim, axes in lengths]
         else:
             prefixes = ([axes[:length] for length in range(len(axes) + 1)] for axes in state.dims)
             shorter = [tuple(dims) for dims in product(*prefixes) if dims != state.dims]
@@ -210,7 +239,7 @@ class SearchSpace:
         if self.is_even:
             most = self.traffic.largest_box(after.dims) - self.traffic.largest_box(before.dims)
         else:
-            most = int((self.traffic.box(after.dims) - self.traffic.box(before.dims)).max())
+            most = self.traffic.lacking(before.dims, after.dims)[1]
         return self.cost(total, self.times.ring(axes, self.in_bytes(most)))
 
     def _all_to_alls(self, state: State) -> Iterator[Edge]:
@@ -233,11 +262,9 @@ class SearchSpace:
             for axes in combinations(state.unreduced, count):
                 after = State(state.dims, tuple(axis for axis in state.unreduced if axis not in axes))
                 if self.has_room(state, after):
-                    devices, box = self.traffic.count(axes), self.traffic.box(state.dims)
-                    own = -(-box // devices)
-                    received = own * (devices - 1) + box - own
-                    seconds = self.times.ring(axes, self.in_bytes(int(received.max()))) + self.times.ring_latency(axes)
-                    yield Edge(after, self.cost(self.traffic.total(received), seconds), Kind.ALL_REDUCE)
+                    total, most = self.traffic.reduced(state.dims, self.traffic.count(axes))
+                    seconds = self.times.ring(axes, self.in_bytes(most)) + self.times.ring_latency(axes)
+                    yield Edge(after, self.cost(total, seconds), Kind.ALL_REDUCE)
 
     def _reduce_scatters(self, state: State) -> Iterator[Edge]:
         for count in range(1, len(state.unreduced) + 1):
@@ -248,36 +275,18 @@ class SearchSpace:
                         axes = tuple(sorted(order))
                         others = self.traffic.count(axes) - 1
                         total = self.traffic.held_by_all(dims) * others
-                        most = int(self.traffic.box(dims).max()) * others
+                        most = self.traffic.largest_box(dims) * others
                         seconds = self.times.ring(axes, self.in_bytes(most))
                         yield Edge(after, self.cost(total, seconds), Kind.REDUCE_SCATTER)
 
+    def _permutable(self, state: State) -> GridAxes:
+        return tuple(axis for axis in self.axes if axis not in state.unreduced)
+
     def _permuted(self, state: State) -> tuple[Dims, ...]:
+        if self.is_large:
+            return ()
         counts = tuple(map(self.traffic.count, state.dims))
-        return self._placements(counts, tuple(axis for axis in self.axes if axis not in state.unreduced))
-
-    def _placements_with(self, counts: tuple[int, ...], axes: GridAxes) -> tuple[Dims, ...]:
-        """The placements with so many blocks in each dimension; one more than are wanted where there are more."""
-        found: list[Dims] = []
-        for dims in self._filled(counts, axes):
-            found.append(dims)
-            if len(found) > self._most_permutations:
-                break
-        return tuple(found)
-
-    def _filled(self, counts: tuple[int, ...], axes: GridAxes) -> Iterator[Dims]:
-        if not counts:
-            yield ()
-        elif counts[0] == 1:
-            for rest in self._filled(counts[1:], axes):
-                yield ((), *rest)
-        else:
-            for axis in axes:
-                size = self.traffic.sizes[axis]
-                if counts[0] % size == 0:
-                    left = tuple(other for other in axes if other != axis)
-                    for dims in self._filled((counts[0] // size, *counts[1:]), left):
-                        yield ((axis, *dims[0]), *dims[1:])
+        return orders_up_to(counts, self._permutable(state), self._sizes, self._most_permutations)
 
 
 def _with_dim(dims: Dims, dim: int, axes: GridAxes) -> Dims:
@@ -310,3 +319,10 @@ def _distributed(dims: Dims, order: GridAxes) -> Iterator[Dims]:
     for count in range(len(order) + 1):
         for rest in _distributed(dims[1:], order[count:]):
             yield (dims[0] + order[:count], *rest)
+
+
+def num_placements(num_axes: int, rank: int) -> int:
+    """How many ways there are to give some axes, in some order, to the dimensions."""
+    if not rank:
+        return 1
+    return sum(perm(num_axes, count) * comb(count + rank - 1, count) for count in range(num_axes + 1))

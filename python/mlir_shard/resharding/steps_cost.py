@@ -41,11 +41,11 @@ def rank_of(steps: tuple[PlanStep, ...], source: TensorLayout, element_size: int
 
 def least_cost(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> float:
     """What no steps cost less than: the bytes that have to be received, those at the fastest link, or both tensors."""
+    if model.objective is Objective.MEMORY:
+        return float(max(map(local_elements, (source, target))) * element_size)
     bound = lower_bound(source, target, element_size)
     if model.objective is Objective.BYTES:
         return float(bound.total)
-    if model.objective is Objective.MEMORY:
-        return float(max(map(local_elements, (source, target))) * element_size)
     links = [model.link(axis.name) for mesh in (source.mesh, target.mesh) for axis in mesh.axes if axis.size > 1]
     if not bound.total or not links:
         return 0.0

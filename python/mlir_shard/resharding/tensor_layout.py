@@ -77,7 +77,8 @@ def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
     """The axes along which partial values have to be reduced on the way from `source` to `target`.
 
     ValueError where there is no way: other shapes or devices, or a target that is partial along an axis that the source
-    is not, or with another reduction; to make a value partial is local, and no matter of moving data.
+    is not, or along a part of it that no cut of the axis has beside the source's, or with another reduction; to make a
+    value partial is local, and no matter of moving data.
     """
     if source.shape != target.shape:
         raise ValueError(f"a tensor of shape {list(source.shape)} cannot become one of shape {list(target.shape)}")
@@ -88,6 +89,13 @@ def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
         return ()
     if source.mesh != target.mesh:
         raise ValueError(f"partial values need one mesh, not {source.mesh} and {target.mesh}")
+    for held in before.unreduced_axes:
+        for wanted in after.unreduced_axes:
+            if not held.can_coexist(wanted):
+                raise ValueError(
+                    f"the source is unreduced along {held} and the target along {wanted}: partial values along one are "
+                    "not those along the other, as no cut of the axis has both"
+                )
     added = axes_difference(after.unreduced_axes, before.unreduced_axes, source.mesh)
     if added:
         raise ValueError(f"the target is unreduced along {_listed(added)}, along which the source holds whole values")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from mlir_shard.resharding.link_times import common_length
 from mlir_shard.resharding.search_space import Kind, SearchSpace, State
 from mlir_shard.resharding.steps import (
     AllGather,
@@ -33,8 +34,8 @@ def move_between(kind: Kind, before: Placement, after: Placement) -> Move:
     if kind is Kind.ALL_REDUCE:
         return AllReduce(reduced, before.reduction)
     pairs = tuple(enumerate(zip(before.dims, after.dims, strict=True)))
-    removed = {dim: axes for dim, (old, new) in pairs if (axes := old[_common(old, new) :])}
-    added = {dim: axes for dim, (old, new) in pairs if (axes := new[_common(old, new) :])}
+    removed = {dim: axes for dim, (old, new) in pairs if (axes := old[common_length(old, new) :])}
+    added = {dim: axes for dim, (old, new) in pairs if (axes := new[common_length(old, new) :])}
     steps: list[OneDimStep] = []
     if kind is Kind.SLICE:
         steps += [AllSlice(dim, axes) for dim, axes in added.items()]
@@ -66,10 +67,3 @@ def in_fewer_moves(source: State, steps: WaySteps, space: SearchSpace) -> WaySte
 def placement_of(state: State, kept: GridAxes, like: Placement) -> Placement:
     """The placement that a state is, partial along `kept` too."""
     return Placement(state.dims, tuple(sorted((*kept, *state.unreduced))), like.reduction)
-
-
-def _common(one: GridAxes, other: GridAxes) -> int:
-    length = 0
-    while length < min(len(one), len(other)) and one[length] == other[length]:
-        length += 1
-    return length

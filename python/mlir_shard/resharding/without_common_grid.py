@@ -150,4 +150,4 @@ class _Ways:
 
     def _permuted(self, source: TensorLayout, target: TensorLayout) -> PlanSteps:
         step = permutation_step(source, target, self.element_size, self.model)
-        return (step,) if any(step.bytes_received) else ()
+        return (step,) if step.total_bytes else ()

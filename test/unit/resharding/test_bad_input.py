@@ -8,6 +8,9 @@ And what looks bad but can be: shapes smaller than the mesh have a right plan, w
 from __future__ import annotations
 
 import json
+import re
+import sys
+from errno import EACCES
 from itertools import product
 from math import inf, nan
 from pathlib import Path
@@ -153,30 +156,68 @@ def test_cost_models_that_are_none(values: dict[str, Any], message: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "message"),
     [
-        ("costs.json", b"{"),
-        ("costs.json", b""),
-        ("costs.json", b"\xff\xfe"),
-        ("costs.json", b'{"latency": NaN}'),
-        ("costs.toml", b"latency ="),
-        ("costs.toml", b"latency = nan"),
-        ("costs.toml", b"links = 3"),
-        ("costs.toml", b"[[links]]\nname = 'a'"),
-        ("costs.toml", b"\x00"),
+        ("costs.json", b"{", "line 1 column 2"),
+        ("costs.json", b"", "line 1 column 1"),
+        ("costs.json", b"\xff\xfe", "not UTF-8: invalid start byte at byte 0$"),
+        ("costs.json", b"[]", r"a table with latency, .*, not \[\]$"),
+        ("costs.json", b"3", "a table with latency, .*, not 3$"),
+        ("costs.json", b'{"latency": NaN}', "latency: .*nan"),
+        ("costs.json", b'{"bandwidth": 1' + b"0" * 400 + b"}", r"bandwidth: too large a number, 10+\.\.\.0+$"),
+        ("costs.json", b'{"links": {"a": {"bandwidth": 1' + b"0" * 400 + b"}}}", r"links\.a\.bandwidth: too large"),
+        ("costs.json", b'{"memory_limit": -1' + b"0" * 400 + b"}", "memory_limit: a positive"),
+        ("costs.json", b'{"bandwidth": 1' + b"0" * 10000 + b"}", "digits"),
+        ("costs.json", b"[" * 100_000, "nested too deeply$"),
+        ("costs.json", b'{"latency": ' + b"[" * 900 + b"]" * 900 + b"}", "latency: a number, not"),
+        ("costs.json", b'{"a\\nb\\ud800": 1}', r"'a\\nb\\ud800': unknown"),
+        ("costs.json", b'{"links": {"a\\nb": 1}}', r"links\.'a\\nb': a table"),
+        ("costs.toml", b"latency =", "Invalid value"),
+        ("costs.toml", b"latency = nan", "latency: .*nan"),
+        ("costs.toml", b"bandwidth = 1" + b"0" * 400, "bandwidth: too large a number"),
+        ("costs.toml", b"a = " + b"[" * 100_000, "nested too deeply$"),
+        ("costs.toml", b"latency = 1979-05-27", "latency: a number, not"),
+        ("costs.toml", b"links = 3", "links: a table"),
+        ("costs.toml", b"[[links]]\nname = 'a'", "links: a table"),
+        ("costs.toml", b"\x00", "line 1"),
+        ("costs.toml", b"a = '\xe9'", "not UTF-8"),
     ],
+    ids=lambda part: str(part[:24]),
 )
-def test_cost_files_that_are_none(name: str, content: bytes, tmp_path: Path) -> None:
+def test_cost_files_that_are_none(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="costs"):
+    if path.suffix == ".toml" and sys.version_info < (3, 11):
+        message = r"TOML is read by Python 3\.11|not UTF-8"
+    with pytest.raises(ValueError, match=f"^cost model {re.escape(str(path))}: .*({message})") as raised:
         CostModel.of_file(path)
+    line = str(raised.value)
+    assert line.isprintable() and len(line) < 300 + len(str(path))
 
 
 def test_cost_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.toml", tmp_path):
-        with pytest.raises(ValueError, match=str(path)):
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    (tmp_path / "costs.toml").write_bytes(b"")
+    for name, reason in (
+        ("none.toml", "No such file or directory"),
+        ("", "Is a directory"),
+        ("loop.toml", "Too many levels of symbolic links"),
+        ("costs.toml/costs.toml", "Not a directory"),
+        ("c" * 300, "File name too long"),
+    ):
+        path = tmp_path / name
+        with pytest.raises(ValueError) as raised:
             CostModel.of_file(path)
+        assert str(raised.value) == f"cost model {path}: {reason}"
+
+
+def test_cost_files_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: Path, **_: str) -> str:
+        raise PermissionError(EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(ValueError, match=r"^cost model .*costs\.toml: Permission denied$"):
+        CostModel.of_file(tmp_path / "costs.toml")
 
 
 def test_two_links_of_one_axis() -> None:

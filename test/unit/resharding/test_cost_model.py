@@ -19,7 +19,7 @@ from mlir_shard.resharding.cost_model import CostModel, Link, Objective
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
-from mlir_shard.resharding.step_cost import step_traffic
+from mlir_shard.resharding.step_traffic import StepTraffic, step_traffic
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -63,7 +63,23 @@ def test_times(move: Any, before: Placement, time: float | None) -> None:
         assert cost.bytes_received == max(TENSOR.bytes_received(move, before))
 
 
-@pytest.mark.parametrize(("sizes", "shape"), [((2, 3), (5, 7)), ((2, 2), (8, 6)), ((2, 2), (0, 5)), ((3,), (7,))])
+@pytest.mark.parametrize(
+    ("sizes", "shape"),
+    [
+        ((2, 3), (5, 7)),
+        ((2, 3), (12, 6)),
+        ((2, 2), (8, 6)),
+        ((2, 2), (8, 4)),
+        ((4, 2), (8, 16)),
+        ((2, 2), (0, 5)),
+        ((3,), (7,)),
+        ((2, 2, 2), (8,)),
+        # More bytes than NumPy's integers can count.
+        ((2, 4), (2**33, 2**33)),
+        ((2, 3), (2**70, 3)),
+        ((2, 2), (2**80 + 1, 3)),
+    ],
+)
 def test_traffic_is_what_grid_tensors_and_messages_say(sizes: tuple[int, ...], shape: tuple[int, ...]) -> None:
     tensor = GridTensor(Grid.of(mesh_of(*sizes), ()), shape, 4)
     traffic = traffic_on(tensor.grid.sizes, shape)
@@ -74,19 +90,19 @@ def test_traffic_is_what_grid_tensors_and_messages_say(sizes: tuple[int, ...], s
                 after = tensor.after(move, before)
             except ValueError:
                 continue
-            found = step_traffic(move, before, after, tensor)
-            received = tuple(4 * elements for elements in traffic.per_device(found.received))
-            assert received == tensor.bytes_received(move, before), (move, before)
-            assert sum(traffic.per_device(found.sent)) * 4 == sum(received), (move, before)
-            assert MODEL.cost(move, before, tensor).total_bytes == sum(received)
+            found = step_traffic(move, before, after, tensor).in_bytes(4)
+            assert found.received == tensor.bytes_received(move, before), (move, before)
+            assert sum(found.sent) == sum(found.received), (move, before)
+            cost = MODEL.cost(move, before, tensor)
+            assert (cost.total_bytes, cost.bytes_received) == (sum(found.received), max(found.received))
     for before, after in product(everywhere, everywhere):
         if before.unreduced == after.unreduced == ():
             found = step_traffic(DirectExchange(after), before, after, tensor)
             messages = direct_exchange(tensor.layout(before), tensor.layout(after))
-            assert traffic.per_device(found.received) == messages.bytes_received(1)
-            assert traffic.per_device(found.sent) == messages.bytes_sent(1)
-            assert found.rounds == messages.num_rounds
-            assert 0 <= traffic.least_rounds(before.dims, after.dims) <= max(found.rounds, 0) or found.rounds == 0
+            assert found == StepTraffic(messages.bytes_received(1), messages.bytes_sent(1))
+            assert traffic.lacking(before.dims, after.dims) == (sum(found.received), max(found.received))
+            assert traffic.exchange_rounds(before.dims, after.dims) == messages.num_rounds
+            assert 0 <= traffic.least_rounds(before.dims, after.dims) <= messages.num_rounds or not messages.num_rounds
 
 
 def test_files(tmp_path: Path) -> None:

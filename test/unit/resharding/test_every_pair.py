@@ -13,8 +13,9 @@ from exhaustive_resharding.problems import MESHES, RANKS, Kind, Problems
 from resharding.every_layout import mesh_of
 
 from mlir_shard.resharding.grid import Grid
-from mlir_shard.resharding.lower_bound import LowerBound
 from mlir_shard.resharding.plan import Plan, PlanStep
+from mlir_shard.resharding.step_cost import StepCost
+from mlir_shard.resharding.step_traffic import StepTraffic
 from mlir_shard.resharding.steps import AllGather, AllSlice, Move
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, TensorSharding
@@ -62,11 +63,13 @@ def layout(*dims: str, size: int = 8) -> TensorLayout:
 
 
 def step(move: Move, before: TensorLayout, after: TensorLayout) -> PlanStep:
-    return PlanStep(move, Grid.of(MESH, ()), before, after, (0,) * 4, (0,) * 4, 0.0, 0)
+    return PlanStep(
+        move, Grid.of(MESH, ()), before, after, StepCost(0.0, 0, 0, 0), lambda: StepTraffic((0,) * 4, (0,) * 4)
+    )
 
 
 def plan(*steps: PlanStep, source: TensorLayout, target: TensorLayout) -> Plan:
-    return Plan(source, target, 4, steps, LowerBound((0,) * 4, 0), 0.0, 0.0)
+    return Plan(source, target, 4, steps, 0.0, 0.0)
 
 
 def test_wrong_plans_are_found_out() -> None:

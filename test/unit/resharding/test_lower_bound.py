@@ -13,6 +13,7 @@ from resharding.every_layout import full_axes, halves, mesh_of, shardings
 from mlir_shard.resharding import simulation
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.lower_bound import LowerBound, lower_bound
+from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, MeshAxis, ReductionOp, TensorSharding
 from mlir_shard.sharding.layout import device_box
@@ -118,6 +119,20 @@ def test_pairs_that_cannot_be() -> None:
         lower_bound(partial, layout([], shape=(4,), mesh=mesh_of(3, 2)), 1)
     with pytest.raises(ValueError, match="at least 1 byte, not 0"):
         lower_bound(rows, rows, 0)
+
+
+@pytest.mark.parametrize(("held", "wanted"), [((4, 3), (6, 2)), ((6, 2), (4, 3)), ((2, 3), (1, 4))])
+def test_partial_values_along_parts_of_an_axis_that_no_cut_has_both(
+    held: tuple[int, int], wanted: tuple[int, int]
+) -> None:
+    mesh = mesh_of(12)
+    parts = [AxisRef.sub("a", *of) for of in (held, wanted)]
+    ends = [layout([], shape=(4,), mesh=mesh, unreduced=(part,)) for part in parts]
+    names = [f'"a":\\({begin}\\){size}' for begin, size in (held, wanted)]
+    message = f"the source is unreduced along {names[0]} and the target along {names[1]}"
+    for between in (direct_exchange, lambda *pair: lower_bound(*pair, 1), lambda *pair: Planner().plan(*pair, 1)):
+        with pytest.raises(ValueError, match=message):
+            between(*ends)
 
 
 def test_what_is_too_large_is_not_simulated() -> None:

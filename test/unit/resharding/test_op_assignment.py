@@ -136,6 +136,15 @@ def test_a_search_that_ends_early_is_not_exact() -> None:
     assert (found.axes_per_factor, found.is_exact) == (known, False)
 
 
+def test_too_many_axes() -> None:
+    mesh = mesh_of(*[2] * 7)
+    axes = tuple(map(AxisRef, mesh.axis_names))
+    rule = OpShardingRule.pointwise((256, 256), 1)
+    problem = problem_of(rule, mesh, (axes[:4], axes[4:]), (axes[4:], axes[:4]))
+    with pytest.raises(ValueError, match="7 axes and sub-axes are in use, more than 6"):
+        cheapest(problem)
+
+
 class TestMatmul:
     """Sharded along what is contracted, wanted sharded along the rows."""
 

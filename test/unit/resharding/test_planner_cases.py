@@ -157,6 +157,30 @@ def test_memory_limit() -> None:
         Planner(CostModel(memory_limit=127)).plan(source, target, 1)
 
 
+def test_the_least_memory_is_not_more_with_more_moves() -> None:
+    mesh = Mesh.of([("x", 3), ("y", 8)])
+    source = layout(mesh, (2, 24), [AxisRef.sub("y", 4, 2)], [])
+    target = layout(mesh, (2, 24), axes("xy"), [])
+    for is_any in (True, False):
+        plan = Planner(MEMORY, uses_direct_exchange=is_any).plan(source, target, 1)
+        assert (plan.cost, plan.is_optimal) == (26, True)
+
+
+@pytest.mark.parametrize("model", [CostModel(), BYTES], ids=["time", "bytes"])
+def test_partial_values_are_exchanged_with_the_least_bytes(model: CostModel) -> None:
+    three, four = mesh_of(3), mesh_of(4)
+    scalar = TensorSharding("mesh", (), (), tuple(axes("a")))
+    halved = TensorSharding.closed_with([[AxisRef.sub("a", 1, 2)], []], "mesh")
+    halved = replace(halved, unreduced_axes=(AxisRef.sub("a", 2, 2),))
+    for source, target in (
+        (TensorLayout(scalar, three, ()), layout(three, ())),
+        (TensorLayout(halved, four, (6, 6)), layout(four, (6, 6), [], axes("a"))),
+    ):
+        plan = Planner(model).plan(source, target, 4)
+        assert plan.is_optimal and plan.bytes_over_bound == 1.0
+        assert Deliveries().fault(plan, source, target) is None
+
+
 def test_slices_and_gathers_are_one_move_each() -> None:
     mesh = mesh_of(2, 2, 2)
     whole, split = layout(mesh, (8, 8), [], []), layout(mesh, (8, 8), axes("ab"), axes("c"))

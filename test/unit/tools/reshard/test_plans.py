@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from xml.etree import ElementTree
 
 import pytest
 
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
-from mlir_shard.resharding.lower_bound import lower_bound
 from mlir_shard.resharding.plan import Plan, PlanStep
+from mlir_shard.resharding.step_cost import StepCost
+from mlir_shard.resharding.step_traffic import StepTraffic
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -48,9 +50,10 @@ def plan_of(mesh: str, shape: tuple[int, ...], source: str, target: str, *moves:
             TensorLayout(grid.sharding(one, MESH_NAME), devices, shape) for one in (placement, after)
         )
         received = tensor.bytes_received(move, placement)
-        steps.append(PlanStep(move, grid, before_layout, after_layout, received, received, 1e-6, 4))
+        cost = StepCost(1e-6, max(received), sum(received), 4)
+        steps.append(PlanStep(move, grid, before_layout, after_layout, cost, partial(StepTraffic, received, received)))
         placement = after
-    return Plan(layouts[0], layouts[1], 4, tuple(steps), lower_bound(*layouts, 4), 1.0, 1.0)
+    return Plan(layouts[0], layouts[1], 4, tuple(steps), 1.0, 1.0)
 
 
 def transposed() -> Plan:

@@ -1,0 +1,169 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What each device holds, lacks and is asked for, in elements, as arrays over the places of devices in a grid.
+
+A block index is made of a device's places along grid axes, so what a dimension contributes is an array with one
+dimension for each grid axis, of size 1 along axes that the index does not depend on. The product of the arrays of all
+dimensions, broadcast, is what each device holds or has in common with its target box. No messages are built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mlir_shard.resharding.steps import GridAxes
+from mlir_shard.sharding.layout import block_size
+
+Dims = tuple[GridAxes, ...]
+# By the places of a device along the grid axes, of size 1 along those that do not matter.
+PerDevice = npt.NDArray[Any]
+
+# A dimension, and its axes before and after.
+DimChange = tuple[int, GridAxes, GridAxes]
+
+
+class BlockArrays:
+    """A tensor of `shape` on a grid with axes of these sizes."""
+
+    def __init__(self, sizes: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        self.sizes, self.shape = sizes, shape
+        self.dtype = integers_up_to(prod(max(size, 1) for size in shape) * prod(sizes) ** 2)
+        self.one = np.ones((1,) * len(sizes), self.dtype)
+        self._counts: dict[GridAxes, int] = {}
+        self._indices: dict[GridAxes, PerDevice] = {}
+        self._overlaps: dict[DimChange, PerDevice] = {}
+
+    def count(self, axes: GridAxes) -> int:
+        """The number of devices along axes, which is that of the blocks of a dimension with them."""
+        found = self._counts.get(axes)
+        if found is None:
+            found = self._counts[axes] = prod(self.sizes[axis] for axis in axes)
+        return found
+
+    def box(self, dims: Dims) -> PerDevice:
+        """What each device holds."""
+        return self.overlap(dims, dims)
+
+    def overlap(self, before: Dims, after: Dims) -> PerDevice:
+        """What each device has in common with the box it is to hold."""
+        return self.overlap_in(dim_changes(before, after))
+
+    def overlap_in(self, changes: Iterable[DimChange]) -> PerDevice:
+        """What each device has in common with the box it is to hold, of some of the dimensions."""
+        result = self.one
+        for change in changes:
+            found = self._overlaps.get(change)
+            if found is None:
+                dim, old, new = change
+                grids = self.count(old), self._index(old), self.count(new), self._index(new)
+                found = self._overlaps[change] = _overlap(self.shape[dim], *grids)
+            result = result * found
+        return result
+
+    def sent_directly(self, before: Dims, after: Dims) -> PerDevice:
+        """What each device sends in a direct exchange, which asks the nearest replica."""
+        replicas = self.replicas(before, after)
+        return self._wanted(dim_changes(before, after), _as_it_is) * replicas - self.overlap(before, after)
+
+    def replicas(self, before: Dims, after: Dims) -> int:
+        """How many devices that want the same ask the same device in a direct exchange."""
+        used, wanted = ({axis for axes in dims for axis in axes} for dims in (before, after))
+        return self.count(tuple(used - wanted))
+
+    def askers_in(self, changes: Iterable[DimChange]) -> PerDevice:
+        """How many boxes each device has something of, among devices that ask it, of some of the dimensions.
+
+        They have to be all dimensions that share axes with one of them, directly or not.
+        """
+        return self._wanted(changes, _is_any)
+
+    def senders_in(self, changes: Iterable[DimChange]) -> PerDevice:
+        """How many source blocks each device's target box has something of, of some of the dimensions."""
+        result = self.one
+        for dim, old, new in changes:
+            result = result * _num_sources(self.shape[dim], self.count(old), self.count(new), self._index(new))
+        return result
+
+    def per_device(self, values: PerDevice) -> tuple[int, ...]:
+        """The values in the order of the mesh."""
+        return tuple(np.broadcast_to(values, self.sizes).reshape(-1).tolist())
+
+    def total(self, values: PerDevice) -> int:
+        """The sum over all devices."""
+        return int(values.sum()) * (prod(self.sizes) // values.size)
+
+    def _wanted(self, changes: Iterable[DimChange], measure: Callable[[PerDevice], PerDevice]) -> PerDevice:
+        """What of a device's box it and those who ask it want, that of replicas once.
+
+        They are where it is along all axes that are not used before. The axes used after are different ones for each
+        dimension, so this is a product of sums.
+        """
+        changes = tuple(changes)
+        used = {axis for _, old, _ in changes for axis in old}
+        result = self.one
+        for dim, old, new in changes:
+            weights = self._weights(new)
+            offsets = np.zeros(1, self.dtype)
+            for axis in new:
+                if axis in used:
+                    offsets = np.add.outer(offsets, np.arange(self.sizes[axis]) * weights[axis]).reshape(-1)
+            place = sum((self._places(axis) * weights[axis] for axis in new if axis not in used), self.one * 0)
+            grids = self.count(old), self._index(old)[..., None], self.count(new), place[..., None] + offsets
+            result = result * measure(_overlap(self.shape[dim], *grids)).sum(axis=-1)
+        return result
+
+    def _index(self, axes: GridAxes) -> PerDevice:
+        found = self._indices.get(axes)
+        if found is None:
+            found = self.one * 0
+            for axis, weight in self._weights(axes).items():
+                found = found + self._places(axis) * weight
+            self._indices[axes] = found
+        return found
+
+    def _weights(self, axes: GridAxes) -> dict[int, int]:
+        return {axis: self.count(axes[number + 1 :]) for number, axis in enumerate(axes)}
+
+    def _places(self, axis: int) -> PerDevice:
+        shape = [1] * len(self.sizes)
+        shape[axis] = self.sizes[axis]
+        return np.arange(self.sizes[axis]).astype(self.dtype).reshape(shape)
+
+
+def integers_up_to(largest: int) -> np.dtype[Any]:
+    """What is to be an array of numbers up to this: NumPy's integers, or where they are too small, Python's."""
+    return np.dtype(np.int64 if largest < 2**61 else object)
+
+
+def dim_changes(before: Dims, after: Dims) -> tuple[DimChange, ...]:
+    """The axes of each dimension before and after."""
+    return tuple((dim, *axes) for dim, axes in enumerate(zip(before, after, strict=True)))
+
+
+def _num_sources(size: int, old_count: int, new_count: int, new: PerDevice) -> PerDevice:
+    """How many source blocks a target block has something of."""
+    old_step, new_step = block_size(size, old_count), block_size(size, new_count)
+    begin, end = np.minimum(new * new_step, size), np.minimum((new + 1) * new_step, size)
+    if not old_step:
+        return begin * 0
+    return np.where(begin < end, (end - 1) // old_step - begin // old_step + 1, 0)
+
+
+def _overlap(size: int, old_count: int, old: PerDevice, new_count: int, new: PerDevice) -> PerDevice:
+    old_step, new_step = block_size(size, old_count), block_size(size, new_count)
+    begin = np.maximum(old * old_step, new * new_step)
+    end = np.minimum(np.minimum((old + 1) * old_step, (new + 1) * new_step), size)
+    return np.maximum(end - begin, 0)
+
+
+def _as_it_is(common: PerDevice) -> PerDevice:
+    return common
+
+
+def _is_any(common: PerDevice) -> PerDevice:
+    return np.minimum(common, 1)
