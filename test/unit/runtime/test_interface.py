@@ -18,7 +18,7 @@ def parse(text: str) -> Any:
     return mlir_shard.parse(text, mlir_shard.create_context())
 
 
-def test_the_ranks_hold_blocks_in_the_order_of_the_mesh() -> None:
+def test_a_rank_holds_the_block_of_the_device_of_its_number() -> None:
     module = parse("""
       sdy.mesh @mesh = <["x"=2, "y"=2], device_ids=[3, 2, 1, 0]>
       func.func @main(%a: tensor<6x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>}) -> tensor<6x5xf32> {
@@ -27,7 +27,7 @@ def test_the_ranks_hold_blocks_in_the_order_of_the_mesh() -> None:
     (argument,), (result,) = interface.ports(interface.entry_function(module, "main"), 4)
     assert str(argument.local) == "tensor<3x3xf32>"
     boxes = [(box.start, box.size) for box in argument.boxes]
-    assert boxes == [((0, 0), (3, 3)), ((3, 0), (3, 3)), ((0, 3), (3, 2)), ((3, 3), (3, 2))]
+    assert boxes == [((3, 3), (3, 2)), ((0, 3), (3, 2)), ((3, 0), (3, 3)), ((0, 0), (3, 3))]
     assert result.sharding == ""
     assert [box.size for box in result.boxes] == [(6, 5)] * 4
 
