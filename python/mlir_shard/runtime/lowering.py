@@ -25,8 +25,8 @@ _TO_LINALG = (
 # The constants of MPI differ between its implementations, and upstream chooses them by this attribute of the module.
 _MPI_ATTRIBUTE, _MPI_CHOICE = "dlti.map", '#dlti.map<"MPI:Implementation" = "MPICH">'
 
-# Nothing is simplified between this and buffers: a tensor is read as memory where a message is sent, which bufferization
-# would not know once two such reads were merged, or one folded into the memory that the tensor came from.
+# Nothing is simplified between this and buffers: a tensor is read as memory where a message is sent, which one-shot
+# bufferization would not know once two such reads were merged, or one folded into the memory the tensor came from.
 _TO_MPI = "convert-shard-to-mpi"
 
 _TO_BUFFERS = (

@@ -77,10 +77,12 @@ class _Observed:
             self.observe([self.status.read_times(rank) for rank in range(self.count)])
 
     def wait(self, process: subprocess.Popen[bytes], timeout: float | None) -> int:
-        """The exit status of the launcher; subprocess.TimeoutExpired after `timeout` seconds."""
-        if not self.observe:
-            return process.wait(timeout)
+        """The exit status of the launcher; subprocess.TimeoutExpired after `timeout` seconds.
+
+        Where a rank has failed and the launcher does not end the others soon, that counts as its failure.
+        """
         deadline = math.inf if timeout is None else time.monotonic() + timeout
+        patience = math.inf
         while True:
             left = deadline - time.monotonic()
             try:
@@ -88,7 +90,16 @@ class _Observed:
             except subprocess.TimeoutExpired:
                 if left <= _OBSERVE_SECONDS:
                     raise
+            if self.observe:
                 self.tell()
+            if time.monotonic() > patience:
+                return 1
+            if patience == math.inf and self._has_failed():
+                patience = time.monotonic() + _SECONDS_TO_END
+
+    def _has_failed(self) -> bool:
+        ends = [self.status.read_end(rank) for rank in range(self.count)]
+        return any(end is not None and end.what != COMPLETED for end in ends)
 
 
 def python_command(module: str) -> list[str]:
