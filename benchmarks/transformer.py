@@ -1,16 +1,48 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The gradient of a transformer, as JAX lowers it to StableHLO and sdy: the module that benchmarks measure on."""
+"""A transformer in JAX, annotated for a mesh of data=2 by model=4: what benchmarks measure on."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 DEVICES = 8
 
 
-def lowered_gradient(layers: int) -> str:
-    """The text of a module of about 320 operations a layer, annotated for a mesh of data=2 by model=4."""
+@dataclass(frozen=True)
+class Sizes:
+    """Those of a transformer; heads and hidden are sharded along model, the batch along data."""
+
+    width: int = 256
+    heads: int = 8
+    hidden: int = 1024
+    length: int = 128
+    batch: int = 8
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """Functions of parameters, a list of dictionaries, and an input, with the shapes and shardings of both."""
+
+    forward: Callable[..., Any]
+    loss: Callable[..., Any]
+    parameters: list[dict[str, Any]]
+    shardings: list[dict[str, Any]]
+    x: Any
+    sharding: Any
+
+    def lower(self, function: Callable[..., Any]) -> Any:
+        """The function lowered by JAX for the mesh."""
+        import jax
+
+        return jax.jit(function, in_shardings=(self.shardings, self.sharding)).lower(self.parameters, self.x)
+
+
+def transformer(layers: int, sizes: Sizes | None = None) -> Transformer:
+    """The first call in a process sets how many devices JAX sees."""
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax
@@ -18,7 +50,8 @@ def lowered_gradient(layers: int) -> str:
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    width, heads, hidden, length, batch = 256, 8, 1024, 128, 8
+    sizes = sizes or Sizes()
+    width, heads, hidden, length, batch = sizes.width, sizes.heads, sizes.hidden, sizes.length, sizes.batch
     mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("data", "model"))
 
     def sharding(*axes: str | None) -> NamedSharding:
@@ -53,10 +86,23 @@ def lowered_gradient(layers: int) -> str:
     parameters = [{name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, (shape, _) in shapes.items()}] * layers
     shardings = [{name: one for name, (_, one) in shapes.items()}] * layers
 
-    def loss(parameters, x):
+    def forward(parameters, x):
         for p in parameters:
             x = layer(p, x)
-        return (x**2).sum()
+        return x
 
-    gradient = jax.jit(jax.grad(loss), in_shardings=(shardings, sharding("data", None, None)))
-    return gradient.lower(parameters, jax.ShapeDtypeStruct((batch, length, width), jnp.float32)).as_text()
+    def loss(parameters, x):
+        return (forward(parameters, x) ** 2).sum()
+
+    x = jax.ShapeDtypeStruct((batch, length, width), jnp.float32)
+    return Transformer(forward, loss, parameters, shardings, x, sharding("data", None, None))
+
+
+def lowered_gradient(layers: int, devices: int = DEVICES) -> str:
+    """The text of a module of about 320 operations a layer; for more devices data and the batch are larger."""
+    data = devices // 4
+    model = transformer(layers, Sizes(batch=4 * data))
+    import jax
+
+    text = model.lower(jax.grad(model.loss)).as_text()
+    return text.replace('"data"=2', f'"data"={data}').replace('"data", size = 2', f'"data", size = {data}')

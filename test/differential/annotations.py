@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from random import Random
 
 from differential.program import Mark, Shape
@@ -22,11 +22,11 @@ MESHES: tuple[Axes, ...] = (
 
 
 class Annotations:
-    """The meshes of a program and the chances of what its shardings have."""
+    """The meshes of a program, the first one out of `meshes`, and the chances of what its shardings have."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, meshes: Sequence[Axes] = MESHES, *, unreduced: float = 0.05) -> None:
         self._random = random
-        self.axes = random.choice(MESHES)
+        self.axes = random.choice(meshes)
         spelled = ", ".join(f'"{name}"={size}' for name, size in self.axes.items())
         self.meshes = [f"sdy.mesh @m = <[{spelled}]>"]
         self._others: list[tuple[str, Axes]] = []
@@ -34,7 +34,7 @@ class Annotations:
         self._priorities = random.choice([0.0, 0.0, 0.2, 0.5])
         self._open = random.choice([0.3, 0.7, 0.95])
         self._sub_axes = random.choice([0.0, 0.3, 0.6])
-        self._unreduced = random.random() < 0.05
+        self._unreduced = random.random() < unreduced
         if random.random() < 0.15:
             self._add_other_meshes()
 

@@ -118,7 +118,7 @@ def _function(module: Module, name: str, *, arguments: int, length: int, results
     scope = Scope(module)
     taken = _arguments(scope, arguments, 0.6 if name == "main" else 0.15)
     _fill(scope, length)
-    returned = _unused(scope.statements, scope.values)[-results:] or scope.values[:1]
+    returned = unused(scope.statements, scope.values)[-results:] or scope.values[:1]
     if scope.chance(0.2):
         returned = [*returned, scope.random.choice(scope.values)]
     floats = [value for value in returned if value.element == "f32"] or [taken[0].value]
@@ -127,7 +127,7 @@ def _function(module: Module, name: str, *, arguments: int, length: int, results
     return Function(name, taken, tuple(scope.statements), tied)
 
 
-def _unused(statements: list[Statement], values: list[Value]) -> list[Value]:
+def unused(statements: list[Statement], values: list[Value]) -> list[Value]:
     """The values that the last statements leave to be returned."""
     text = "\n".join(statement.write("") for statement in statements)
     words = text.replace(",", " ").replace("(", " ").replace(")", " ").split()

@@ -12,21 +12,33 @@ from differential.program import Body, Function, Mark, Part, Program, Statement,
 
 # Whether the text of a program still shows what is looked for.
 Shows = Callable[[str], bool]
+Source = Callable[[Value], Statement]
 _AXIS = re.compile(r'"\w+"(?::\(\d+\)\d+)?(?:, (?=["?]))?')
 _PRIORITY = re.compile(r"(?<=\})p\d")
 _LIST = re.compile(r", (?:replicated|unreduced)=\{[^}]*\}")
 _OPEN = re.compile(r"(?<=[,{ ])\?(?=\})")
 
 
-def minimise(program: Program, shows: Shows) -> str:
-    """The text of a program from which nothing more can be taken that `shows` does not need."""
-    smaller = True
-    while smaller:
-        smaller = False
-        for candidate in _candidates(program):
-            if shows(candidate.write()):
-                program, smaller = candidate, True
+def source(value: Value) -> Statement:
+    """An operation that no rule describes and that makes a value out of nothing."""
+    return Statement((value,), (f'"stablehlo.custom_call"() <{{call_target_name = "source"}}> : () -> {value.type}',))
+
+
+def minimise(program: Program, shows: Shows, source: Source = source) -> str:
+    """The text of a program from which nothing more can be taken that `shows` does not need.
+
+    Where a value is still needed but not how it is made, `source` makes it.
+    """
+    # What was of no use before is tried again only once all the rest has been.
+    tried, is_finished = 0, False
+    while not is_finished:
+        is_finished = tried == 0
+        for index, candidate in enumerate(_candidates(program, source)):
+            if index >= tried and shows(candidate.write()):
+                program, tried, is_finished = candidate, index, False
                 break
+        else:
+            tried = 0
     text = program.write()
     for pattern in (_LIST, _PRIORITY, _AXIS, _OPEN):
         text = _without_matches(text, pattern, shows)
@@ -44,18 +56,18 @@ def _without_matches(text: str, pattern: re.Pattern[str], shows: Shows) -> str:
     return text
 
 
-def _candidates(program: Program) -> Iterator[Program]:
+def _candidates(program: Program, source: Source) -> Iterator[Program]:
     """Programs that have one thing less, the boldest cuts first."""
     for index, function in enumerate(program.functions):
         if index and not re.search(rf"@{function.name}\b", program.write().replace(f"private @{function.name}(", "")):
             yield replace(program, functions=program.functions[:index] + program.functions[index + 1 :])
-        for smaller in _smaller_functions(function, is_main=index == 0):
+        for smaller in _smaller_functions(function, source, is_main=index == 0):
             yield replace(program, functions=(*program.functions[:index], smaller, *program.functions[index + 1 :]))
     for mesh in program.meshes:
         yield replace(program, meshes=tuple(other for other in program.meshes if other is not mesh))
 
 
-def _smaller_functions(function: Function, *, is_main: bool) -> Iterator[Function]:
+def _smaller_functions(function: Function, source: Source, *, is_main: bool) -> Iterator[Function]:
     text = function.write()
     if is_main:
         for one in function.returned:
@@ -65,7 +77,7 @@ def _smaller_functions(function: Function, *, is_main: bool) -> Iterator[Functio
                 yield replace(function, arguments=tuple(other for other in function.arguments if other is not one))
     for statement in reversed(list(_all(function.statements))):
         if not statement.is_terminator:
-            yield from _without(function, statement, text)
+            yield from _without(function, statement, text, source)
     for arguments in _unmarked(function.arguments):
         yield replace(function, arguments=arguments)
     for returned in _unmarked(function.returned):
@@ -86,7 +98,7 @@ def _all(statements: tuple[Statement, ...]) -> Iterator[Statement]:
                 yield from _all(part.statements)
 
 
-def _without(function: Function, statement: Statement, text: str) -> Iterator[Function]:
+def _without(function: Function, statement: Statement, text: str, source: Source) -> Iterator[Function]:
     """The function without a statement, with another value or one from nowhere for its results; or without a mark."""
     used = [value for value in statement.results if len(re.findall(rf"{value.name}\b", text)) > 1]
     if not used:
@@ -96,17 +108,13 @@ def _without(function: Function, statement: Statement, text: str) -> Iterator[Fu
         for value in _earlier(function, statement):
             if value.type == used[0].type:
                 yield _renamed(_replaced(function, statement, ()), used[0], value)
-    if '"source"' not in str(statement.parts[0]):
-        sources = tuple(_source(value) for value in used)
+    sources = tuple(source(value) for value in used)
+    if not any(statement.parts == one.parts for one in sources):
         yield _replaced(function, statement, sources)
     for index, part in enumerate(statement.parts):
         if isinstance(part, Mark) and part.text:
             parts = (*statement.parts[:index], Mark(""), *statement.parts[index + 1 :])
             yield _replaced(function, statement, (replace(statement, parts=parts),))
-
-
-def _source(value: Value) -> Statement:
-    return Statement((value,), (f'"stablehlo.custom_call"() <{{call_target_name = "source"}}> : () -> {value.type}',))
 
 
 def _earlier(function: Function, statement: Statement) -> list[Value]:

@@ -13,6 +13,14 @@ from differential.program import Body, Function, Part, Shape, Statement, Value, 
 
 SIZES = (1, 2, 3, 4, 6, 8, 8, 12, 16)
 
+# What a constant of a shape and an element type is, as text.
+Literal = Callable[[Random, Shape, str], str]
+
+
+def plain_literal(random: Random, shape: Shape, element: str) -> str:
+    """Zeros and truth, and small whole numbers."""
+    return {"f32": "0.0", "i1": "true"}.get(element, str(random.randint(0, 1)))
+
 
 @dataclass
 class Module:
@@ -20,6 +28,7 @@ class Module:
 
     random: Random
     annotations: Annotations
+    literal: Literal = plain_literal
     count: int = 0
     functions: list[Function] = field(default_factory=list)
     groups: dict[tuple[Shape, str], int] = field(default_factory=dict)
@@ -75,7 +84,7 @@ class Scope:
 
     def constant(self, shape: Shape, element: str = "f32", literal: str | None = None) -> Value:
         if literal is None:
-            literal = {"f32": "0.0", "i1": "true"}.get(element, str(self.random.randint(0, 1)))
+            literal = self.module.literal(self.random, shape, element)
         type_ = tensor(shape, element)
         text = f'"stablehlo.constant"() <{{value = dense<{literal}> : {type_}}}>'
         return self.add([self.define(shape, element)], text, " : () -> ", type_)[0]

@@ -7,10 +7,6 @@
 prints for each mesh, rank and kind of shardings how many pairs of them there are over all shapes, and how many plans
 do not deliver exactly the target boxes. Each pair is planned for the least time and for the fewest bytes, with direct
 exchanges and with collectives alone. Exits with 1 where a plan fails.
-
-Shapes are sizes that all numbers of blocks divide, that few do, and that are smaller than the mesh, and for whole axes
-three more of these and with zeros. Of the kinds with more than 5,000 pairs, which are those of rank 3 on 2x2x2, and on
-4x2 those of sub-axes, whole axes have the first three of them, and others the first two.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from mlir_shard.sharding.axis_lists import axes_difference
 Shape = tuple[int, ...]
 MESHES = tuple(mesh_of(*sizes) for sizes in [(2, 2), (2, 3), (2, 2, 2), (4, 2), (3, 5)])
 RANKS = (1, 2, 3)
-MANY = 5000
 
 
 class Kind(Enum):
@@ -58,16 +57,11 @@ class Problems:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """Sizes that all numbers of blocks divide, that few do, that are smaller than the mesh; for axes also zero.
-
-        Where there are more pairs than `MANY` only the first three for axes, and for other kinds the first two.
-        """
+        """Sizes that all numbers of blocks divide, that few do, that are smaller than the mesh; for axes also zero."""
         devices = self.mesh.total_size
         every = [(devices, 2 * devices, devices), (devices + 3, 7, 2 * devices - 1), (2, 3, 1)]
         if self.kind is Kind.AXES:
             every += [(5, devices - 1, 9), (1, devices + 1, 4), (0, devices, 3)]
-        if len(self.pairs) > MANY:
-            every = every[: 3 if self.kind is Kind.AXES else 2]
         return tuple(shape[: self.rank] for shape in every)
 
     @cached_property

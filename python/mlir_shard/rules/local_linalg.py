@@ -15,7 +15,7 @@ from mlir_shard.sharding import ReductionOp
 _arith = dialect("arith")
 
 
-@partition_rule(when=is_structured)
+@partition_rule(when=is_structured, allows_uneven=True)
 def structured(op: Any, blocks: Blocks) -> None:
     """The same op on blocks.
 

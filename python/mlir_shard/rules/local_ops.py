@@ -22,11 +22,14 @@ partition_rule(
     "stablehlo.reshape",
     "stablehlo.transpose",
     when=lambda op: is_elementwise(op.name),
+    allows_uneven=True,
 )(set_result_types)
-partition_rule("stablehlo.broadcast_in_dim", "tensor.empty", "tensor.splat", makes_elements=True)(set_result_types)
+partition_rule("stablehlo.broadcast_in_dim", "tensor.empty", "tensor.splat", makes_elements=True, allows_uneven=True)(
+    set_result_types
+)
 
 
-@partition_rule("stablehlo.reduce")
+@partition_rule("stablehlo.reduce", allows_uneven=True)
 def reduce(op: Any, blocks: Blocks) -> None:
     """The same reduction on blocks; along a sharded dimension its result is partial.
 
@@ -44,12 +47,21 @@ def reduce(op: Any, blocks: Blocks) -> None:
                 op.operands[number] = on_first_device(initial, zero, axes, blocks)
 
 
-@partition_rule("arith.constant", "stablehlo.constant")
+@partition_rule("arith.constant", "stablehlo.constant", allows_uneven=True)
 def constant(op: Any, blocks: Blocks) -> bool:
     """A splat becomes a smaller splat; any other constant stays whole."""
-    value = op.attributes["value"]
-    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+    smaller = smaller_splat(op.attributes["value"], blocks.result_types[0])
+    if smaller is None:
         return False
-    op.attributes["value"] = ir.DenseElementsAttr.get_splat(blocks.result_types[0], value.get_splat_value())
+    op.attributes["value"] = smaller
     set_result_types(op, blocks)
     return True
+
+
+def smaller_splat(value: Any, type_: Any) -> Any | None:
+    """The same number all over another type; None where the attribute is none of one number that can be had."""
+    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+        return None
+    if not isinstance(type_.element_type, ir.IntegerType | ir.FloatType | ir.IndexType):
+        return None
+    return ir.DenseElementsAttr.get_splat(type_, value.get_splat_value())

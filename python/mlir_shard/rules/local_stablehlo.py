@@ -27,7 +27,7 @@ def on_first_device(value: Any, otherwise: Any, axes: Sequence[int], blocks: Blo
     return stablehlo.select(mask, value, stablehlo.broadcast(otherwise, shape))
 
 
-@partition_rule("stablehlo.iota")
+@partition_rule("stablehlo.iota", allows_uneven=True)
 def iota(op: Any, blocks: Blocks) -> None:
     """Counts from where the block begins."""
     blocks.check_known()
@@ -51,7 +51,7 @@ def dynamic_slice(op: Any, blocks: Blocks) -> None:
     op.attributes["slice_sizes"] = stablehlo.sizes(op.results[0].type.shape)
 
 
-@partition_rule("stablehlo.broadcast", makes_elements=True)
+@partition_rule("stablehlo.broadcast", makes_elements=True, allows_uneven=True)
 def broadcast(op: Any, blocks: Blocks) -> None:
     """The leading sizes are those of the block."""
     set_result_types(op, blocks)
@@ -59,7 +59,7 @@ def broadcast(op: Any, blocks: Blocks) -> None:
     op.attributes["broadcast_sizes"] = stablehlo.sizes(list(op.results[0].type.shape)[:count])
 
 
-@partition_rule("stablehlo.rng_bit_generator", makes_elements=True)
+@partition_rule("stablehlo.rng_bit_generator", makes_elements=True, allows_uneven=True)
 def rng_bit_generator(op: Any, blocks: Blocks) -> bool:
     """Every device draws all bits, from the state that all have, and takes its own: what is drawn stays the same."""
     return False

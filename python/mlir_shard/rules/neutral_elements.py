@@ -13,17 +13,21 @@ from mlir_shard.sharding import ReductionOp
 
 def neutral_element(kind: ReductionOp, element_type: Any) -> Any | None:
     """A scalar constant at the current insertion point; None where the type has none."""
-    scalar = stablehlo.tensor(element_type)
+    number = neutral_number(kind, element_type)
+    return None if number is None else stablehlo.splat(stablehlo.tensor(element_type), number)
+
+
+def neutral_number(kind: ReductionOp, element_type: Any) -> float | None:
+    """The number; None where the type has none."""
     if kind is ReductionOp.SUM:
-        is_number = isinstance(element_type, ir.FloatType | ir.IntegerType | ir.ComplexType)
-        return stablehlo.splat(scalar, 0) if is_number else None
+        return 0 if isinstance(element_type, ir.FloatType | ir.IntegerType | ir.ComplexType) else None
     is_max = kind is ReductionOp.MAX
     if isinstance(element_type, ir.IntegerType):
-        return stablehlo.splat(scalar, _least(element_type) if is_max else _largest(element_type))
+        return _least(element_type) if is_max else _largest(element_type)
     if isinstance(element_type, ir.FloatType):
         infinity = float("-inf") if is_max else float("inf")
         has_infinity = ir.FloatAttr.get(element_type, infinity).value == infinity
-        return stablehlo.splat(scalar, infinity) if has_infinity else None
+        return infinity if has_infinity else None
     return None
 
 

@@ -102,13 +102,15 @@ class PartitionRule:
     caller. `unshardable` names factors along which this op cannot be partitioned, beside those that never can;
     `makes_elements` says that a factor only in results may be sharded, as every device can make its own part.
     A rule that `checks_blocks` is right for blocks that it raises no PartitionError for, whatever the factors say:
-    a caller that has nothing else to try may ask it.
+    a caller that has nothing else to try may ask it. A rule that `allows_uneven` is right on full blocks whose ends are
+    no part of the tensor: what it makes of those elements goes nowhere else.
     """
 
     localize: PartitionFunction
     unshardable: UnshardableFactors | None = None
     makes_elements: bool = False
     checks_blocks: bool = False
+    allows_uneven: bool = False
 
     def unshardable_factors(self, op: Any, rule: OpShardingRule, reduction: Reduction = reduction_op) -> frozenset[int]:
         """The factors that have to be whole on every device for `localize` to be right.
@@ -141,6 +143,7 @@ def partition_rule(
     unshardable: UnshardableFactors | None = None,
     makes_elements: bool = False,
     checks_blocks: bool = False,
+    allows_uneven: bool = False,
 ) -> Callable[[PartitionFunction], PartitionFunction]:
     """Registers a function as the partition rule of the named ops, and of those that `when` holds for.
 
@@ -151,7 +154,7 @@ def partition_rule(
 
     def register(function: PartitionFunction) -> PartitionFunction:
         check_takes("partition rule", function, "op", "blocks")
-        rule = PartitionRule(function, unshardable, makes_elements, checks_blocks)
+        rule = PartitionRule(function, unshardable, makes_elements, checks_blocks, allows_uneven)
         for name in names:
             _by_name[name] = rule
         if when is not None:

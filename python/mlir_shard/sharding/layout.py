@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.sharding.axis_lists import split_mesh_axes
 from mlir_shard.sharding.mesh import Mesh
@@ -180,10 +182,8 @@ def device_groups(axes: Sequence[AxisRef], mesh: Mesh) -> tuple[tuple[int, ...],
     Groups come in the order of the mesh, and in a group devices are in the order of `axes`, the first the major one.
     """
     parts = split_mesh_axes(axes, mesh)
-    rest = [part for part in parts if not any(axis.overlaps(part) for axis in axes)]
-    groups: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for device in mesh.devices:
-        coordinates = device_coordinates(mesh, device)
-        group, member = block_index(rest, mesh, coordinates), block_index(axes, mesh, coordinates)
-        groups[group].append((member, device))
-    return tuple(tuple(device for _, device in sorted(groups[group])) for group in sorted(groups))
+    rest = [number for number, part in enumerate(parts) if not any(axis.overlaps(part) for axis in axes)]
+    members = [number for axis in axes for number, part in enumerate(parts) if axis.contains(part)]
+    devices = np.array(mesh.devices).reshape([part.size(mesh) for part in parts])
+    groups = devices.transpose(rest + members).reshape(-1, prod(devices.shape[number] for number in members))
+    return tuple(map(tuple, groups.tolist()))

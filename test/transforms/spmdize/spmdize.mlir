@@ -15,19 +15,17 @@ func.func @elementwise(%a: tensor<8x8xf32> {jax.kept, sdy.sharding = #sdy.shardi
   return %0 : tensor<8x8xf32>
 }
 
-// Gathered minor axes first, as far as the target differs; sliced along what it adds.
-// CHECK-LABEL: func.func @reshards(%arg0: tensor<2x16xf32>)
-// CHECK-NEXT: %[[G:.*]] = shard.all_gather %arg0 on @mesh grid_axes = [1] gather_axis = 0 : tensor<2x16xf32> -> tensor<8x16xf32>
-// CHECK-NEXT: %[[S:.*]] = shard.all_slice %[[G]] on @mesh grid_axes = [1] slice_axis = 1 : tensor<8x16xf32> -> tensor<8x4xf32>
-// CHECK-NEXT: %[[T:.*]] = shard.all_gather %[[S]] on @mesh grid_axes = [0] gather_axis = 0 : tensor<8x4xf32> -> tensor<16x4xf32>
-// CHECK-NEXT: %[[U:.*]] = shard.all_slice %[[T]] on @mesh grid_axes = [0] slice_axis = 1 : tensor<16x4xf32> -> tensor<16x2xf32>
-// CHECK-NEXT: return %[[S]], %[[U]]
-func.func @reshards(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>})
-    -> (tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
-        tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y", "x"}]>}) {
-  %0 = sdy.reshard %a <@mesh, [{"x"}, {"y"}]> : tensor<16x16xf32>
-  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {"y", "x"}]> : tensor<16x16xf32>
-  return %0, %1 : tensor<16x16xf32>, tensor<16x16xf32>
+// What an axis leaves one dimension for, another, goes there by one exchange.
+// CHECK-LABEL: func.func @reshards(%arg0: tensor<128x1024xf32>)
+// CHECK-NEXT: %[[S:.*]] = shard.all_to_all %arg0 on @mesh grid_axes = [1] split_axis = 1 concat_axis = 0 : tensor<128x1024xf32> -> tensor<512x256xf32>
+// CHECK-NEXT: %[[T:.*]] = shard.all_to_all %[[S]] on @mesh grid_axes = [0] split_axis = 1 concat_axis = 0 : tensor<512x256xf32> -> tensor<1024x128xf32>
+// CHECK-NEXT: return %[[S]], %[[T]]
+func.func @reshards(%a: tensor<1024x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>})
+    -> (tensor<1024x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
+        tensor<1024x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y", "x"}]>}) {
+  %0 = sdy.reshard %a <@mesh, [{"x"}, {"y"}]> : tensor<1024x1024xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {"y", "x"}]> : tensor<1024x1024xf32>
+  return %0, %1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>
 }
 
 // A gather along axes that are not in the order of the grid is one gather for each.

@@ -2,85 +2,6 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// expected-error@+1 {{argument 0 of the function cannot be partitioned: dimension 0 of size 7 is sharded in 2 blocks, which are not of one size: blocks of different sizes are not supported yet}}
-func.func @uneven_argument(%a: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  return
-}
-
-// -----
-
-sdy.mesh @mesh = <["x"=2]>
-
-func.func @uneven_result(%a: tensor<7xf32>) {
-  // expected-error@+1 {{'arith.negf' cannot be partitioned: dimension 0 of size 7 is sharded in 2 blocks}}
-  %0 = arith.negf %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<7xf32>
-  return
-}
-
-// -----
-
-sdy.mesh @mesh = <["x"=2]>
-
-func.func @unknown_op(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %i: index) {
-  // expected-error@+1 {{'tensor.extract' cannot be partitioned yet: operand 0 is sharded, and the op has no partition rule}}
-  %0 = tensor.extract %a[%i] : tensor<8xf32>
-  return
-}
-
-// -----
-
-sdy.mesh @mesh = <["x"=2]>
-
-func.func @unknown_op_result(%f: f32) {
-  // expected-error@+1 {{'tensor.from_elements' cannot be partitioned yet: result 0 is sharded, and the op has no partition rule}}
-  %0 = tensor.from_elements %f, %f {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<2xf32>
-  return
-}
-
-// -----
-
-sdy.mesh @mesh = <["x"=2]>
-
-func.func @captured(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %i: index, %b: tensor<8xf32>) -> tensor<8xf32> {
-  %0 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%b : tensor<8xf32>) {
-    ^bb0(%o: f32):
-      // expected-error@+1 {{'linalg.generic' cannot be partitioned yet: inside its region it uses a sharded tensor}}
-      %1 = tensor.extract %a[%i] : tensor<8xf32>
-      linalg.yield %1 : f32
-    } -> tensor<8xf32>
-  return %0 : tensor<8xf32>
-}
-
-// -----
-
-sdy.mesh @mesh = <["x"=2]>
-
-func.func @region(%a: tensor<8xf32>, %p: i1) -> tensor<8xf32> {
-  %0 = scf.if %p -> tensor<8xf32> {
-    // expected-error@+1 {{'scf.if' cannot be partitioned yet: inside its region there is a sharded tensor}}
-    %1 = sdy.reshard %a <@mesh, [{"x"}]> : tensor<8xf32>
-    scf.yield %1 : tensor<8xf32>
-  } else {
-    scf.yield %a : tensor<8xf32>
-  }
-  return %0 : tensor<8xf32>
-}
-
-// -----
-
-sdy.mesh @mesh = <["x"=2]>
-
-func.func @becomes_unreduced(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{'sdy.reshard' cannot be partitioned: the target is unreduced along grid axes [0], along which the source holds whole values}}
-  %0 = sdy.reshard %a <@mesh, [{}], unreduced={"x"}> : tensor<8xf32>
-  %1 = sdy.reshard %0 <@mesh, [{}]> : tensor<8xf32>
-  return %1 : tensor<8xf32>
-}
-
-// -----
-
-sdy.mesh @mesh = <["x"=2]>
-
 // expected-error@+1 {{a function cannot return partial values: its result has unreduced axes}}
 func.func @returns_unreduced(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>})
     -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) {
@@ -89,7 +10,7 @@ func.func @returns_unreduced(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@me
 
 // -----
 
-// expected-error@+1 {{shardings on several meshes cannot be partitioned together yet}}
+// expected-error@+1 {{meshes have different numbers of devices, and one program runs on all: <["x"=2]> and <["x"=4]>}}
 module @two_meshes {
   sdy.mesh @one = <["x"=2]>
   sdy.mesh @other = <["x"=4]>
@@ -120,20 +41,8 @@ module @cuts {
 
 // -----
 
-sdy.mesh @mesh = <["x"=2]>
-
-func.func @manual(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{'sdy.manual_computation' cannot be partitioned yet}}
-  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%b: tensor<4xf32>) {
-    sdy.return %b : tensor<4xf32>
-  } : (tensor<8xf32>) -> tensor<8xf32>
-  return %0 : tensor<8xf32>
-}
-
-// -----
-
 func.func @random(%low: tensor<f32>, %high: tensor<f32>, %shape: tensor<1xi64>) -> tensor<4xf32> {
-  // expected-error@+1 {{'stablehlo.rng' cannot be partitioned yet: each device would do or get something else}}
+  // expected-error@+1 {{'stablehlo.rng' cannot be partitioned: each device would do or get something else}}
   %0 = stablehlo.rng %low, %high, %shape, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -141,7 +50,7 @@ func.func @random(%low: tensor<f32>, %high: tensor<f32>, %shape: tensor<1xi64>) 
 // -----
 
 func.func @side_effect(%a: tensor<4xf32>) {
-  // expected-error@+1 {{'stablehlo.custom_call' cannot be partitioned yet: each device would do or get something else}}
+  // expected-error@+1 {{'stablehlo.custom_call' cannot be partitioned: each device would do or get something else}}
   stablehlo.custom_call @print(%a) {has_side_effect = true} : (tensor<4xf32>) -> ()
   return
 }
@@ -150,7 +59,7 @@ func.func @side_effect(%a: tensor<4xf32>) {
 
 func.func @random_inside(%p: i1) {
   scf.if %p {
-    // expected-error@+1 {{'stablehlo.partition_id' cannot be partitioned yet: each device would do or get something else}}
+    // expected-error@+1 {{'stablehlo.partition_id' cannot be partitioned: each device would do or get something else}}
     %0 = stablehlo.partition_id : tensor<ui32>
   }
   return
@@ -160,11 +69,13 @@ func.func @random_inside(%p: i1) {
 
 sdy.mesh @mesh = <["x"=2]>
 
-func.func @call_inside(%p: i1, %a: tensor<8xf32>) {
-  scf.if %p {
-    // expected-error@+1 {{'scf.if' cannot be partitioned yet: inside its region it calls a function on sharded tensors}}
+func.func @call_inside(%b: tensor<8xf32>, %a: tensor<8xf32>) {
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%b : tensor<8xf32>) {
+  ^bb0(%o: f32):
+    // expected-error@+1 {{'linalg.generic' cannot be partitioned: inside its region it calls a function on sharded tensors}}
     func.call @sharded(%a) : (tensor<8xf32>) -> ()
-  }
+    linalg.yield %o : f32
+  } -> tensor<8xf32>
   return
 }
 func.func private @sharded(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
@@ -178,4 +89,36 @@ func.func @blocks(%a: tensor<8xf32>) -> tensor<8xf32> {
   cf.br ^end
 ^end:
   return %a : tensor<8xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+// expected-error@+1 {{argument 0 of the function cannot be partitioned: only ranked tensors of static shape can be sharded, not tensor<?xf32>}}
+func.func @dynamic(%a: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  return
+}
+
+// -----
+
+// A tensor on permuted devices can be whole inside of a program, but what comes in is in blocks.
+sdy.mesh @mesh = <["x"=2]>
+sdy.mesh @reversed = <["x"=2], device_ids=[1, 0]>
+
+// expected-error@+1 {{an argument or result is sharded as <@reversed, [{"x"}]>, on a mesh whose devices are permuted: a grid numbers its devices in order}}
+func.func @permuted_argument(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"x"}]>}) {
+  return
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+func.func @manual_in_short_blocks(%a: tensor<7xf32>) -> tensor<7xf32> {
+  // expected-error@+1 {{'sdy.manual_computation'}}
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%b: tensor<3xf32>) {
+    sdy.return %b : tensor<3xf32>
+  } : (tensor<7xf32>) -> tensor<7xf32>
+  return %0 : tensor<7xf32>
 }

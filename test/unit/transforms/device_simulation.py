@@ -40,6 +40,8 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "arith.mulf": np.multiply,
     "arith.muli": np.multiply,
     "arith.subf": np.subtract,
+    "arith.subi": np.subtract,
+    "arith.andi": np.logical_and,
     "stablehlo.add": np.add,
     "stablehlo.maximum": np.maximum,
     "stablehlo.minimum": np.minimum,
@@ -110,10 +112,19 @@ class _Devices:
             elif op.name == "shard.all_slice":
                 parts = np.split(lanes[device], len(group), axis=op.attributes["slice_axis"].value)
                 result.append(parts[group.index(device)])
+            elif op.name == "shard.all_to_all":
+                split, joined = (op.attributes[name].value for name in ("split_axis", "concat_axis"))
+                parts = [np.split(block, len(group), axis=split)[group.index(device)] for block in blocks]
+                result.append(np.concatenate(parts, axis=joined))
             else:
-                assert op.name == "shard.all_reduce", op.name
+                assert op.name in ("shard.all_reduce", "shard.reduce_scatter"), op.name
                 kind = str(op.attributes["reduction"]).removeprefix("#shard<partial ").removesuffix(">")
-                result.append(_REDUCTIONS[kind].reduce(blocks))
+                reduced = _REDUCTIONS[kind].reduce(blocks)
+                if op.name == "shard.reduce_scatter":
+                    reduced = np.split(reduced, len(group), axis=op.attributes["scatter_dim"].value)[
+                        group.index(device)
+                    ]
+                result.append(reduced)
         return [result]
 
     def _coordinates(self, device: int, shape: Sequence[int]) -> tuple[int, ...]:
@@ -143,11 +154,22 @@ def _evaluate(op: Any, operands: list[Array], around: Callable[[Any], Array]) ->
     if name == "tensor.splat":
         return [np.full(op.results[0].type.shape, operands[0], operands[0].dtype)]
     if name == "tensor.extract_slice":
-        (start,) = (int(index) for index in operands[1:])
-        return [operands[0][start : start + 1]]
+        return [operands[0][_slices(op, operands[1:])]]
+    if name == "tensor.insert_slice":
+        target = np.array(operands[1])
+        target[_slices(op, operands[2:])] = operands[0]
+        return [target]
     if name.startswith("linalg."):
         return _structured(op, operands, around)
     return [_STABLEHLO[name](op, operands)]
+
+
+def _slices(op: Any, starts: list[Array]) -> tuple[slice, ...]:
+    """What a slice of static size is of; starts that are not in the attribute come as operands."""
+    left = iter(starts)
+    static, sizes = op.attributes["static_offsets"], op.attributes["static_sizes"]
+    offsets = [int(next(left)) if start == shard.DYNAMIC else start for start in static]
+    return tuple(slice(start, start + size) for start, size in zip(offsets, sizes, strict=True))
 
 
 def _constant(value: Any, type_: Any) -> Array:
@@ -163,8 +185,9 @@ def _elementwise(op: Any, operands: list[Array]) -> Array:
     if op.name in _BINARY:
         return _BINARY[op.name](*operands)
     if op.name == "arith.cmpi":
-        assert op.attributes["predicate"].value == 0, "only equality is simulated"
-        return np.asarray(operands[0] == operands[1])
+        predicate = op.attributes["predicate"].value
+        assert predicate in (0, 2), "only equality and less than are simulated"
+        return np.asarray(operands[0] < operands[1] if predicate else operands[0] == operands[1])
     if op.name == "arith.select":
         return np.where(*operands)
     return np.asarray(operands[0], np.float32 if op.name == "arith.sitofp" else np.int64)

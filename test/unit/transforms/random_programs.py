@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random global programs with random sharding annotations, as text. Every size is divisible by every mesh."""
+"""Random global programs with random sharding annotations, as text. By default meshes divide every size."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Program:
 
     random: Random
     mesh: dict[str, int]
+    sizes: tuple[int, ...] = SIZES
     values: list[tuple[str, Shape]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
@@ -66,13 +67,13 @@ def tensor(shape: Shape) -> str:
     return "tensor<" + "".join(f"{size}x" for size in shape) + "f32>"
 
 
-def generate(seed: int, dialect: str, steps: int = 6) -> tuple[str, dict[str, int]]:
+def generate(seed: int, dialect: str, steps: int = 6, sizes: tuple[int, ...] = SIZES) -> tuple[str, dict[str, int]]:
     """The text of a module with a function @main in `dialect`, "linalg" or "stablehlo", and its mesh."""
     random = Random(seed)
-    program = Program(random, random.choice(MESHES))
+    program = Program(random, random.choice(MESHES), sizes)
     arguments = []
     for index in range(3):
-        shape = tuple(random.choice(SIZES) for _ in range(random.choice((1, 2, 2, 3))))
+        shape = tuple(random.choice(sizes) for _ in range(random.choice((1, 2, 2, 3))))
         program.values.append((f"%a{index}", shape))
         annotation = f" {{sdy.sharding = #sdy.sharding{program.sharding(len(shape))}}}"
         arguments.append(f"%a{index}: {tensor(shape)}" + (annotation if random.random() < 0.7 else ""))
@@ -190,7 +191,7 @@ def _linalg_broadcast(program: Program) -> None:
     name, shape = program.pick()
     if len(shape) > 2:
         return
-    dim, size = program.random.randrange(len(shape) + 1), program.random.choice(SIZES)
+    dim, size = program.random.randrange(len(shape) + 1), program.random.choice(program.sizes)
     result = (*shape[:dim], size, *shape[dim:])
     init = _filled(program, result, "%zero")
     loops = ", ".join(f"d{index}" for index in range(len(result)))
@@ -238,7 +239,7 @@ def _stablehlo_broadcast(program: Program) -> None:
     name, shape = program.pick()
     if len(shape) > 2:
         return
-    dim, size = program.random.randrange(len(shape) + 1), program.random.choice(SIZES)
+    dim, size = program.random.randrange(len(shape) + 1), program.random.choice(program.sizes)
     result = (*shape[:dim], size, *shape[dim:])
     dims = [index for index in range(len(result)) if index != dim]
     program.add(result, f"stablehlo.broadcast_in_dim {name}, dims = {dims} : ({tensor(shape)}) -> {tensor(result)}")
@@ -287,8 +288,10 @@ def _stablehlo_reshape(program: Program) -> None:
     total = 1
     for size in shape:
         total *= size
-    results = [(total,), (8, total // 8), (total // 8, 8)]
-    result = program.random.choice([one for one in results if all(size >= 8 for size in one)])
+    least = min(program.sizes)
+    factors = [8] if least == 8 else [size for size in (2, 3, 4, 5) if total % size == 0]
+    results = [(total,), *((one, total // one) for one in factors), *((total // one, one) for one in factors)]
+    result = program.random.choice([one for one in results if all(size >= least for size in one)])
     program.add(result, f"stablehlo.reshape {name} : ({tensor(shape)}) -> {tensor(result)}")
 
 

@@ -11,8 +11,7 @@ from mlir_shard.rules.compound import without_ones
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
-
-@sharding_rule(
+NAMES = (
     "tosa.abs",
     "tosa.add",
     "tosa.apply_scale",
@@ -54,6 +53,9 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
     "tosa.sub",
     "tosa.tanh",
 )
+
+
+@sharding_rule(*NAMES)
 def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """A factor for each result dimension, common to the operands that have it in its size.
 

@@ -45,6 +45,9 @@ def repeated_reshard(op: Any, rewriter: Any) -> bool:
     if earlier is None:
         return False
     value = earlier.results[0]
+    if earlier.operands[0] == op.operands[0]:
+        rewriter.replace_op(op, [value])
+        return True
     if value.type != root.type:
         value = ir.Operation.create(
             RESHAPE, results=[root.type], operands=[value], loc=op.location, ip=ir.InsertionPoint(op)

@@ -11,7 +11,7 @@ from typing import Any
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.rules import RuleError
-from mlir_shard.rules.partition import PartitionRule, partition_rule_for, set_result_types
+from mlir_shard.rules.partition import PartitionRule, is_zero, partition_rule_for, set_result_types
 from mlir_shard.rules.reduction import reduction_kind
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes, axes_difference
@@ -22,6 +22,8 @@ from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
 
 SAME_ON_BLOCKS = PartitionRule(set_result_types)
 _REDUCING = {"sdy.all_reduce": "reduction_axes", "sdy.reduce_scatter": "reduce_scatter_axes"}
+# What these do to partial results, they would do to the reduced ones.
+_MOVING = ("sdy.all_gather", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute", "stablehlo.slice")
 _KINDS = (ReductionOp.SUM, ReductionOp.MAX, ReductionOp.MIN)
 _ADVICE = "reshard around it first, as sdy-insert-explicit-reshards and sdy-resolve-permutation-factors do"
 
@@ -127,6 +129,9 @@ class BlockComputations:
         text = ", ".join(map(str, owed))
         for use in value.uses:
             user = use.owner.operation
+            if _only_moves(user, kind):
+                self._check_reduced(op, user.results[0], owed, kind, mesh, is_exact=is_exact)
+                continue
             if user.name not in _REDUCING:
                 raise _failure(op, f"its partial results along {text} are used by '{user.name}', and not reduced first")
             reduced = _reduced_axes(user)
@@ -160,6 +165,13 @@ def _agreed_axes(
                 shown, asked = (f"{{{', '.join(map(str, one))}}}" for one in (given, wanted))
                 return f"dimension {dim} of {name} is sharded along {shown}, and blocks would have it along {asked}"
     return axes
+
+
+def _only_moves(user: Any, kind: ReductionOp) -> bool:
+    """Whether an op may come before the reduction of its operand; what is padded with has to stay as it is."""
+    if user.name == "stablehlo.pad":
+        return kind is not ReductionOp.SUM or is_zero(user.operands[1])
+    return user.name in _MOVING
 
 
 def _reduced_axes(op: Any) -> Axes:

@@ -4,27 +4,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlir_shard.dialects import shard
+from mlir_shard.dialects import shard, stablehlo
 from mlir_shard.host import dialect, ir
-from mlir_shard.resharding.steps import AllGather, AllReduce, AllSlice, Step
+from mlir_shard.resharding.steps import AllGather, AllReduce, AllSlice, AllToAll, ReduceScatter
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.spmdize.reshard_moves import Resharding
 
 _arith, _tensor = dialect("arith"), dialect("tensor")
 
 
-def emit(value: Any, steps: Iterable[Step], grid: DeviceGrid) -> Any:
-    """The value after the steps, built at the current insertion point and location."""
-    for step in steps:
-        if isinstance(step, AllReduce):
-            value = shard.all_reduce(grid.name, value, sorted(step.axes), step.reduction)
-        elif isinstance(step, AllSlice):
-            value = shard.all_slice(grid.name, value, step.axes, step.dim, grid.blocks(step.axes))
+def emit(value: Any, resharding: Resharding | None, grid: DeviceGrid) -> Any:
+    """The value resharded, built at the current insertion point and location.
+
+    Local tensors have the size of a full block: what is beyond the tensor is cut off where there is more, and made up
+    where a collective needs equal parts.
+    """
+    if resharding is None:
+        return value
+    before, shape = resharding.source, resharding.shape
+    for move in resharding.moves:
+        after = move.apply(before)
+        local = grid.local_shape(shape, after)
+        if isinstance(move, AllReduce):
+            value = shard.all_reduce(grid.name, value, sorted(move.axes), move.reduction)
+        elif isinstance(move, AllGather):
+            value = _resized(_all_gather(value, move, grid), local)
+        elif isinstance(move, AllSlice):
+            value = _with_equal_parts(value, move.dim, local, move.axes, grid)
+            value = shard.all_slice(grid.name, value, move.axes, move.dim, grid.blocks(move.axes))
+        elif isinstance(move, AllToAll):
+            value = _with_equal_parts(value, move.target_dim, local, move.axes, grid)
+            dims = move.target_dim, move.source_dim
+            value = _resized(shard.all_to_all(grid.name, value, move.axes, *dims, grid.blocks(move.axes)), local)
         else:
-            value = _all_gather(value, step, grid)
+            assert isinstance(move, ReduceScatter), move
+            value = _with_equal_parts(value, move.dim, local, move.axes, grid)
+            groups = grid.blocks(move.axes)
+            value = shard.reduce_scatter(grid.name, value, move.axes, move.dim, groups, move.reduction)
+        before = after
     return value
+
+
+def _with_equal_parts(value: Any, dim: int, local: Sequence[int], axes: Sequence[int], grid: DeviceGrid) -> Any:
+    shape = list(value.type.shape)
+    shape[dim] = local[dim] * grid.blocks(axes)
+    return _resized(value, shape)
+
+
+def _resized(value: Any, shape: Sequence[int]) -> Any:
+    """The local tensor cut off, or with zeros, at the end of each dimension."""
+    for dim, size in enumerate(shape):
+        before = list(value.type.shape)
+        if before[dim] == size:
+            continue
+        after = [*before[:dim], size, *before[dim + 1 :]]
+        type_ = shard.resized(value.type, after)
+        at = [0] * len(before), [min(before[dim], size) if one == dim else old for one, old in enumerate(before)]
+        strides = [1] * len(before)
+        if size < before[dim]:
+            value = _tensor.ExtractSliceOp(type_, value, [], [], [], *at, strides).result
+        else:
+            value = _tensor.InsertSliceOp(value, zeros(type_), [], [], [], *at, strides).result
+    return value
+
+
+def zeros(type_: Any) -> Any:
+    """A constant of zeros, of any element type of numbers."""
+    element = type_.element_type
+    if (isinstance(element, ir.IntegerType) and element.is_signless) or isinstance(element, ir.IndexType):
+        return _arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, 0))).result
+    if isinstance(element, ir.FloatType):
+        return _arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, 0.0))).result
+    return stablehlo.splat(type_, 0)
 
 
 def _all_gather(value: Any, step: AllGather, grid: DeviceGrid) -> Any:

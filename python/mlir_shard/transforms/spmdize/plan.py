@@ -1,288 +1,303 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is to become of each op of a function, decided before anything is changed."""
+"""What is to become of each op of a program, decided before anything is changed."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
+from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.gather_slice import NoPlan, plan
-from mlir_shard.resharding.steps import GridAxes, Placement, Step
+from mlir_shard.resharding.gather_slice import NoPlan
+from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules import RuleError
-from mlir_shard.rules.builder import rank_of
+from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
-from mlir_shard.rules.reduction import reduction_op
-from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
-from mlir_shard.sharding.axis_lists import add_axes_or_merge
-from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.rules.uneven_blocks import mask_of
+from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.spmdize.computations import computation_sides
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
-from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
+from mlir_shard.transforms.spmdize.op_decisions import Decision, OpDecisions, uneven_edges
+from mlir_shard.transforms.spmdize.op_plan import Captured, OpPlan, Role, Signature
+from mlir_shard.transforms.spmdize.regions import (
+    RESHARDING_OPS,
+    captured_uses,
+    differs_by_device,
+    has_single_blocks,
+    passed_on,
+)
+from mlir_shard.transforms.spmdize.reshard_moves import Resharding, ReshardMoves
 from mlir_shard.transforms.walk import ops_below
 
-# Ops of sdy that change how their operand lies, and nothing else: what a tensor is does not depend on where it lies.
-# Partial results are known as such and reduced where they are made, so a reduction may find nothing left to do.
-RESHARDING_OPS = (
-    "sdy.all_gather",
-    "sdy.all_reduce",
-    "sdy.all_slice",
-    "sdy.all_to_all",
-    "sdy.collective_permute",
-    "sdy.data_flow_edge",
-    "sdy.propagation_barrier",
-    "sdy.reduce_scatter",
-    "sdy.reshard",
-    "sdy.sharding_constraint",
-)
-
-
-# Ops that, left as they are, would get each device a value of its own or do on each what is to be done once.
-DIFFERENT_BY_DEVICE = frozenset(
-    (
-        "stablehlo.all_gather",
-        "stablehlo.all_reduce",
-        "stablehlo.all_to_all",
-        "stablehlo.collective_broadcast",
-        "stablehlo.collective_permute",
-        "stablehlo.infeed",
-        "stablehlo.outfeed",
-        "stablehlo.partition_id",
-        "stablehlo.recv",
-        "stablehlo.reduce_scatter",
-        "stablehlo.replica_id",
-        "stablehlo.rng",
-        "stablehlo.send",
-    )
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """Where the arguments and results of a function lie."""
-
-    arguments: tuple[Placement, ...]
-    results: tuple[Placement, ...]
-
-    @property
-    def is_sharded(self) -> bool:
-        """Whether an argument or a result is not whole on every device."""
-        return any(placement.used for placement in (*self.arguments, *self.results))
-
-
-@dataclass(frozen=True, slots=True)
-class OpPlan:
-    """What becomes of one op: steps on each operand, the op on blocks by `partition`, steps on each result.
-
-    `operand_steps` without a `partition` leave the op as it is; a `replaced` op vanishes, its operand after the
-    steps takes the place of its result. `needed` is where the operands lie after their steps, `made` where the results
-    lie as the op makes them.
-    """
-
-    op: Any
-    operand_steps: tuple[tuple[Step, ...], ...]
-    partition: PartitionRule | None = None
-    rule: OpShardingRule | None = None
-    factor_axes: tuple[GridAxes, ...] = ()
-    made: tuple[Placement, ...] = ()
-    result_steps: tuple[tuple[Step, ...], ...] = ()
-    result_types: tuple[Any, ...] = ()
-    whole_steps: tuple[tuple[Step, ...], ...] = ()
-    needed: tuple[Placement, ...] = ()
-    replaced: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    """What the shardings around an op come to; equal for equal ops."""
-
-    needed: tuple[Placement, ...]
-    made: tuple[Placement, ...]
-    factor_axes: tuple[GridAxes, ...] = ()
+COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
+# What its body writes to the tensors that it shares is put together by its terminator: it is run whole.
+_RUN_WHOLE = "scf.forall"
 
 
 class Planner:
-    """Plans the ops of one module on its grid; raises PassFailure at the first op that it cannot make local."""
+    """Plans the ops of one module on its grid; raises PassFailure at the first op that it cannot make local.
+
+    `gathered` holds the ops that are computed whole on every device though a tensor around them is sharded, and why.
+    """
 
     def __init__(self, grid: DeviceGrid, signatures: Mapping[str, Signature]) -> None:
+        self.gathered: list[tuple[Any, str]] = []
         self._grid = grid
         self._signatures = signatures
         self._rules = rule_cache()
         self._placements: dict[Any, Placement] = {}
-        self._decisions: dict[Hashable, _Decision] = {}
+        self._decisions = OpDecisions(grid)
+        self._moves = ReshardMoves(grid)
+        self._manual_depth = 0
 
     def plan_function(self, function: Any) -> list[OpPlan]:
-        """The plans of all ops in the body of `function`, in order."""
+        """The plans of all ops in the body of `function`, in order, each before those in its regions."""
         signature = self._signatures[function.attributes["sym_name"].value]
         blocks = list(function.regions[0].blocks)
         if len(blocks) > 1:
             raise PassFailure(
                 "a function of several blocks cannot be partitioned: use structured control flow", function
             )
-        for argument, placement in zip(blocks[0].arguments, signature.arguments, strict=True):
-            self._placements[argument] = placement
-        return [self._plan(op.operation, signature) for op in blocks[0].operations]
+        self._place(blocks[0].arguments, signature.arguments)
+        plans: list[OpPlan] = []
+        self._block(blocks[0], signature.results, plans)
+        return plans
 
-    def _plan(self, op: Any, signature: Signature) -> OpPlan:
+    def _block(self, block: Any, returned: Sequence[Placement] | None, plans: list[OpPlan]) -> None:
+        """Plans the ops of a block, of which the last takes its operands as `returned`."""
+        *inner, last = (op.operation for op in block.operations)
+        for op in inner:
+            self._guarded(op, plans)
+        if returned is None:
+            self._guarded(last, plans)
+        else:
+            plans.append(OpPlan(last, self._guarded_reshards(last, returned)))
+
+    def _guarded(self, op: Any, plans: list[OpPlan]) -> None:
         try:
-            if op.name == "func.return":
-                return self._around(op, signature.results)
-            if op.name == "func.call":
-                return self._call(op)
-            if op.name in RESHARDING_OPS:
-                return self._replaced(op, self._declared(op)[0])
-            if op.name == "sdy.sharding_group":
-                return OpPlan(op, ((),), replaced=True)
-            if op.name.startswith("sdy."):
-                raise PassFailure(_cannot(op), op)
-            self._check_inside(op)
-            return self._computing(op)
+            self._plan(op, plans)
         except (GridError, NoPlan, RuleError) as error:
             raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
 
+    def _guarded_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:
+        try:
+            return self._operand_reshards(op, needed)
+        except (GridError, NoPlan) as error:
+            raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
+
+    def _plan(self, op: Any, plans: list[OpPlan]) -> None:
+        name = op.name
+        if name == "func.call":
+            plans.append(self._call(op))
+        elif name in RESHARDING_OPS:
+            plans.append(self._replaced(op))
+        elif name == "sdy.sharding_group":
+            plans.append(OpPlan(op, (None,), Role.REPLACED))
+        elif name == "sdy.constant":
+            plans.append(self._with_results(OpPlan(op, (), Role.CONSTANT), self._declared(op)))
+        elif name in COMPUTATIONS:
+            self._computation(op, plans)
+        elif name.startswith("sdy."):
+            raise PassFailure(f"'{name}' cannot be partitioned", op)
+        elif has_edges(name) and name != _RUN_WHOLE and has_single_blocks(op):
+            self._with_edges(op, plans)
+        else:
+            plans.append(self._computing(op))
+
+    # Where values lie.
+
     def _have(self, value: Any) -> Placement:
         found = self._placements.get(value)
-        return found if found is not None else Placement(((),) * rank_of(value.type))
+        return found if found is not None else _whole(value)
+
+    def _place(self, values: Sequence[Any], placements: Sequence[Placement]) -> None:
+        for value, placement in zip(values, placements, strict=True):
+            self._placements[value] = placement
+
+    def _placement(self, value: Any, sharding: TensorSharding | None) -> Placement:
+        rank = rank_of(value.type)
+        is_tensor = rank and isinstance(value.type, ir.RankedTensorType)
+        return self._grid.placement(sharding if is_tensor else None, rank)
 
     def _declared(self, op: Any) -> tuple[Placement, ...]:
-        placements = []
-        for result in op.results:
-            rank = rank_of(result.type)
-            placements.append(self._grid.placement(sdy.get_sharding(result) if rank else None, rank))
-        return tuple(placements)
+        return tuple(self._placement(result, sdy.get_sharding(result)) for result in op.results)
 
-    def _around(self, op: Any, needed: tuple[Placement, ...]) -> OpPlan:
-        return OpPlan(op, self._operand_steps(op, needed))
+    # What moves.
 
-    def _operand_steps(self, op: Any, needed: tuple[Placement, ...]) -> tuple[tuple[Step, ...], ...]:
-        for value, placement in zip(op.operands, needed, strict=True):
-            self._check_even(value.type, placement)
-        return tuple(plan(self._have(value), want) for value, want in zip(op.operands, needed, strict=True))
+    def _resharding(self, type_: Any, source: Placement, target: Placement) -> Resharding | None:
+        if source == target:
+            return None
+        self._grid.local_type(type_, source)
+        self._grid.local_type(type_, target)
+        return self._moves.between(source, target, shape_of(type_), _element_size(type_))
 
-    def _check_even(self, type_: Any, placement: Placement) -> None:
-        if placement.used:
-            self._grid.local_type(type_, placement)
+    def _operand_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:
+        pairs = zip(op.operands, needed, strict=True)
+        return tuple(self._resharding(value.type, self._have(value), want) for value, want in pairs)
 
-    def _replaced(self, op: Any, wanted: Placement) -> OpPlan:
+    def _replaced(self, op: Any) -> OpPlan:
         value, result = op.operands[0], op.results[0]
-        self._check_even(result.type, wanted)
+        have = self._have(value)
+        wanted = _settled(have, self._declared(op)[0])
         self._placements[result] = wanted
-        return OpPlan(op, (plan(self._have(value), wanted),), replaced=True)
-
-    def _call(self, op: Any) -> OpPlan:
-        signature = self._signature_of(op)
-        return self._with_results(OpPlan(op, self._operand_steps(op, signature.arguments)), signature.results)
-
-    def _signature_of(self, call: Any) -> Signature:
-        callee = call.attributes["callee"].value
-        if callee not in self._signatures:
-            raise PassFailure(f"the callee @{callee} is no function of this module", call)
-        return self._signatures[callee]
-
-    def _computing(self, op: Any) -> OpPlan:
-        partition = partition_rule_for(op)
-        if partition is None:
-            self._check_whole(op)
-            return OpPlan(op, ((),) * len(op.operands))
-        rule = self._rules.rule_for(op)
-        decision = self._decide(op, rule, partition)
-        planned = OpPlan(
-            op,
-            self._operand_steps(op, decision.needed),
-            partition,
-            rule,
-            decision.factor_axes,
-            needed=decision.needed,
-        )
-        return self._with_results(planned, decision.made)
+        return OpPlan(op, (self._resharding(value.type, have, wanted),), Role.REPLACED, needed=(wanted,))
 
     def _with_results(self, planned: OpPlan, made: tuple[Placement, ...]) -> OpPlan:
         op = planned.op
-        wanted = self._declared(op)
-        whole = tuple(Placement(((),) * len(placement.dims)) for placement in made)
-        for result, placement in zip(op.results, wanted, strict=True):
-            self._check_even(result.type, placement)
-            self._placements[result] = placement
-        types = (result.type for result in op.results)
+        wanted = []
+        for result, have, declared in zip(op.results, made, self._declared(op), strict=True):
+            # What is brought elsewhere at once goes there directly, partial sums to where they are scattered.
+            wanted.append(have if have.unreduced and _goes_elsewhere(result) else _settled(have, declared))
+        self._place(op.results, wanted)
+        types = [result.type for result in op.results]
+        whole = [_whole(result) for result in op.results]
+        is_partial = any(one.unreduced for one in wanted)
         return replace(
             planned,
             made=made,
             result_types=tuple(map(self._grid.local_type, types, made)),
-            result_steps=tuple(map(plan, made, wanted)),
-            whole_steps=tuple(map(plan, whole, wanted)) if not any(one.unreduced for one in wanted) else (),
+            result_reshards=tuple(map(self._resharding, types, made, wanted)),
+            whole_reshards=() if is_partial else tuple(map(self._resharding, types, whole, wanted)),
         )
 
-    def _decide(self, op: Any, rule: OpShardingRule | None, partition: PartitionRule) -> _Decision:
-        declared = self._declared(op)
+    # Ops that compute.
+
+    def _call(self, op: Any) -> OpPlan:
+        callee = op.attributes["callee"].value
+        if callee not in self._signatures:
+            raise PassFailure(f"the callee @{callee} is no function of this module", op)
+        signature = self._signatures[callee]
+        return self._with_results(OpPlan(op, self._operand_reshards(op, signature.arguments)), signature.results)
+
+    def _computing(self, op: Any) -> OpPlan:
+        captured = self._captured(op)
+        partition, rule = partition_rule_for(op), self._rules.rule_for(op)
+        makes_only = rule is None and not len(op.regions) and not any(rank_of(value.type) for value in op.operands)
+        if partition is None or (rule is None and not makes_only):
+            return self._whole(op, captured, partition)
         if rule is None:
-            needed = tuple(Placement(((),) * rank_of(value.type)) for value in op.operands)
-            return _Decision(needed, tuple(replace(one, unreduced=()) for one in declared))
-        unshardable = partition.unshardable_factors(op, rule)
-        kind = reduction_op(op) or ReductionOp.SUM
-        have = tuple(self._have(value) for value in op.operands)
-        key = (id(rule), unshardable, kind, have, declared)
-        if key not in self._decisions:
-            self._decisions[key] = self._decide_factors(rule, unshardable, kind, have, declared)
-        return self._decisions[key]
-
-    def _decide_factors(
-        self,
-        rule: OpShardingRule,
-        unshardable: frozenset[int],
-        kind: ReductionOp,
-        have: tuple[Placement, ...],
-        declared: tuple[Placement, ...],
-    ) -> _Decision:
-        grid, mesh = self._grid, self._grid.mesh
-        operands, results = (tuple(map(self._sharding, placements)) for placements in (have, declared))
-        projection = ShardingProjection.build(operands, results, rule, mesh)
-        factor_axes = local_factor_axes(projection, rule, unshardable, mesh)
-        needed, made = shardings_of(factor_axes, rule, mesh, mesh)
-        partial = tuple(axis for factor in rule.reduction_factors for axis in grid.axes(factor_axes[factor]))
-        return _Decision(
-            tuple(grid.placement(sharding, sharding.rank) for sharding in needed),
-            tuple(Placement(grid.placement(one, one.rank).dims, partial, kind) for one in made),
-            tuple(map(grid.axes, factor_axes)),
+            decision = Decision(
+                tuple(map(_whole, op.operands)), tuple(replace(one, unreduced=()) for one in self._declared(op))
+            )
+        else:
+            have = tuple(map(self._have, op.operands))
+            decision = self._decisions.decide(op, rule, partition, have, self._declared(op))
+            self._note_gathered(op, decision)
+        planned = OpPlan(
+            op,
+            self._operand_reshards(op, decision.needed),
+            Role.COMPUTED,
+            partition,
+            rule,
+            decision.factor_axes,
+            needed=decision.needed,
+            captured=captured,
         )
+        if decision.uneven and rule is not None:
+            planned = replace(planned, mask=mask_of(op), uneven_edges=uneven_edges(op, rule, decision))
+        return self._with_results(planned, decision.made)
 
-    def _sharding(self, placement: Placement) -> TensorSharding:
-        grid = self._grid
-        dims = (add_axes_or_merge((), (grid.atoms[axis] for axis in axes), grid.mesh) for axes in placement.dims)
-        return TensorSharding.closed_with(dims, grid.mesh)
+    def _whole(self, op: Any, captured: tuple[Captured, ...], partition: PartitionRule | None) -> OpPlan:
+        """The op as it is, of tensors that every device has whole."""
+        if differs_by_device(op) and not self._manual_depth:
+            raise PassFailure(f"'{op.name}' cannot be partitioned: each device would do or get something else", op)
+        around = (*map(self._have, op.operands), *self._declared(op))
+        if captured or any(placement.used for placement in around):
+            self.gathered.append((op, "it has no partition rule" if partition is None else "it has no sharding rule"))
+        reshards = self._operand_reshards(op, tuple(map(_whole, op.operands)))
+        return self._with_results(OpPlan(op, reshards, captured=captured), tuple(map(_whole, op.results)))
 
-    def _check_whole(self, op: Any) -> None:
-        """An op without a partition rule is right as it is only where all it sees and makes is whole."""
-        why = "and the op has no partition rule"
-        for number, value in enumerate(op.operands):
-            if self._have(value).used:
-                raise PassFailure(f"{_cannot(op)}: operand {number} is sharded, {why}", op)
-        for number, placement in enumerate(self._declared(op)):
-            if placement.used:
-                raise PassFailure(f"{_cannot(op)}: result {number} is sharded, {why}", op)
-        if _differs_by_device(op):
-            raise PassFailure(f"{_cannot(op)}: each device would do or get something else", op)
+    def _note_gathered(self, op: Any, decision: Decision) -> None:
+        is_sharded = any(self._have(value).used for value in op.operands)
+        if is_sharded and not any(decision.factor_axes):
+            self.gathered.append((op, "its tensors do not agree on blocks that it can be computed in"))
 
-    def _check_inside(self, op: Any) -> None:
-        """Inside the regions of an op everything is whole."""
+    def _captured(self, op: Any) -> tuple[Captured, ...]:
+        """What the ops in the regions of an op without edges take from around it, where that is not whole.
+
+        PassFailure where an op in them cannot be left as it is.
+        """
         for inner in ops_below(op) if len(op.regions) else ():
-            for value in inner.operands:
-                if value in self._placements and self._placements[value].used:
-                    raise PassFailure(f"{_cannot(op)}: inside its region it uses a sharded tensor", inner)
-            if any(placement.used for placement in self._declared(inner)) or inner.name.startswith("sdy."):
-                raise PassFailure(f"{_cannot(op)}: inside its region there is a sharded tensor", inner)
-            if _differs_by_device(inner):
-                raise PassFailure(f"{_cannot(inner)}: each device would do or get something else", inner)
-            if inner.name == "func.call" and self._signature_of(inner).is_sharded:
-                raise PassFailure(f"{_cannot(op)}: inside its region it calls a function on sharded tensors", inner)
+            if differs_by_device(inner) and not self._manual_depth:
+                why = "each device would do or get something else"
+                raise PassFailure(f"'{inner.name}' cannot be partitioned: {why}", inner)
+            if inner.name == "func.call" and self._signatures[inner.attributes["callee"].value].is_sharded:
+                where = f"'{op.name}' cannot be partitioned: inside its region it"
+                raise PassFailure(f"{where} calls a function on sharded tensors", inner)
+            if inner.name in COMPUTATIONS:
+                raise PassFailure(f"'{inner.name}' cannot be partitioned inside of '{op.name}'", inner)
+        found = []
+        for value, uses in captured_uses(op, self._placements):
+            found.append(Captured(uses, self._resharding(value.type, self._have(value), _whole(value))))
+        return tuple(found)
+
+    # Ops with regions through which values pass.
+
+    def _with_edges(self, op: Any, plans: list[OpPlan]) -> None:
+        edges = edges_of(op)
+        lies: list[Placement] = []
+        for edge in edges:
+            placement = replace(self._placement(edge.owner, sharding_of(edge.owner)), unreduced=())
+            lies.append(placement)
+            self._place((edge.owner, *edge.other_targets), [placement] * (1 + len(edge.other_targets)))
+        takes = passed_on(op, edges, lies, _whole)
+        blocks = [block for region in op.regions for block in region.blocks]
+        local = self._grid.local_type
+        plans.append(
+            OpPlan(
+                op,
+                self._operand_reshards(op, takes[0]),
+                Role.PASSED_ON,
+                result_types=tuple(local(result.type, self._have(result)) for result in op.results),
+                argument_types=tuple(
+                    tuple(local(argument.type, self._have(argument)) for argument in block.arguments)
+                    for block in blocks
+                ),
+            )
+        )
+        for block, returned in zip(blocks, takes[1:], strict=True):
+            self._block(block, returned, plans)
+
+    def _computation(self, op: Any, plans: list[OpPlan]) -> None:
+        """A computation whose body takes its place; in a manual one tensors are in blocks along the manual axes."""
+        inputs, outputs = computation_sides(op, self._grid)
+        plans.append(OpPlan(op, self._operand_reshards(op, inputs.outside), Role.ENTERED))
+        block = op.regions[0].blocks[0]
+        self._place(block.arguments, inputs.inside)
+        is_manual = op.name == "sdy.manual_computation"
+        self._manual_depth += is_manual
+        self._block(block, outputs.inside, plans)
+        self._manual_depth -= is_manual
+        plans[-1] = replace(plans[-1], role=Role.LEFT)
+        self._place(op.results, outputs.outside)
 
 
-def _differs_by_device(op: Any) -> bool:
-    has_side_effect = "has_side_effect" in op.attributes and op.attributes["has_side_effect"].value
-    return has_side_effect or op.name in DIFFERENT_BY_DEVICE or op.name.startswith("shard.")
+def _whole(value: Any) -> Placement:
+    return Placement(((),) * rank_of(value.type))
 
 
-def _cannot(op: Any) -> str:
-    return f"'{op.name}' cannot be partitioned yet"
+def _settled(have: Placement, wanted: Placement) -> Placement:
+    """Where a value goes that is wanted somewhere: it is partial only along what it was partial before."""
+    is_same_sum = wanted.unreduced and wanted.reduction is have.reduction
+    kept = tuple(axis for axis in wanted.unreduced if axis in have.unreduced) if is_same_sum else ()
+    return Placement(wanted.dims, kept, have.reduction if kept else Placement(()).reduction)
+
+
+def _goes_elsewhere(result: Any) -> bool:
+    """Whether all that is done with a value is to bring it somewhere."""
+    uses = [use.owner.operation.name for use in result.uses]
+    return len(uses) == 1 and (uses[0] in RESHARDING_OPS or uses[0] == "func.return")
+
+
+def _element_size(type_: Any) -> int:
+    """The bytes of an element, 8 where the type does not say."""
+    element = type_.element_type
+    if isinstance(element, ir.ComplexType):
+        return 2 * (element.element_type.width // 8)
+    return max(1, element.width // 8) if isinstance(element, ir.IntegerType | ir.FloatType) else 8

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mlir_shard.dialects import sdy, shard
@@ -12,14 +12,14 @@ from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.reporting import remark
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
-from mlir_shard.rules.partition import Blocks, PartitionError
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.shardings import common_mesh
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
-from mlir_shard.transforms.spmdize.emission import device_index, emit, table_entry
-from mlir_shard.transforms.spmdize.plan import OpPlan, Planner, Signature
+from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError, is_in_order
+from mlir_shard.transforms.spmdize.op_plan import Signature
+from mlir_shard.transforms.spmdize.plan import Planner
+from mlir_shard.transforms.spmdize.plan_application import PlanApplication
 from mlir_shard.transforms.walk import ops_in
 
 
@@ -29,9 +29,13 @@ class Spmdize(Pass):
 
     The mesh becomes a grid, with an axis for each sub-axis that a sharding uses. An op runs on blocks as far as the
     shardings of its operands and results agree with its sharding rule; what does not agree is gathered before it and
-    sliced after it, and partial results of a sharded reduction are reduced. Functions take and return blocks.
-    Nothing of sdy is left. All is decided before anything changes: where an op cannot be made local, the pass fails
-    and the module is as it was.
+    sliced after it, and partial results of a sharded reduction are reduced. An op that nothing is known of is computed
+    whole on every device. What loops and branches carry is in the blocks that its sharding says, and manual and named
+    computations are inlined. Blocks are full: where a dimension does not divide, the last ones are padded with what
+    never reaches a result. Functions take and return blocks, and nothing of sdy is left.
+
+    All is decided before anything changes: where an op cannot be made local, as each device would do something else,
+    the pass fails and the module is as it was.
     """
 
     name = "spmdize"
@@ -39,6 +43,7 @@ class Spmdize(Pass):
     summary = "Converts the global program to the program of one device, with collectives"
 
     collectives: str = option("shard", "the dialect of the collectives", choices=("shard",))
+    report_gathered: bool = option(False, "say which ops are computed whole on every device, and why, as remarks")
 
     def run(self, op: Any) -> None:
         meshes = [inner.operation for inner in _top(op) if inner.operation.name == "sdy.mesh"]
@@ -48,15 +53,18 @@ class Spmdize(Pass):
         planner = Planner(grid, signatures)
         plans = [planner.plan_function(function) if _has_body(function) else [] for function in functions]
         types = [_local_type(function, signatures, grid) for function in functions]
+        if self.report_gathered:
+            _report(planner.gathered)
+        application = PlanApplication(grid)
         for function, planned, type_ in zip(functions, plans, types, strict=True):
             _localize_signature(function, type_)
             for one in planned:
-                _apply(one, grid)
-        if grid.name in sdy.meshes(op):
-            with ir.InsertionPoint(meshes[0]), meshes[0].location:
-                shard.grid(grid.name, grid.shape)
+                application.apply(one)
         for mesh in meshes:
             mesh.erase()
+        if meshes or grid.atoms:
+            with ir.InsertionPoint.at_block_begin(op.regions[0].blocks[0]), op.location:
+                shard.grid(grid.name, grid.shape)
         _remove_attributes(op)
 
 
@@ -69,26 +77,22 @@ def _has_body(function: Any) -> bool:
 
 
 def _grid(module: Any) -> DeviceGrid:
-    """The grid for all shardings in the module."""
+    """The grid for all shardings in the module, of all devices of its meshes."""
     meshes = sdy.meshes(module)
-    found = list(_shardings(module))
-    sharded = [sharding for sharding in found if sharding.used_axes]
-    names = {sharding.mesh_or_ref for sharding in sharded if isinstance(sharding.mesh_or_ref, str)}
-    unknown = next((name for name in names if name not in meshes), None)
-    if unknown is not None:
-        raise PassFailure(f"a sharding refers to mesh @{unknown}, which the module does not define", module)
-    common = common_mesh(sharded, meshes)
-    if sharded and common is None:
-        raise PassFailure("shardings on several meshes cannot be partitioned together yet", module)
-    for sharding in found:
-        mesh = sharding.mesh_or_ref if isinstance(sharding.mesh_or_ref, Mesh) else meshes.get(sharding.mesh_or_ref)
-        if mesh is not None and mesh.is_maximal:
-            raise PassFailure(f"a tensor that lies on one device alone ({sharding}) cannot be partitioned yet", module)
-    ref, mesh = common or next(iter(meshes.items()), ("mesh", Mesh()))
+    refs: dict[str | Mesh, Mesh] = dict(meshes.items())
+    used = []
+    for sharding in _shardings(module):
+        ref = sharding.mesh_or_ref
+        if isinstance(ref, Mesh):
+            refs[ref] = ref
+        elif ref not in meshes:
+            raise PassFailure(f"a sharding refers to mesh @{ref}, which the module does not define", module)
+        mesh = refs[ref]
+        if not mesh.is_maximal:
+            used.append((mesh, sharding.used_axes))
+    named = next((name for name, mesh in meshes.items() if not mesh.is_maximal and mesh.axes), None)
     try:
-        return DeviceGrid.for_shardings(
-            ref if isinstance(ref, str) else "mesh", mesh, (axis for sharding in sharded for axis in sharding.used_axes)
-        )
+        return DeviceGrid.for_meshes(named or next(iter(meshes), "mesh"), used, refs)
     except GridError as error:
         raise PassFailure(str(error), module) from error
 
@@ -120,7 +124,16 @@ def _shardings(module: Any) -> Iterator[TensorSharding]:
 def _signature(function: Any, grid: DeviceGrid) -> Signature:
     type_ = function.attributes["function_type"].value
 
+    is_private = "sym_visibility" in function.attributes and function.attributes["sym_visibility"].value == "private"
+
     def placement(type_: Any, sharding: TensorSharding | None) -> Placement:
+        other = None if sharding is None or not sharding.used_axes else grid.others.get(sharding.mesh_or_ref)
+        if other is not None and not other.is_maximal and not is_in_order(other) and not is_private:
+            raise PassFailure(
+                f"an argument or result is sharded as {sharding}, on a mesh whose devices are permuted: "
+                "a grid numbers its devices in order",
+                function,
+            )
         try:
             return grid.placement(sharding, rank_of(type_))
         except GridError as error:
@@ -159,66 +172,14 @@ def _localize_signature(function: Any, type_: Any) -> None:
             argument.set_type(local)
 
 
-def _apply(planned: OpPlan, grid: DeviceGrid) -> None:
-    op = planned.op
-    with ir.InsertionPoint(op), op.location:
-        operands = [emit(value, steps, grid) for value, steps in zip(op.operands, planned.operand_steps, strict=True)]
-    if planned.replaced:
-        for result in op.results:
-            result.replace_all_uses_with(operands[0])
-        op.erase()
-        return
-    for index, (steps, value) in enumerate(zip(planned.operand_steps, operands, strict=True)):
-        if steps:
-            op.operands[index] = value
-    result_steps = planned.result_steps
-    # A partition rule may put more behind the op, and that is then what it makes.
-    uses = [[(use.owner, use.operand_number) for use in result.uses] for result in op.results]
-    if planned.partition is not None:
-        if _localize(planned, grid) is False:
-            result_steps = planned.whole_steps
-    elif planned.made:
-        for result, type_ in zip(op.results, planned.result_types, strict=True):
-            result.set_type(type_)
-    for of_result, steps in zip(uses, result_steps, strict=False):
-        if steps and of_result:
-            _insert_before_uses(op, of_result, steps, grid)
-
-
-def _localize(planned: OpPlan, grid: DeviceGrid) -> bool | None:
-    op = planned.op
-    assert planned.partition is not None
-
-    def index_along(axes: Any) -> Any:
-        with ir.InsertionPoint(op), op.location:
-            return device_index(axes, grid)
-
-    def entry(axes: Any, value: Any, type_: Any) -> Any:
-        return table_entry(axes, value, type_, grid)
-
-    blocks = Blocks(
-        planned.result_types,
-        planned.rule,
-        planned.factor_axes,
-        index_along,
-        tuple(grid.blocked(value.type, one) for value, one in zip(op.operands, planned.needed, strict=True)),
-        tuple(grid.blocked(type_, one) for type_, one in zip(planned.result_types, planned.made, strict=True)),
-        entry,
-    )
-    try:
-        return planned.partition.localize(op, blocks)
-    except PartitionError as error:
-        raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
-
-
-def _insert_before_uses(op: Any, uses: Sequence[tuple[Any, int]], steps: Any, grid: DeviceGrid) -> None:
-    """Puts steps between a value that an op is for and its uses."""
-    user, number = uses[0]
-    value = user.operation.operands[number]
-    with ir.InsertionPoint.after(value.owner), op.location:
-        after = emit(value, steps, grid)
-    for user, number in uses:
-        user.operation.operands[number] = after
+def _report(gathered: Iterable[tuple[Any, str]]) -> None:
+    """Says, once for each name of ops and each reason, how many there are and where the first is."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for op, reason in gathered:
+        found.setdefault((op.name, reason), []).append(op)
+    for (name, reason), ops in found.items():
+        count = "1 op" if len(ops) == 1 else f"{len(ops)} ops, the first of them here"
+        remark(f"'{name}' is computed whole on every device: {reason} ({count})", ops[0])
 
 
 def _remove_attributes(module: Any) -> None:

@@ -1,0 +1,65 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How long it takes to make the gradient of a transformer local: beside the C++ Shardy in jaxlib, and by devices.
+
+    python benchmarks/spmdize.py [--layers 48] [--devices 8 512 100000] [--planner optimal] [--repeat 5]
+
+The whole pipeline, from annotations to the program of one device, on the parsed module; Shardy's is its import
+pipeline, propagation, its export pipeline with collectives, and what makes these StableHLO's. Each side and number of
+devices has a process of its own and parses anew for every measurement. Prints median seconds and their ratios. Groups
+of devices of StableHLO's collectives list all devices, so that those programs grow with the mesh; `shard`'s do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from propagation import OURS, SHARDY, measure, operations_in
+from transformer import DEVICES, lowered_gradient
+
+# The text of a program whose groups list 100,000 devices is not worth waiting for.
+QUIET = OURS.replace("    mlir_shard.print_module,", "    lambda module: None,")
+_SHARDY_COLLECTIVES = (
+    "sdy-import-pipeline,sdy-user-priority-propagate,sdy-export-pipeline{enable-insert-explicit-collectives=true}"
+)
+SHARDY_PIPELINES = {
+    "propagation and export": _SHARDY_COLLECTIVES,
+    "the same and to StableHLO's collectives": f"{_SHARDY_COLLECTIVES},sdy-convert-global-to-local,"
+    "sdy-drop-sharding-and-mesh",
+}
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--layers", type=int, default=48)
+    parser.add_argument("--devices", type=int, nargs="*", default=[8, 512, 100_000])
+    parser.add_argument("--planner", choices=["optimal", "shardy"], default="optimal")
+    parser.add_argument("--repeat", type=int, default=5)
+    arguments = parser.parse_args()
+    pipelines = {
+        target: f"shard-propagate,shard-spmdize{{collectives={target} planner={arguments.planner}}}"
+        for target in ("shard", "stablehlo")
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "module.mlir")
+        file.write_text(text := lowered_gradient(arguments.layers))
+        print(f"gradient of {arguments.layers} layers, {operations_in(text)} operations, {DEVICES} devices")
+        ours = {name: measure(QUIET, file, one, arguments.repeat).seconds for name, one in pipelines.items()}
+        for name, pipeline in SHARDY_PIPELINES.items():
+            theirs = measure(SHARDY, file, pipeline, arguments.repeat).seconds
+            ratios = ", ".join(f"{target} {one:.3f} s ({one / theirs:.2f})" for target, one in ours.items())
+            print(f"  Shardy, {name}: {theirs:.3f} s; here, and as a ratio: {ratios}", flush=True)
+        first: dict[str, float] = {}
+        for devices in arguments.devices:
+            file.write_text(lowered_gradient(arguments.layers, devices))
+            for target, pipeline in pipelines.items():
+                seconds = measure(QUIET, file, pipeline, arguments.repeat).seconds
+                ratio = seconds / first.setdefault(target, seconds)
+                print(f"  {devices} devices, {target}: {seconds:.3f} s, {ratio:.2f} times the first", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What an op on full blocks, whose ends are no part of the tensor, would do with the elements there.
+
+Element by element what is there stays there. A reduction must not see it, and an op that fails on some numbers must not
+be given any.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from mlir_shard.rules.linalg import is_structured
+from mlir_shard.rules.neutral_elements import neutral_number
+from mlir_shard.rules.reduction import reduction_op
+from mlir_shard.sharding import ReductionOp
+
+# They trap or read beyond a tensor where a number is not what it should be.
+_FAILING = frozenset(
+    (
+        "arith.ceildivsi",
+        "arith.ceildivui",
+        "arith.divsi",
+        "arith.divui",
+        "arith.floordivsi",
+        "arith.remsi",
+        "arith.remui",
+        "math.ipowi",
+        "tensor.extract",
+        "tensor.extract_slice",
+        "tensor.gather",
+        "tosa.gather",
+        "tosa.intdiv",
+        "tosa.row_gather",
+        "tosa.scatter",
+        "tosa.table",
+    )
+)
+_CONTRACTIONS = ("stablehlo.dot", "stablehlo.dot_general")
+_REDUCTIONS = ("linalg.reduce", "stablehlo.reduce", "tosa.reduce_max", "tosa.reduce_min", "tosa.reduce_sum")
+_PRODUCTS, _SUMS = ("arith.mulf", "arith.muli"), ("arith.addf", "arith.addi")
+_CONVERSIONS = ("arith.extf", "arith.extsi", "arith.extui", "arith.sitofp", "arith.truncf", "linalg.yield")
+
+
+class Mask(Enum):
+    """How elements that are no part of a tensor are kept out of a reduction.
+
+    ZEROS: both operands are zero there, as only products are added up. NEUTRAL: operands are what changes nothing.
+    BODY: the body of a loop nest passes on what it has reduced so far.
+    """
+
+    ZEROS = "zeros"
+    NEUTRAL = "neutral"
+    BODY = "body"
+
+
+def mask_of(op: Any) -> Mask | None:
+    """How reductions of an op are masked; None where they cannot be."""
+    op = op.operation
+    if op.name == "linalg.generic":
+        return Mask.BODY
+    if op.name in _REDUCTIONS:
+        return Mask.NEUTRAL if all(masking_number(op, value.type) is not None for value in op.operands) else None
+    is_product = op.name in _CONTRACTIONS or (is_structured(op) and _adds_products(op))
+    return Mask.ZEROS if is_product else None
+
+
+def masking_number(op: Any, type_: Any) -> float | None:
+    """What the elements of an operand are that a reduction must not see; None where its type has no such number."""
+    kind = ReductionOp.SUM if mask_is_zeros(op) else reduction_op(op)
+    return None if kind is None else neutral_number(kind, type_.element_type)
+
+
+def mask_is_zeros(op: Any) -> bool:
+    """Whether the op is no reduction of its operands themselves."""
+    return op.operation.name not in _REDUCTIONS
+
+
+def may_fail(op: Any) -> bool:
+    """Whether an op, or one in its regions, fails on some numbers."""
+    op = op.operation
+    if op.name in _FAILING:
+        return True
+    return any(may_fail(inner) for region in op.regions for block in region.blocks for inner in block.operations)
+
+
+def _adds_products(op: Any) -> bool:
+    """Whether the body of a loop nest multiplies two numbers, perhaps converted, and adds them to what there is."""
+    names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+    counted = [sum(name in of for name in names) for of in (_PRODUCTS, _SUMS, _CONVERSIONS)]
+    return counted[:2] == [1, 1] and sum(counted) == len(names)

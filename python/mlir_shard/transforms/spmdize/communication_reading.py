@@ -1,0 +1,169 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The collectives of a local module, upstream's and StableHLO's, as values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from mlir_shard.dialects import shard
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.communication import CollectiveKind, Communication, GroupAxis, Received
+from mlir_shard.sharding import Mesh
+from mlir_shard.transforms.normalize.replica_groups import REPLICA_GROUPS, mesh_or_ref_of
+from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.reshard.collective_courses import element_size
+from mlir_shard.transforms.shardings import meshes_around
+
+_SHARD = {
+    "shard.all_gather": CollectiveKind.ALL_GATHER,
+    "shard.all_reduce": CollectiveKind.ALL_REDUCE,
+    "shard.all_to_all": CollectiveKind.ALL_TO_ALL,
+    "shard.broadcast": CollectiveKind.BROADCAST,
+    "shard.gather": CollectiveKind.GATHER,
+    "shard.recv": CollectiveKind.RECV,
+    "shard.reduce": CollectiveKind.REDUCE,
+    "shard.reduce_scatter": CollectiveKind.REDUCE_SCATTER,
+    "shard.scatter": CollectiveKind.SCATTER,
+    "shard.shift": CollectiveKind.COLLECTIVE_PERMUTE,
+    "shard.update_halo": CollectiveKind.HALO_EXCHANGE,
+}
+_STABLEHLO = {
+    "stablehlo.all_gather": CollectiveKind.ALL_GATHER,
+    "stablehlo.all_reduce": CollectiveKind.ALL_REDUCE,
+    "stablehlo.all_to_all": CollectiveKind.ALL_TO_ALL,
+    "stablehlo.collective_broadcast": CollectiveKind.BROADCAST,
+    "stablehlo.collective_permute": CollectiveKind.COLLECTIVE_PERMUTE,
+    "stablehlo.reduce_scatter": CollectiveKind.REDUCE_SCATTER,
+}
+Groups = tuple[tuple[GroupAxis, ...], int]
+
+COLLECTIVES = frozenset((*_SHARD, *_STABLEHLO))
+"""The operations by which devices receive something."""
+
+_REFERRED_AXIS = re.compile(r'axis_ref<name = "([^"]*)"(?:, sub_axis_info = [^<]*<[^>]*size = (\d+)>)?')
+
+
+class CommunicationReader:
+    """What each collective of one module communicates; PassFailure where shapes or grids say too little."""
+
+    def __init__(self, module: Any) -> None:
+        self._grids = {op.attributes["sym_name"].value: _grid_axes(op) for op in operations_named(module, "shard.grid")}
+        self._meshes = meshes_around(module)
+        self._groups: dict[Any, Groups] = {}
+
+    def read(self, op: Any) -> Communication:
+        """Of one of `COLLECTIVES`."""
+        if op.name in _SHARD:
+            return self._shard(op)
+        if op.name == "stablehlo.collective_permute":
+            return _permutation(op)
+        groups = op.attributes[REPLICA_GROUPS]
+        if groups not in self._groups:
+            self._groups[groups] = self._read_groups(op)
+        return _communication(op, _STABLEHLO[op.name], *self._groups[groups])
+
+    def _shard(self, op: Any) -> Communication:
+        kind, grid = _SHARD[op.name], self._grids.get(op.attributes["grid"].value)
+        if grid is None or any(axis.size < 1 for axis in grid):
+            raise PassFailure(f"'{op.name}' op is on a grid whose shape is not known", op)
+        received, messages = None, 1
+        if kind is CollectiveKind.HALO_EXCHANGE:
+            numbers = [axis for axes in shard.split_axes(op) for axis in axes]
+            received, messages = _halos(op, grid), 2 * sum(map(bool, shard.split_axes(op)))
+        elif kind is CollectiveKind.COLLECTIVE_PERMUTE:
+            numbers = [op.attributes["shift_axis"].value]
+            received = _shifted(op, grid[numbers[0]].size)
+        else:
+            numbers = list(op.attributes["grid_axes"]) if "grid_axes" in op.attributes else []
+        axes = tuple(grid[number] for number in numbers)
+        groups = prod(axis.size for axis in grid) // prod(axis.size for axis in axes)
+        return _communication(op, kind, axes, groups, received, messages)
+
+    def _read_groups(self, op: Any) -> Groups:
+        attribute = op.attributes[REPLICA_GROUPS]
+        ref = mesh_or_ref_of(op)
+        if ref is None:
+            count, size = attribute.type.shape
+            return (GroupAxis("", size),), count
+        mesh = ref if isinstance(ref, Mesh) else self._meshes.get(ref)
+        if mesh is None:
+            raise PassFailure(f"'{op.name}' op has groups of devices of the mesh @{ref}, which is not there", op)
+        sizes = {axis.name: axis.size for axis in mesh.axes}
+        found = _REFERRED_AXIS.findall(str(attribute))
+        axes = tuple(GroupAxis(name, int(size) if size else sizes[name]) for name, size in found)
+        return axes, mesh.total_size // prod(axis.size for axis in axes)
+
+
+def _communication(
+    op: Any,
+    kind: CollectiveKind,
+    axes: tuple[GroupAxis, ...],
+    groups: int,
+    received: Received | None = None,
+    messages: int = 1,
+) -> Communication:
+    element = min(element_size(value.type) or 1 for value in op.operands)
+    return Communication(
+        kind, axes, groups, _num_bytes(op, op.operands), _num_bytes(op, op.results), element, received, messages
+    )
+
+
+def _permutation(op: Any) -> Communication:
+    """Groups are not known: all that receive something are one."""
+    pairs = np.array(op.attributes["source_target_pairs"])
+    moved, size = int((pairs[:, 0] != pairs[:, 1]).sum()), _num_bytes(op, op.operands)
+    received = Received(size if moved else 0, moved * size)
+    return _communication(op, _STABLEHLO[op.name], (GroupAxis("", len(pairs)),), 1, received)
+
+
+def _shifted(op: Any, count: int) -> Received:
+    size, offset = _num_bytes(op, op.operands), op.attributes["offset"].value
+    if "rotate" in op.attributes:
+        moved = count if offset % count else 0
+    else:
+        moved = max(0, count - abs(offset)) if offset else 0
+    return Received(size if moved else 0, moved * size)
+
+
+def _halos(op: Any, grid: tuple[GroupAxis, ...]) -> Received:
+    """What the devices along all axes that split a dimension receive; along each dimension in turn."""
+    sizes, split = list(op.attributes["static_halo_sizes"]), shard.split_axes(op)
+    everyone = prod(grid[axis].size for axes in split for axis in axes)
+    whole = _num_bytes(op, op.operands[:1])
+    most = total = 0
+    dims = [dim for dim, axes in enumerate(split) if axes]
+    for dim, before, after in zip(dims, sizes[::2], sizes[1::2], strict=True):
+        blocks = prod(grid[axis].size for axis in split[dim])
+        if before == shard.DYNAMIC or after == shard.DYNAMIC:
+            raise PassFailure(f"'{op.name}' op has halos of dynamic size", op)
+        slab = whole // max(1, op.operands[0].type.shape[dim])
+        if blocks > 1:
+            most += slab * (before + after if blocks > 2 else max(before, after))
+            total += slab * (before + after) * (blocks - 1) * (everyone // blocks)
+    return Received(most, total)
+
+
+def _num_bytes(op: Any, values: Iterable[Any]) -> int:
+    """The bytes of local tensors, or memory that is shaped like one."""
+    total = 0
+    for value in values:
+        if not isinstance(value.type, ir.ShapedType) or not value.type.has_static_shape:
+            raise PassFailure(f"'{op.name}' op has a value whose size is not known, {value.type}", op)
+        total += prod(value.type.shape) * (element_size(value.type) or 1)
+    return total
+
+
+def _grid_axes(grid: Any) -> tuple[GroupAxis, ...]:
+    """The axes of a `shard.grid`, by name where it has the names, else by number."""
+    shape = shard.grid_shape(grid)
+    names = [name.value for name in grid.attributes[shard.AXIS_NAMES]] if shard.AXIS_NAMES in grid.attributes else []
+    if len(names) != len(shape):
+        names = [str(number) for number in range(len(shape))]
+    return tuple(map(GroupAxis, names, shape))

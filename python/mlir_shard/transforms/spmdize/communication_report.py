@@ -1,0 +1,131 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The collectives of a local module with their bytes and times, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich import box as borders
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mlir_shard.resharding.communication import Communication, GroupAxis
+
+_SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedCollective:
+    """A collective with what it is predicted to take.
+
+    time: seconds; op, place: the name of the op it serves, and where in the user's text that is; loops: around it.
+    """
+
+    communication: Communication
+    time: float
+    op: str
+    place: str
+    function: str
+    loops: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommunicationReport:
+    """The collectives of a module, in the order of its text. Each counts once, whatever loops or calls repeat it."""
+
+    collectives: tuple[ReportedCollective, ...]
+
+    @property
+    def bytes_received(self) -> int:
+        """By a device, if the same one received most in each."""
+        return sum(one.communication.bytes_received for one in self.collectives)
+
+    @property
+    def total_bytes(self) -> int:
+        """Received by all devices."""
+        return sum(one.communication.total_bytes for one in self.collectives)
+
+    @property
+    def time(self) -> float:
+        """Seconds, one after the other."""
+        return sum(one.time for one in self.collectives)
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it as JSON has it; sizes in bytes, times in seconds."""
+        kinds = Counter(one.communication.kind.value for one in self.collectives)
+        return {
+            "collectives": [_as_data(one) for one in self.collectives],
+            "totals": {
+                "collectives": len(self.collectives),
+                "kinds": dict(sorted(kinds.items())),
+                "bytes_received": self.bytes_received,
+                "total_bytes": self.total_bytes,
+                "time": self.time,
+            },
+        }
+
+    def as_table(self) -> RenderableType:
+        """A line for each collective and one for all."""
+        table = Table(box=borders.SIMPLE_HEAD, pad_edge=False, show_footer=True)
+        count = len(self.collectives)
+        table.add_column("collective", f"{count} collective{'' if count == 1 else 's'}")
+        table.add_column("axes")
+        table.add_column("groups", justify="right")
+        table.add_column("a device receives", _bytes(self.bytes_received), justify="right")
+        table.add_column("all receive", _bytes(self.total_bytes), justify="right")
+        table.add_column("time", duration(self.time), justify="right")
+        table.add_column("for")
+        table.add_column("at", overflow="fold")
+        for one in self.collectives:
+            communication = one.communication
+            table.add_row(
+                Text(communication.kind.value),
+                Text(axes_text(communication.axes)),
+                str(communication.groups),
+                _bytes(communication.bytes_received),
+                _bytes(communication.total_bytes),
+                duration(one.time),
+                Text(f"{one.op} (in {one.loops} loops)" if one.loops > 1 else one.op + " (in a loop)" * one.loops),
+                Text(one.place),
+            )
+        return Group(table) if self.collectives else Text("no collectives: devices receive nothing")
+
+
+def axes_text(axes: Sequence[GroupAxis]) -> str:
+    """The axes that groups are along, or how many devices a group has where axes are not known."""
+    return " ".join(f"{axis.name}={axis.size}" if axis.name else f"{axis.size} devices" for axis in axes)
+
+
+def duration(seconds: float) -> str:
+    """A time with three digits."""
+    if seconds == 0:
+        return "0 s"
+    unit, scale = next(((unit, scale) for unit, scale in _SECONDS if seconds >= scale), _SECONDS[-1])
+    return f"{seconds / scale:.3g} {unit}"
+
+
+def _bytes(size: int) -> str:
+    return f"{size:,} B"
+
+
+def _as_data(one: ReportedCollective) -> dict[str, Any]:
+    communication = one.communication
+    return {
+        "kind": communication.kind.value,
+        "axes": [asdict(axis) for axis in communication.axes],
+        "groups": communication.groups,
+        "operand_bytes": communication.operand_bytes,
+        "result_bytes": communication.result_bytes,
+        "bytes_received": communication.bytes_received,
+        "total_bytes": communication.total_bytes,
+        "time": one.time,
+        "op": one.op,
+        "place": one.place,
+        "function": one.function,
+        "loops": one.loops,
+    }

@@ -1,0 +1,72 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where the tensors that go in and out of manual and named computations lie, seen from outside and from inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.steps import Placement
+from mlir_shard.rules.builder import rank_of, shape_of
+from mlir_shard.sharding import AxisRef, TensorSharding
+from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Operands and arguments, or results and what is returned."""
+
+    outside: tuple[Placement, ...]
+    inside: tuple[Placement, ...]
+
+
+def computation_sides(op: Any, grid: DeviceGrid) -> tuple[Side, Side]:
+    """What goes in and what comes out of a computation.
+
+    PassFailure where a tensor is not in full blocks along manual axes, which the types inside are of.
+    """
+    manual = op.attributes["manual_axes"].value.value if "manual_axes" in op.attributes else ()
+    block = op.regions[0].blocks[0]
+    returned = block.operations[len(block.operations) - 1].operation.operands
+    return (
+        _side(op, "in_shardings", op.operands, block.arguments, manual, grid),
+        _side(op, "out_shardings", op.results, returned, manual, grid),
+    )
+
+
+def _side(
+    op: Any, name: str, outer: Sequence[Any], inner: Sequence[Any], manual: Sequence[str], grid: DeviceGrid
+) -> Side:
+    given = op.attributes[name].value.shardings if name in op.attributes else (None,) * len(outer)
+    outside, inside = [], []
+    for value, local, sharding in zip(outer, inner, given, strict=True):
+        rank = rank_of(value.type)
+        placement = Placement(((),) * rank) if sharding is None else _full(value, sharding, manual, grid)
+        by_hand = frozenset() if sharding is None else _by_hand(sharding, manual, grid)
+        outside.append(placement)
+        inside.append(Placement(tuple(tuple(axis for axis in axes if axis not in by_hand) for axes in placement.dims)))
+        along_manual = Placement(tuple(tuple(axis for axis in axes if axis in by_hand) for axes in placement.dims))
+        if rank and grid.local_shape(shape_of(value.type), along_manual) != shape_of(local.type):
+            raise PassFailure(
+                f"'{op.name}' cannot be partitioned: {value.type} is {local.type} inside, which is no block of it", op
+            )
+    return Side(tuple(outside), tuple(inside))
+
+
+def _full(value: Any, sharding: TensorSharding, manual: Sequence[str], grid: DeviceGrid) -> Placement:
+    """Along manual axes in full blocks; in such a dimension along others only where these are full as well."""
+    placement = grid.placement(sharding, rank_of(value.type))
+    by_hand = _by_hand(sharding, manual, grid)
+    dims = []
+    for size, axes in zip(shape_of(value.type), placement.dims, strict=True):
+        own = tuple(axis for axis in axes if axis in by_hand)
+        dims.append(own if own and not grid.is_even(size, axes) else axes)
+    return Placement(tuple(dims))
+
+
+def _by_hand(sharding: TensorSharding, manual: Sequence[str], grid: DeviceGrid) -> frozenset[int]:
+    """The grid axes of the manual ones."""
+    return frozenset(grid.axes_of(sharding.mesh_or_ref, map(AxisRef, manual)))

@@ -1,0 +1,151 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Along which grid axes each factor of an op stays sharded, decided once for equal ops."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.linalg import loops_of
+from mlir_shard.rules.partition import PartitionRule
+from mlir_shard.rules.reduction import reduction_op
+from mlir_shard.rules.uneven_blocks import Mask, mask_of, may_fail
+from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
+from mlir_shard.sharding.axis_lists import add_axes_or_merge
+from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.rule import FactorType
+from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
+from mlir_shard.transforms.spmdize.op_plan import UnevenEdge
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where the operands of an op have to lie and where it makes its results, with the axes of each factor.
+
+    `uneven` are the reduction factors of which the last blocks are not full.
+    """
+
+    needed: tuple[Placement, ...]
+    made: tuple[Placement, ...]
+    factor_axes: tuple[GridAxes, ...] = ()
+    uneven: tuple[int, ...] = ()
+
+
+class OpDecisions:
+    """Decides on the ops of one module on its grid."""
+
+    def __init__(self, grid: DeviceGrid) -> None:
+        self._grid = grid
+        self._known: dict[Hashable, Decision] = {}
+
+    def decide(
+        self,
+        op: Any,
+        rule: OpShardingRule,
+        partition: PartitionRule,
+        have: tuple[Placement, ...],
+        wanted: tuple[Placement, ...],
+    ) -> Decision:
+        """As far as operands and wanted results agree, the factors of the op stay sharded."""
+        unshardable = partition.unshardable_factors(op, rule)
+        kind = reduction_op(op) or ReductionOp.SUM
+        key = (id(rule), id(partition), op.name, unshardable, kind, have, wanted)
+        known = self._known.get(key)
+        # What is in an op's regions matters where blocks are uneven.
+        if known is None or self._is_uneven_somewhere(rule, known):
+            known = self._known[key] = self._decide(op, rule, partition, unshardable, kind, have, wanted)
+        return known
+
+    def _is_uneven_somewhere(self, rule: OpShardingRule, decision: Decision) -> bool:
+        sizes = zip(rule.factor_sizes, decision.factor_axes, strict=True)
+        return any(not self._grid.is_even(size, axes) for size, axes in sizes)
+
+    def _decide(
+        self,
+        op: Any,
+        rule: OpShardingRule,
+        partition: PartitionRule,
+        unshardable: frozenset[int],
+        kind: ReductionOp,
+        have: tuple[Placement, ...],
+        wanted: tuple[Placement, ...],
+    ) -> Decision:
+        grid, mesh = self._grid, self._grid.mesh
+        operands, results = (tuple(map(self._sharding, placements)) for placements in (have, wanted))
+        projection = ShardingProjection.build(operands, results, rule, mesh)
+        while True:
+            factor_axes = local_factor_axes(projection, rule, unshardable, mesh)
+            axes = tuple(map(grid.axes, factor_axes))
+            uneven = [factor for factor, size in enumerate(rule.factor_sizes) if not grid.is_even(size, axes[factor])]
+            refused = [factor for factor in uneven if not _can_be_uneven(op, rule, partition, factor)]
+            if not refused:
+                break
+            unshardable |= frozenset(refused)
+        needed, made = shardings_of(factor_axes, rule, mesh, mesh)
+        partial = tuple(axis for factor in rule.reduction_factors for axis in axes[factor])
+        return Decision(
+            tuple(grid.placement(sharding, sharding.rank) for sharding in needed),
+            tuple(Placement(grid.placement(one, one.rank).dims, partial, kind) for one in made),
+            axes,
+            tuple(factor for factor in uneven if rule.factor_type(factor) is FactorType.REDUCTION),
+        )
+
+    def _sharding(self, placement: Placement) -> TensorSharding:
+        grid = self._grid
+        dims = (add_axes_or_merge((), (grid.atoms[axis] for axis in axes), grid.mesh) for axes in placement.dims)
+        return TensorSharding.closed_with(dims, grid.mesh)
+
+
+def uneven_edges(op: Any, rule: OpShardingRule, decision: Decision) -> tuple[UnevenEdge, ...]:
+    """What a reduction in blocks of which the last are not full has to be kept from."""
+    mask = mask_of(op) if decision.uneven else None
+    found = []
+    for factor in decision.uneven:
+        along = decision.factor_axes[factor], rule.factor_sizes[factor]
+        if mask is Mask.BODY:
+            found.append(UnevenEdge(0, _loop_of(op, rule, factor), *along))
+            continue
+        for number, mapping in enumerate(rule.operand_mappings):
+            for dim, of_dim in enumerate(mapping.dim_mappings):
+                if of_dim.factor_indices == (factor,):
+                    found.append(UnevenEdge(number, dim, *along))
+    return tuple(found)
+
+
+def _loop_of(op: Any, rule: OpShardingRule, factor: int) -> int:
+    loops = loops_of(op)
+    found = (
+        loops.dims[number][dim]
+        for number, mapping in enumerate(rule.operand_mappings)
+        for dim, of_dim in enumerate(mapping.dim_mappings)
+        if of_dim.factor_indices == (factor,)
+    )
+    return next(loop for loop in found if loop is not None)
+
+
+def _can_be_uneven(op: Any, rule: OpShardingRule, partition: PartitionRule, factor: int) -> bool:
+    """Whether an op is right on blocks of a factor of which the last are not full."""
+    if not partition.allows_uneven or not _is_whole_dimension(op, rule, factor) or may_fail(op):
+        return False
+    if rule.factor_type(factor) is FactorType.REDUCTION:
+        return mask_of(op) is not None
+    return rule.factor_type(factor) is FactorType.PASS_THROUGH
+
+
+def _is_whole_dimension(op: Any, rule: OpShardingRule, factor: int) -> bool:
+    """Whether each dimension with the factor is nothing but that."""
+    size = rule.factor_sizes[factor]
+
+    def holds(mappings: Sequence[Any], values: Sequence[Any]) -> bool:
+        return all(
+            factor not in of_dim.factor_indices or (of_dim.factor_indices == (factor,) and shape[dim] == size)
+            for mapping, shape in zip(mappings, (shape_of(value.type) for value in values), strict=True)
+            for dim, of_dim in enumerate(mapping.dim_mappings)
+        )
+
+    return holds(rule.operand_mappings, op.operands) and holds(rule.result_mappings, op.results)

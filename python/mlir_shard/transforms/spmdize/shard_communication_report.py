@@ -1,0 +1,103 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a local program communicates, for who wants to know what a sharding costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, Literal
+
+from rich.console import Console
+
+from mlir_shard.passes import diagnostic
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.spmdize.communication_reading import COLLECTIVES, CommunicationReader
+from mlir_shard.transforms.spmdize.communication_report import CommunicationReport, ReportedCollective
+from mlir_shard.transforms.spmdize.served_ops import served_op
+
+_LOOPS = frozenset({"affine.for", "affine.parallel", "scf.for", "scf.forall", "scf.parallel", "scf.while"}) | {
+    "stablehlo.while"
+}
+# As wide as its columns need: lines of a file are not to depend on a terminal.
+_WIDTH = 1000
+
+
+@register
+class CommunicationReportPass(Pass):
+    """Says of each collective of a local module, in `shard` or StableHLO, its kind, the axes that its groups of devices
+    are along, what the device that receives most and all devices receive, a predicted time, and the op it is for and
+    where that is; and the totals. See docs/communication.md for what is counted and predicted.
+
+    The report goes to standard error, on a terminal in colours, or into a file.
+    """
+
+    name = "shard-communication-report"
+    anchor = "builtin.module"
+    summary = "Reports the collectives of a local module with their bytes and predicted times"
+
+    format: Literal["table", "json"] = option("table", "how it is written")
+    output: str = option("", "the file it is written to; standard error without one")
+    costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes")
+
+    def run(self, op: Any) -> bool:
+        report = communication_report(op, self._cost_model(op))
+        if not self.output:
+            self._write(report, sys.stderr, Console(stderr=True))
+            return False
+        # A report on a program is not worth having where it is one of half of it.
+        try:
+            with open(self.output, "w", encoding="utf-8") as file:
+                self._write(report, file, Console(file=file, width=_WIDTH))
+        except OSError as error:
+            raise PassFailure(f"cannot write '{os.fspath(self.output)}': {error.strerror}") from error
+        return False
+
+    def _write(self, report: CommunicationReport, file: Any, console: Console) -> None:
+        if self.format == "json":
+            print(json.dumps(report.as_data(), indent=2), file=file, flush=True)
+            return
+        if not console.is_terminal:
+            console.width = _WIDTH
+        console.print(report.as_table())
+
+    def _cost_model(self, op: Any) -> CostModel:
+        try:
+            return CostModel.of_file(self.costs) if self.costs else CostModel()
+        except ValueError as error:
+            raise PassFailure(f"costs: {error}", op) from error
+
+
+def communication_report(module: Any, cost_model: CostModel | None = None) -> CommunicationReport:
+    """The report of a local module; PassFailure where sizes or groups are not known."""
+    model, reader = cost_model or CostModel(), CommunicationReader(module)
+    found = []
+    for op in operations_named(module, *sorted(COLLECTIVES)):
+        communication = reader.read(op)
+        served = served_op(op)
+        function, loops = _around(op)
+        found.append(
+            ReportedCollective(
+                communication, communication.time(model.link), served.name, _place(served.location), function, loops
+            )
+        )
+    return CommunicationReport(tuple(found))
+
+
+def _around(op: Any) -> tuple[str, int]:
+    """The function an op is in, and how many loops."""
+    loops, parent = 0, op.parent
+    while parent is not None and "sym_name" not in parent.attributes:
+        loops += parent.name in _LOOPS
+        parent = parent.operation.parent
+    return ("" if parent is None else parent.attributes["sym_name"].value), loops
+
+
+def _place(location: Any) -> str:
+    found = diagnostic.at("remark", "", location)
+    position = found.position
+    return f"{position.file}:{position.line}:{position.column}" if position else found.place

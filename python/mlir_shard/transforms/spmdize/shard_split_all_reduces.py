@@ -1,0 +1,151 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""All-reduces as a reduce-scatter and an all-gather, with what works element by element between the two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from mlir_shard.dialects import shard
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.rules import RuleCache
+from mlir_shard.rules.elementwise import is_elementwise
+from mlir_shard.sharding.rule import FactorType
+from mlir_shard.transforms.canonicalize.pattern import users
+from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.walk import ops_below
+
+_LINALG = frozenset(
+    f"linalg.{name}"
+    for name in (
+        *("abs", "add", "ceil", "div", "div_unsigned", "elementwise", "erf", "exp", "floor", "generic", "log", "map"),
+        *("max", "min", "mul", "negf", "powf", "reciprocal", "round", "rsqrt", "select", "sqrt", "square", "sub"),
+        "tanh",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnBlock:
+    """An op that is to work on blocks: the dimension of each operand that is cut, None where it stays whole."""
+
+    op: Any
+    operand_dims: tuple[int | None, ...]
+
+
+@register
+class SplitAllReduces(Pass):
+    """Where elementwise ops alone use an all-reduce, they work on a block each device, between a reduce-scatter and an
+    all-gather: devices receive as much, and compute only a part.
+
+    That is the layout of activations in two-dimensional weight-stationary layers (Pope and others 2022,
+    arXiv:2211.05102, section 3.2.2). Blocks are of the largest dimension that can be cut evenly, the last of several.
+    Other operands are sliced. This is for the collectives of `shard`.
+    """
+
+    name = "shard-split-all-reduces"
+    anchor = "builtin.module"
+    summary = "Splits all-reduces around elementwise ops"
+
+    def run(self, op: Any) -> bool:
+        grids = {
+            grid.attributes["sym_name"].value: shard.grid_shape(grid) for grid in operations_named(op, "shard.grid")
+        }
+        is_changed = False
+        for reduce in operations_named(op, "shard.all_reduce"):
+            shape = grids.get(reduce.attributes["grid"].value)
+            if shape is not None and "grid_axes" in reduce.attributes:
+                is_changed |= _split(reduce, shape, rule_cache())
+        return is_changed
+
+
+def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache) -> bool:
+    type_ = reduce.results[0].type
+    axes = list(reduce.attributes["grid_axes"])
+    blocks = prod(grid[axis] for axis in axes)
+    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape or blocks < 2:
+        return False
+    if type_ != reduce.operands[0].type:
+        return False
+    cuttable = [dim for dim, size in enumerate(type_.shape) if size and size % blocks == 0]
+    for dim in sorted(cuttable, key=lambda one: (type_.shape[one], one), reverse=True):
+        if chain := _chain(reduce, dim, rules):
+            _apply(reduce, dim, chain, axes, blocks)
+            return True
+    return False
+
+
+def _chain(reduce: Any, dim: int, rules: RuleCache) -> list[_OnBlock]:
+    """The elementwise ops that come one after the other behind an all-reduce, whose results have its shape."""
+    found: list[_OnBlock] = []
+    value = reduce.results[0]
+    while len(behind := users(value)) == 1:
+        next_one = _on_block(behind[0], value, dim, rules)
+        if next_one is None or behind[0].block != reduce.block:
+            break
+        found.append(next_one)
+        value = behind[0].results[0]
+    return found
+
+
+def _on_block(op: Any, value: Any, dim: int, rules: RuleCache) -> _OnBlock | None:
+    if len(op.results) != 1 or not (is_elementwise(op.name) or op.name in _LINALG):
+        return None
+    if list(op.results[0].type.shape) != list(value.type.shape) or any(
+        one.name == "linalg.index" for one in ops_below(op)
+    ):
+        return None
+    rule = rules.rule_for(op)
+    if rule is None or any(
+        rule.factor_type(factor) is not FactorType.PASS_THROUGH for factor in range(rule.num_factors)
+    ):
+        return None
+    factors = rule.result_mappings[0].dim_mappings[dim].factor_indices
+    if len(factors) != 1:
+        return None
+    dims: list[int | None] = []
+    for operand, mapping in zip(op.operands, rule.operand_mappings, strict=True):
+        cut = [at for at, one in enumerate(mapping.dim_mappings) if factors[0] in one.factor_indices]
+        is_whole = cut and mapping.dim_mappings[cut[0]].factor_indices == factors
+        is_value = operand == value
+        if len(cut) > 1 or (cut and not is_whole) or (is_value and cut != [dim]):
+            return None
+        dims.append(cut[0] if cut else None)
+    return _OnBlock(op, tuple(dims))
+
+
+def _apply(reduce: Any, dim: int, chain: list[_OnBlock], axes: list[int], blocks: int) -> None:
+    grid, location = reduce.attributes["grid"].value, reduce.location
+    kept = reduce.results[0]
+    attributes = {
+        name: reduce.attributes[name] for name in ("grid", "grid_axes", "reduction") if name in reduce.attributes
+    }
+    shape = list(kept.type.shape)
+    shape[dim] //= blocks
+    attributes["scatter_dim"] = ir.IntegerAttr.get(ir.IndexType.get(reduce.context), dim)
+    scattered = ir.Operation.create(
+        "shard.reduce_scatter",
+        [shard.resized(kept.type, shape)],
+        [reduce.operands[0]],
+        attributes,
+        loc=location,
+        ip=ir.InsertionPoint(reduce),
+    ).results[0]
+    kept.replace_all_uses_with(scattered)
+    reduce.erase()
+    value = scattered
+    for one in chain:
+        op = one.op
+        for number, at in enumerate(one.operand_dims):
+            if at is not None and op.operands[number] != value:
+                with ir.InsertionPoint(op), op.location:
+                    op.operands[number] = shard.all_slice(grid, op.operands[number], axes, at, blocks)
+        value = op.results[0]
+        value.set_type(shard.resized(value.type, shape))
+    with ir.InsertionPoint.after(value.owner), location:
+        gathered = shard.all_gather(grid, value, axes, dim, blocks)
+    value.replace_all_uses_except(gathered, gathered.owner.operation)

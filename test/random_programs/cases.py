@@ -1,0 +1,55 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The program of a number: which dialects it is in, and its text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from differential.program import Program
+
+from random_programs import generate
+
+_OP = re.compile(r'(?:^|= |^\s*)"?((?:arith|func|linalg|sdy|stablehlo|tensor|tosa)\.\w+)', re.MULTILINE)
+_MESH = re.compile(r"sdy\.mesh @m = <\[(.*?)\]>")
+# In StableHLO a few attributes are f32 whatever the tensors are.
+_FLOAT = {generate.STABLEHLO: re.compile(r"(?<=[x<])f32\b"), generate.LINALG: re.compile(r"f32\b")}
+_IN_F32 = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A program; its floats are wide, so that no error is rounding, unless `is_single`. `seed` makes its inputs."""
+
+    name: str
+    dialect: str
+    program: Program
+    is_single: bool
+    seed: int
+
+    def text(self, program_text: str | None = None) -> str:
+        """The text of the program, or of one that was made of it, with the floats of this case."""
+        text = self.program.write() if program_text is None else program_text
+        return text if self.is_single else _FLOAT[self.dialect].sub("f64", text)
+
+
+def case(seed: int, index: int, dialects: Sequence[str], *, is_compiled: bool = False) -> Case:
+    """The program number `index` of a seed, in one of the dialects in turn; for `is_compiled` see `generate`."""
+    name, dialect = f"{seed}/{index}", dialects[index % len(dialects)]
+    is_single = dialect not in _FLOAT or Random(f"{name}/floats").random() < _IN_F32
+    return Case(name, dialect, generate.program(name, dialect, is_compiled=is_compiled), is_single, seed)
+
+
+def op_kinds(text: str) -> Counter[str]:
+    """How many operations of each name a program has."""
+    return Counter(found for found in _OP.findall(text) if found != "sdy.mesh")
+
+
+def mesh(text: str) -> str:
+    """The sizes of the axes of a program's mesh, as in 2x2."""
+    found = _MESH.search(text)
+    return "x".join(re.findall(r"=(\d+)", found.group(1))) if found else ""

@@ -1,0 +1,257 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random programs that can be run, in StableHLO, linalg or tosa."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from differential import contraction_ops as contraction
+from differential import elementwise_ops as elementwise
+from differential import indexed_ops as indexed
+from differential import layout_ops as layout
+from differential import region_ops as region
+from differential import sdy_ops as sdy
+from differential.annotations import Annotations, Axes
+from differential.generate import unused
+from differential.program import Function, Program, Statement, Tied, Value
+from differential.scope import Module, Scope
+
+from random_programs import linalg_ops as linalg
+from random_programs import numeric_ops as numeric
+from random_programs import ordering_ops as ordering
+from random_programs import region_ops as ending
+from random_programs import tosa_ops as tosa
+
+MESHES: tuple[Axes, ...] = (
+    {"a": 2},
+    {"a": 3},
+    {"a": 4},
+    {"a": 2, "b": 2},
+    {"a": 2, "b": 3},
+    {"a": 4, "b": 2},
+    {"a": 2, "b": 2, "c": 2},
+)
+_SIZES = (1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 10, 12)
+_MOST_ELEMENTS = 2000
+Kind = Callable[[Scope], None]
+
+_ELEMENTWISE: dict[Kind, int] = {
+    numeric.unary: 4,
+    numeric.binary: 7,
+    numeric.predicate: 1,
+    elementwise.select: 2,
+    elementwise.reduce_precision: 1,
+    elementwise.complex_numbers: 1,
+    numeric.clamp: 1,
+    numeric.integer: 3,
+    numeric.narrow: 1,
+    numeric.bitcast: 1,
+    numeric.constant: 3,
+    numeric.iota: 2,
+    numeric.scalar_expansion: 2,
+    numeric.fresh_tensor: 1,
+}
+_MOVING: dict[Kind, int] = {
+    layout.transpose: 3,
+    layout.reshape: 2,
+    layout.merge_or_split: 4,
+    layout.broadcast: 3,
+    layout.reverse: 2,
+    layout.slice_: 3,
+    layout.pad: 3,
+    layout.concatenate: 3,
+    layout.dynamic_slice: 2,
+    layout.dynamic_update_slice: 2,
+    indexed.gather: 3,
+    indexed.scatter: 3,
+    indexed.counting_gather: 1,
+}
+_COMPUTING: dict[Kind, int] = {
+    contraction.dot_general: 6,
+    contraction.dot: 2,
+    contraction.convolution: 3,
+    contraction.select_and_scatter: 1,
+    ordering.reduce: 4,
+    ordering.reduce_integers: 2,
+    ordering.arg_max: 1,
+    ordering.reduce_window: 3,
+    ordering.cumulative: 2,
+    ordering.sort: 2,
+    ordering.batch_norm: 1,
+    ordering.matrix: 2,
+    ordering.random_bits: 1,
+    ending.fft: 1,
+}
+_SDY: dict[Kind, int] = {
+    sdy.constraint: 4,
+    sdy.reshard: 1,
+    sdy.barrier: 1,
+}
+_WITH_REGIONS: dict[Callable[..., None], int] = {
+    ending.while_loop: 3,
+    ending.branches: 3,
+    region.optimization_barrier: 2,
+    region.named_computation: 2,
+}
+_AT_TOP: dict[Kind, int] = {ending.manual_elementwise: 1, ending.manual_sum: 1, sdy.group: 2}
+_CALLS = 6
+_DEEPEST = 2
+
+STABLEHLO, LINALG, TOSA = "stablehlo", "linalg", "tosa"
+DIALECTS = (STABLEHLO, LINALG, TOSA)
+# What the host's passes do not lower to LLVM, or to calls of what its engine lacks.
+_NOT_COMPILED: frozenset[Kind] = frozenset(
+    {
+        contraction.select_and_scatter,
+        elementwise.complex_numbers,
+        ending.fft,
+        ending.manual_sum,
+        indexed.scatter,
+        numeric.bitcast,
+        numeric.narrow,
+        ordering.batch_norm,
+        ordering.matrix,
+        ordering.random_bits,
+        ordering.sort,
+    }
+)
+_LINALG: dict[Kind, int] = {
+    linalg.elementwise: 4,
+    linalg.arith: 3,
+    linalg.cast: 1,
+    linalg.constant: 2,
+    linalg.transpose: 3,
+    linalg.broadcast: 3,
+    linalg.reduce: 4,
+    linalg.generic: 5,
+    linalg.matmul: 5,
+    linalg.matvec: 2,
+    linalg.convolution: 2,
+    linalg.pooling: 2,
+    linalg.pad: 3,
+    linalg.cut: 3,
+    linalg.insert: 3,
+    linalg.reshape: 4,
+    linalg.concatenate: 2,
+}
+_TOSA: dict[Kind, int] = {
+    tosa.unary: 3,
+    tosa.binary: 5,
+    tosa.constant: 2,
+    tosa.clamp: 1,
+    tosa.select: 2,
+    tosa.cast: 1,
+    tosa.reduce: 4,
+    tosa.arg_max: 1,
+    tosa.matmul: 4,
+    tosa.convolution: 2,
+    tosa.pooling: 2,
+    tosa.pad: 2,
+    tosa.cut: 2,
+    tosa.transpose: 3,
+    tosa.reshape: 3,
+    tosa.reverse: 1,
+    tosa.tile: 1,
+    tosa.concatenate: 2,
+    tosa.gather: 2,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """What operations a program may have, how often: any block's, those with blocks in them, those of functions."""
+
+    plain: dict[Kind, int]
+    with_regions: dict[Callable[..., None], int]
+    at_top: dict[Kind, int]
+
+    @staticmethod
+    def of(dialect: str, *, is_compiled: bool) -> Kinds:
+        """Those of a dialect, all or what can be compiled to machine code."""
+        plain = {STABLEHLO: {**_ELEMENTWISE, **_MOVING, **_COMPUTING}, LINALG: _LINALG, TOSA: _TOSA}[dialect] | _SDY
+        if dialect == STABLEHLO and not is_compiled:
+            return Kinds(plain, _WITH_REGIONS, _AT_TOP)
+        kept = {kind: weight for kind, weight in plain.items() if kind not in _NOT_COMPILED}
+        at_top: dict[Kind, int] = (
+            {sdy.group: 2} if dialect != STABLEHLO else {sdy.group: 2, ending.manual_elementwise: 1}
+        )
+        return Kinds(kept, {}, at_top)
+
+    def fill(self, scope: Scope, count: int) -> None:
+        """Appends about `count` operations to a block."""
+        choices: dict[Callable[[Scope], None], int] = dict(self.plain)
+        if scope.depth < _DEEPEST:
+            choices |= {partial(kind, fill=self.fill): weight for kind, weight in self.with_regions.items()}
+        if scope.depth == 0:
+            choices |= {_call: _CALLS if scope.module.functions else 0, **self.at_top}
+        for choice in scope.random.choices([*choices], [*choices.values()], k=count):
+            values, statements = list(scope.values), list(scope.statements)
+            choice(scope)
+            if not all(map(_can_be_run, scope.statements[len(statements) :])):
+                scope.values[:], scope.statements[:] = values, statements
+
+
+def _can_be_run(statement: Statement) -> bool:
+    """Not for very many elements, nor scatters of two tensors, which XLA's CPU computes differently on each device."""
+    is_double = len(statement.results) > 1 and str(statement.parts[0]).startswith('"stablehlo.scatter"')
+    return not is_double and all(result.count <= _MOST_ELEMENTS for result in statement.results)
+
+
+def _call(scope: Scope) -> None:
+    """Calls a function with arguments of its types."""
+    function = scope.random.choice(scope.module.functions)
+    operands = [scope.of_type(one.value.shape) for one in function.arguments]
+    results = [scope.define(one.value.shape) for one in function.returned]
+    names = ", ".join(value.name for value in operands)
+    types = ", ".join(value.type for value in operands)
+    out = ", ".join(value.type for value in results)
+    mark = scope.annotations.on_op([len(value.shape) for value in results], scope.manual, 0.3)
+    scope.add(results, f"func.call @{function.name}({names})", mark, f" : ({types}) -> ({out})")
+
+
+def _arguments(scope: Scope, count: int, share: float, ranks: Sequence[int]) -> tuple[Tied, ...]:
+    arguments: list[Tied] = []
+    for _ in range(count):
+        shape = tuple(scope.random.choice(_SIZES) for _ in range(scope.random.choice(ranks)))
+        if arguments and scope.chance(0.5):
+            shape = scope.random.choice(arguments).value.shape
+        while Value("", shape).count > _MOST_ELEMENTS:
+            shape = (1, *(max(1, size // 2) for size in shape[1:]))
+        value = scope.define(shape)
+        scope.values.append(value)
+        arguments.append(Tied(value, scope.annotations.on_function(len(shape), share)))
+    return tuple(arguments)
+
+
+def _function(module: Module, name: str, kinds: Kinds, *, arguments: int, length: int, results: int) -> Function:
+    scope = Scope(module)
+    # Tosa has no tensors of rank zero.
+    ranks = [1, 2, 2, 3, 3, 3, 4] if tosa.unary in kinds.plain else [0, 1, 2, 2, 2, 3, 3, 4]
+    taken = _arguments(scope, arguments, 0.7 if name == "main" else 0.2, ranks)
+    kinds.fill(scope, length)
+    statements: list[Statement] = scope.statements
+    returned = unused(statements, scope.values)[-results:] or scope.values[:1]
+    if scope.chance(0.2):
+        returned = [*returned, scope.random.choice([one for one in scope.values if one.element == "f32"])]
+    share = 0.4 if name == "main" else 0.2
+    tied = tuple(Tied(value, scope.annotations.on_function(len(value.shape), share)) for value in returned)
+    return Function(name, taken, tuple(statements), tied)
+
+
+def program(seed: str, dialect: str = STABLEHLO, *, is_compiled: bool = False) -> Program:
+    """The program of a seed, always the same: seeds are independent of each other."""
+    random = Random(seed)
+    kinds = Kinds.of(dialect, is_compiled=is_compiled)
+    module = Module(random, Annotations(random, MESHES, unreduced=0.0), numeric.literal)
+    if random.random() < 0.3:
+        for index in range(random.randint(1, 2)):
+            arguments, length = random.randint(1, 3), random.randint(1, 4)
+            function = _function(module, f"callee{index}", kinds, arguments=arguments, length=length, results=2)
+            module.functions.append(function)
+    arguments, length = random.randint(2, 4), random.randint(3, 12)
+    main = _function(module, "main", kinds, arguments=arguments, length=length, results=4)
+    return Program(tuple(module.annotations.meshes), (main, *module.functions))

@@ -1,0 +1,226 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""StableHLO operations that order, reduce, count and solve, on values for which there is one right answer."""
+
+from __future__ import annotations
+
+from differential.program import Shape, Statement, Value
+from differential.scope import Scope, array, combiner
+
+from random_programs.numeric_ops import positive
+
+_NEUTRAL = {"add": "0.0", "multiply": "1.0", "maximum": "0xFF800000", "minimum": "0x7F800000"}
+_NEUTRAL_INTEGERS = {"add": "0", "and": "-1", "or": "0", "xor": "0", "maximum": "-2147483648", "minimum": "2147483647"}
+_COMPARE = "comparison_direction = #stablehlo<comparison_direction {}>"
+
+
+def _initial(scope: Scope, name: str) -> Value:
+    """What a reduction begins with, mostly what changes nothing; written so that it is right in f32 and wider."""
+    if scope.chance(0.3):
+        return scope.of_type(())
+    neutral = _NEUTRAL[name]
+    if neutral.startswith("0x"):
+        neutral = "-1.0e38" if name == "maximum" else "1.0e38"
+    return _extreme(scope, neutral)
+
+
+def _extreme(scope: Scope, literal: str) -> Value:
+    """A constant for this use alone: as an integer it would be out of range, which has no meaning."""
+    value = scope.constant((), "f32", literal)
+    scope.values.remove(value)
+    return value
+
+
+def reduce(scope: Scope) -> None:
+    """One tensor, or two at once, along some dimensions, one operation for each."""
+    value = scope.pick(lambda one: len(one.shape) > 0)
+    if value is None:
+        return
+    count = scope.random.choice([1, 1, 1, 2])
+    values = [value, *(scope.alike(value) for _ in range(count - 1))]
+    dims, shape = _reduced(scope, value.shape)
+    name = scope.random.choice([*_NEUTRAL])
+    region = combiner(scope, name, ["f32"] * count)
+    initial = [_initial(scope, name) for _ in values]
+    scope.op("reduce", [*values, *initial], [(shape, "f32")] * count, f"dimensions = {array(dims)}", [region])
+
+
+def _reduced(scope: Scope, shape: Shape) -> tuple[list[int], Shape]:
+    dims = sorted(scope.random.sample(range(len(shape)), scope.random.randint(1, len(shape))))
+    return dims, tuple(size for dim, size in enumerate(shape) if dim not in dims)
+
+
+def reduce_integers(scope: Scope) -> None:
+    """Also by logical operations, and booleans."""
+    value = scope.pick(lambda one: len(one.shape) > 0)
+    if value is None:
+        return
+    dims, shape = _reduced(scope, value.shape)
+    if scope.chance(0.4):
+        one = scope.pick(lambda one: len(one.shape) > 0, "i1") or scope.converted(value, "i1")
+        dims, shape = _reduced(scope, one.shape)
+        name = scope.random.choice(["and", "or"])
+        initial = scope.constant((), "i1", "true" if name == "and" else "false")
+    else:
+        one = scope.converted(value, "i32")
+        name = scope.random.choice([*_NEUTRAL_INTEGERS])
+        initial = scope.constant((), "i32", _NEUTRAL_INTEGERS[name])
+    region = combiner(scope, name, [one.element])
+    scope.op("reduce", [one, initial], [(shape, one.element)], f"dimensions = {array(dims)}", [region])
+    scope.converted(scope.values[-1], "f32")
+
+
+def arg_max(scope: Scope) -> None:
+    """The greatest element along a dimension and where it is: a region of several operations on two tensors."""
+    value = scope.pick(lambda one: len(one.shape) > 0)
+    if value is None:
+        return
+    dim = scope.random.randrange(len(value.shape))
+    (index,) = scope.op("iota", [], [(value.shape, "i32")], f"iota_dimension = {dim} : i64")
+    inner = scope.inner(isolated=True)
+    left, left_at, right, right_at = (inner.define((), element) for element in ("f32", "i32", "f32", "i32"))
+
+    def compare(direction: str, one: Value, other: Value) -> Value:
+        result = inner.define((), "i1")
+        text = f'"stablehlo.compare"({one.name}, {other.name}) <{{{_COMPARE.format(direction)}}}>'
+        inner.statements.append(Statement((result,), (f"{text} : ({one.type}, {other.type}) -> {result.type}",)))
+        return result
+
+    def combine(name: str, operands: list[Value], element: str) -> Value:
+        result = inner.define((), element)
+        names, types = ", ".join(one.name for one in operands), ", ".join(one.type for one in operands)
+        inner.statements.append(Statement((result,), (f'"stablehlo.{name}"({names}) : ({types}) -> {result.type}',)))
+        return result
+
+    same, earlier = compare("EQ", left, right), compare("LT", left_at, right_at)
+    is_left = combine("or", [compare("GT", left, right), combine("and", [same, earlier], "i1")], "i1")
+    returned = [
+        combine("select", [is_left, left, right], "f32"),
+        combine("select", [is_left, left_at, right_at], "i32"),
+    ]
+    region = inner.body("stablehlo.return", returned, [left, left_at, right, right_at])
+    shape = tuple(size for one, size in enumerate(value.shape) if one != dim)
+    initial = [_extreme(scope, "-1.0e38"), scope.constant((), "i32", "2147483647")]
+    operands, dims = [value, index, *initial], f"dimensions = {array([dim])}"
+    scope.op("reduce", operands, [(shape, "f32"), (shape, "i32")], dims, [region])
+
+
+def _window(scope: Scope, shape: Shape) -> tuple[str, Shape] | None:
+    """Attributes of windows over a tensor, and how many there are along each dimension."""
+    sizes, strides, dilations, padding, counts = [], [], [], [], []
+    for size in shape:
+        windowed = size >= 2 and scope.chance(0.5)
+        sizes.append(scope.random.choice([2, 3]) if windowed else 1)
+        strides.append(scope.random.choice([1, 2]) if windowed else 1)
+        dilations.append(scope.random.choice([1, 1, 2]) if windowed else 1)
+        padding.append([scope.random.choice([0, 1]) if windowed else 0 for _ in range(2)])
+        width = (sizes[-1] - 1) * dilations[-1] + 1
+        counts.append((size + sum(padding[-1]) - width) // strides[-1] + 1)
+    if min(counts) < 1:
+        return None
+    properties = (
+        f"window_dimensions = {array(sizes)}, window_strides = {array(strides)}, "
+        f"window_dilations = {array(dilations)}, padding = dense<{padding}> : tensor<{len(shape)}x2xi64>"
+    )
+    return properties, tuple(counts)
+
+
+def reduce_window(scope: Scope) -> None:
+    value = scope.pick(lambda one: len(one.shape) > 0)
+    if value is None or (window := _window(scope, value.shape)) is None:
+        return
+    name = scope.random.choice([*_NEUTRAL])
+    scope.op("reduce_window", [value, _initial(scope, name)], [(window[1], "f32")], window[0], [combiner(scope, name)])
+
+
+def cumulative(scope: Scope) -> None:
+    """Sums, products or extremes of all that comes before along a dimension, or behind."""
+    value = scope.pick(lambda one: len(one.shape) > 0)
+    if value is None:
+        return
+    dim, rank = scope.random.randrange(len(value.shape)), len(value.shape)
+    size, is_reverse = value.shape[dim], scope.chance(0.3)
+    window = [size if one == dim else 1 for one in range(rank)]
+    ends = [0, size - 1] if is_reverse else [size - 1, 0]
+    padding = [ends if one == dim else [0, 0] for one in range(rank)]
+    name = scope.random.choice([*_NEUTRAL])
+    initial = _extreme(scope, {"maximum": "-1.0e38", "minimum": "1.0e38"}.get(name, _NEUTRAL[name]))
+    properties = f"window_dimensions = {array(window)}, padding = dense<{padding}> : tensor<{rank}x2xi64>"
+    scope.op("reduce_window", [value, initial], [(value.shape, "f32")], properties, [combiner(scope, name)])
+
+
+def sort(scope: Scope) -> None:
+    """One tensor or two by the first along a dimension; equal elements keep their order."""
+    value = scope.pick(lambda one: len(one.shape) > 0)
+    if value is None:
+        return
+    values = [value, *(scope.alike(value) for _ in range(scope.random.choice([0, 1])))]
+    inner = scope.inner(isolated=True)
+    arguments = [inner.define(()) for _ in range(2 * len(values))]
+    direction = _COMPARE.format(scope.random.choice(["LT", "GT"]))
+    names, type_ = f"{arguments[0].name}, {arguments[1].name}", arguments[0].type
+    text = f'"stablehlo.compare"({names}) <{{{direction}}}> : ({type_}, {type_}) -> tensor<i1>'
+    (smaller,) = inner.add([inner.define((), "i1")], text)
+    region = inner.body("stablehlo.return", [smaller], arguments)
+    properties = f"dimension = {scope.random.randrange(len(value.shape))} : i64, is_stable = true"
+    scope.op("sort", values, [(value.shape, "f32")] * len(values), properties, [region])
+
+
+def batch_norm(scope: Scope) -> None:
+    if value := scope.pick(lambda one: len(one.shape) > 0):
+        feature = scope.random.randrange(len(value.shape))
+        vectors = [scope.of_type((value.shape[feature],)) for _ in range(3)]
+        variance = positive(scope, scope.of_type((value.shape[feature],)))
+        properties = f"epsilon = 0.1 : f32, feature_index = {feature} : i64"
+        scope.op("batch_norm_inference", [value, *vectors, variance], [(value.shape, "f32")], properties)
+
+
+def matrix(scope: Scope) -> None:
+    """A decomposition or a solution, for a batch of square matrices that allow it."""
+    value = scope.pick(lambda one: len(one.shape) > 1 and one.shape[-1] == one.shape[-2])
+    if value is None:
+        side = scope.random.choice([2, 3, 4])
+        value = scope.of_type((4, side, side))
+    rank, side = len(value.shape), value.shape[-1]
+    batch = list(range(rank - 2))
+    (bounded,) = scope.op("tanh", [value], [(value.shape, "f32")])
+    numbers = (
+        f"lhs_batching_dimensions = {batch}, rhs_batching_dimensions = {batch}, "
+        f"lhs_contracting_dimensions = [{rank - 1}], rhs_contracting_dimensions = [{rank - 1}]"
+    )
+    properties = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>"
+    (square,) = scope.op("dot_general", [bounded, bounded], [(value.shape, "f32")], properties)
+    unit = str([[float(row == column) * (side + 1) for column in range(side)] for row in range(side)])
+    identity = scope.constant((side, side), "f32", unit)
+    dims = f"broadcast_dimensions = {array([rank - 2, rank - 1])}"
+    (spread,) = scope.op("broadcast_in_dim", [identity], [(value.shape, "f32")], dims)
+    (regular,) = scope.op("add", [square, spread], [(value.shape, "f32")])
+    if scope.chance(0.4):
+        (root,) = scope.op("cholesky", [regular], [(value.shape, "f32")], "lower = true", seen=False)
+        # The other triangle of the result is whatever the implementation leaves there.
+        rows, columns = (
+            scope.op("iota", [], [(value.shape, "i32")], f"iota_dimension = {dim} : i64")[0]
+            for dim in (rank - 2, rank - 1)
+        )
+        (lower,) = scope.op("compare", [rows, columns], [(value.shape, "i1")], _COMPARE.format("GE"))
+        scope.op("select", [lower, root, spread], [(value.shape, "f32")])
+        return
+    left, other = scope.chance(0.5), scope.random.choice([3, 4, 8])
+    shape = (*value.shape[:-2], side, other) if left else (*value.shape[:-2], other, side)
+    transpose = scope.random.choice(["NO_TRANSPOSE", "TRANSPOSE"])
+    properties = (
+        f"left_side = {str(left).lower()}, lower = {str(scope.chance(0.5)).lower()}, unit_diagonal = false, "
+        f"transpose_a = #stablehlo<transpose {transpose}>"
+    )
+    scope.op("triangular_solve", [regular, scope.of_type(shape)], [(shape, "f32")], properties)
+
+
+def random_bits(scope: Scope) -> None:
+    """Random numbers, of which only what does not depend on the generator is looked at."""
+    if value := scope.pick():
+        state = scope.constant((2,), "ui64")
+        algorithm = "rng_algorithm = #stablehlo<rng_algorithm DEFAULT>"
+        _, bits = scope.op("rng_bit_generator", [state], [((2,), "ui64"), (value.shape, "ui32")], algorithm, seen=False)
+        none = scope.constant(value.shape, "ui32", "0")
+        scope.op("and", [bits, none], [(value.shape, "ui32")])
+        scope.converted(scope.values[-1], "f32")

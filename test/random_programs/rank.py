@@ -1,0 +1,44 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A rank of MPI that runs one program after the other, for `ranks_engine`: ADDRESS LIBRARY OWNER."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from multiprocessing.connection import Client
+from pathlib import Path
+
+from mlir_shard.runtime.mpi_process import MpiProcess
+from mlir_shard.runtime.open_mpi import executable
+from mlir_shard.runtime.rank_status import is_running
+
+_WATCH_SECONDS = 0.5
+
+
+def main() -> None:
+    """Answers until nobody asks any more."""
+    address, library, owner = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+
+    def watch() -> None:
+        while is_running(owner):
+            time.sleep(_WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    process = MpiProcess(library)
+    with Client(address) as connection:
+        connection.send(process.rank)
+        while True:
+            try:
+                program, blocks = connection.recv()
+            except EOFError:
+                break
+            connection.send(executable(program, process)(blocks))
+    process.finalize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The ways to run programs: for each target the passes, and what runs what they make."""
+
+from __future__ import annotations
+
+from mlir_shard.runtime import xla_module
+from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Pipelines
+from random_programs import generate, ranks_engine, xla_engine
+from random_programs.execution import Route
+
+STABLEHLO, SHARD = "stablehlo", "shard"
+TARGETS = (STABLEHLO, SHARD)
+DIALECTS = {STABLEHLO: (generate.STABLEHLO,), SHARD: generate.DIALECTS}
+_PIPELINES = {
+    STABLEHLO: Pipelines(
+        "shard-propagate,sdy-update-non-divisible-input-output-shardings,sdy-export-named-computations",
+        "shard-spmdize{collectives=stablehlo}",
+    ),
+    SHARD: DEFAULT_PIPELINES,
+}
+
+
+def route(target: str) -> Route:
+    """The way of a target, to be called before jax is loaded: this process has then as many devices as are needed."""
+    if target == SHARD:
+        ranks = ranks_engine.RanksEngine()
+        return Route(_PIPELINES[target], ranks_engine.lower, ranks, ranks_engine.AloneEngine())
+    xla_engine.prepare()
+    xla = xla_engine.XlaEngine()
+    return Route(_PIPELINES[target], xla_module.lower, xla, xla)

@@ -1,0 +1,94 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random programs give on devices what they give without sharding: a few of those of `python -m random_programs`."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from runtime.local_program import needs_mpich
+
+from random_programs import campaign, routes
+from random_programs.cases import case, op_kinds
+from random_programs.execution import HANG, INVALID, MISMATCH, Outcome
+from random_programs.region_ops import whole_text
+from random_programs.worker import Worker
+
+needs_jax = pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reason="jax is not installed")
+TIMEOUT = 120.0
+WRONG = """
+sdy.mesh @m = <["a"=2]>
+func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {
+  // manual
+  %1 = stablehlo.negate %0 : tensor<4xf32>
+  // whole: %1 = stablehlo.abs %0 : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+"""
+ENDLESS = """
+sdy.mesh @m = <["a"=2]>
+func.func @main(%0: tensor<i32>) -> tensor<i32> {
+  %c = stablehlo.constant dense<7> : tensor<i32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  // manual
+  %start = stablehlo.and %0, %c : tensor<i32>
+  %1 = stablehlo.while(%2 = %start) : tensor<i32> cond {
+    %3 = stablehlo.compare GE, %2, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %3 = stablehlo.add %2, %c : tensor<i32>
+    %4 = stablehlo.and %3, %c : tensor<i32>
+    stablehlo.return %4 : tensor<i32>
+  }
+  // whole: %1 = stablehlo.not %0 : tensor<i32>
+  return %1 : tensor<i32>
+}
+"""
+
+
+def run(target: str, count: int) -> None:
+    is_compiled = target == routes.SHARD
+    cases = [case(0, index, routes.DIALECTS[target], is_compiled=is_compiled) for index in range(count)]
+    report = campaign.run(target, cases, jobs=1, timeout=TIMEOUT)
+    print(report.summary())
+    assert not report.has_failures, "\n".join(finding.report() for finding in report.findings)
+    assert report.kinds["right"] >= 0.6 * count
+
+
+@needs_jax
+def test_programs_with_stablehlo_collectives() -> None:
+    run(routes.STABLEHLO, 8)
+
+
+@needs_mpich
+def test_programs_with_shard_collectives_on_ranks() -> None:
+    run(routes.SHARD, 6)
+
+
+@needs_jax
+def test_what_is_wrong_is_found() -> None:
+    with Worker(routes.STABLEHLO, TIMEOUT) as worker:
+        found = worker.run(WRONG, 0)
+        assert (found.kind, found.stage) == (MISMATCH, "run")
+        assert "3 of 4 elements differ" in found.detail
+        assert worker.run(WRONG.replace("negate", "abs"), 0) == Outcome("right", "run")
+        assert worker.run("func.func", 0).kind == INVALID
+
+
+@needs_jax
+def test_a_program_that_does_not_end_is_stopped() -> None:
+    with Worker(routes.STABLEHLO, 10.0) as worker:
+        assert worker.run(ENDLESS, 0).kind == HANG
+        assert worker.run(WRONG, 0).kind == MISMATCH
+
+
+@pytest.mark.parametrize("dialect", routes.DIALECTS[routes.SHARD])
+def test_programs_are_of_many_operations(dialect: str) -> None:
+    names = set().union(*(op_kinds(case(0, index, [dialect]).text()) for index in range(60)))
+    assert len([name for name in names if name.startswith(dialect)]) >= 15
+
+
+def test_manual_computations_are_replaced() -> None:
+    assert "negate" not in whole_text(WRONG)
+    assert "%1 = stablehlo.abs %0" in whole_text(WRONG)

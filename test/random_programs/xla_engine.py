@@ -1,0 +1,49 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs run by XLA in this process, on virtual devices of its CPU."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+
+from mlir_shard.runtime import RunError, arrays
+from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.program import Program
+
+_DEVICES = 8
+
+
+def prepare() -> None:
+    """Loads jax, with as many devices as any program needs."""
+    os.environ["XLA_FLAGS"] = (
+        f"--xla_force_host_platform_device_count={_DEVICES} --xla_backend_optimization_level=0 "
+        "--xla_llvm_disable_expensive_passes=true --xla_disable_hlo_passes=algsimp"
+    )
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["JAX_ENABLE_X64"] = "1"
+    importlib.import_module("mlir_shard.runtime.pjrt_executable")
+
+
+class EngineError(RunError):
+    """XLA has failed by an error of its own."""
+
+
+class XlaEngine:
+    """Runs programs in StableHLO that are for at most eight devices. EngineError where XLA cannot."""
+
+    def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
+        """As `Engine.run`."""
+        from jax.errors import JaxRuntimeError
+
+        from mlir_shard.runtime.pjrt_executable import PjrtExecutable
+
+        blocks = []
+        for port, whole in zip(program.arguments, inputs, strict=True):
+            cut = [arrays.cut(whole, box, port.local.shape) for box in port.boxes]
+            blocks.append([arrays.presented(block, port.spec.element_type) for block in cut])
+        try:
+            return PjrtExecutable(program, "cpu")(blocks)
+        except JaxRuntimeError as error:
+            raise EngineError(str(error).splitlines()[0]) from error

@@ -1,0 +1,103 @@
+// RUN: shard-opt %s --shard-sink-reductions | FileCheck %s
+
+// CHECK-LABEL: func.func @sums
+// CHECK-NOT: all_reduce
+// CHECK: %[[FIRST:.*]] = stablehlo.add %arg0, %arg1
+// CHECK-NEXT: %[[SECOND:.*]] = stablehlo.add %[[FIRST]], %arg2
+// CHECK-NEXT: %[[SUM:.*]] = "stablehlo.all_reduce"(%[[SECOND]]) <{channel_handle = {{.*}}handle = 5{{.*}}, replica_groups = dense<{{\[\[}}0, 1], [2, 3]]>
+// CHECK-NOT: all_reduce
+// CHECK: return %[[SUM]]
+func.func @sums(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>,
+      channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %sum = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = "stablehlo.all_reduce"(%b) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>,
+      channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %sum = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = "stablehlo.all_reduce"(%c) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>,
+      channel_handle = #stablehlo.channel_handle<handle = 3, type = 1>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %sum = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  %3 = stablehlo.add %0, %1 : tensor<8xf32>
+  %4 = stablehlo.add %3, %2 : tensor<8xf32>
+  return %4 : tensor<8xf32>
+}
+
+// Groups differ, or the sum is of maxima, or one that is added is needed itself.
+// CHECK-LABEL: func.func @others
+// CHECK-COUNT-4: all_reduce
+// CHECK-NOT: all_reduce
+func.func @others(%a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %0 = "stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %sum = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = "stablehlo.all_reduce"(%b) <{replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %sum = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = stablehlo.add %0, %1 : tensor<8xf32>
+  %3 = "stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %sum = stablehlo.maximum %left, %right : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  %4 = "stablehlo.all_reduce"(%b) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %sum = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  %5 = stablehlo.add %3, %4 : tensor<8xf32>
+  return %2, %5, %4 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// Each device contracts its own blocks, and one all-reduce of 2x2 elements takes the place of four gathers.
+// CHECK-LABEL: func.func @contractions
+// CHECK-NEXT: %[[LEFT:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+// CHECK-NEXT: %[[RIGHT:.*]] = stablehlo.dot_general %arg1, %arg0, contracting_dims = [0] x [1]
+// CHECK-NEXT: %[[SUM:.*]] = stablehlo.add %[[LEFT]], %[[RIGHT]]
+// CHECK-NEXT: "stablehlo.all_reduce"(%[[SUM]])
+// CHECK-NOT: all_gather
+func.func @contractions(%a: tensor<2x4xf32>, %b: tensor<4x2xf32>) -> tensor<2x2xf32> {
+  %0 = "stablehlo.all_gather"(%a) <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+      : (tensor<2x4xf32>) -> tensor<2x8xf32>
+  %1 = "stablehlo.all_gather"(%b) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+      : (tensor<4x2xf32>) -> tensor<8x2xf32>
+  %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] : (tensor<2x8xf32>, tensor<8x2xf32>) -> tensor<2x2xf32>
+  %3 = "stablehlo.all_gather"(%b) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+      : (tensor<4x2xf32>) -> tensor<8x2xf32>
+  %4 = "stablehlo.all_gather"(%a) <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+      : (tensor<2x4xf32>) -> tensor<2x8xf32>
+  %5 = stablehlo.dot_general %3, %4, contracting_dims = [0] x [1] : (tensor<8x2xf32>, tensor<2x8xf32>) -> tensor<2x2xf32>
+  %6 = stablehlo.add %2, %5 : tensor<2x2xf32>
+  return %6 : tensor<2x2xf32>
+}
+
+// The all-reduce would be of 64 elements, and gathers bring 8.
+// CHECK-LABEL: func.func @large_result
+// CHECK-COUNT-4: all_gather
+// CHECK-NOT: all_reduce
+func.func @large_result(%a: tensor<8x1xf32>, %b: tensor<1x8xf32>, %c: tensor<8x1xf32>, %d: tensor<1x8xf32>) -> tensor<8x8xf32> {
+  %0 = "stablehlo.all_gather"(%a) <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+      : (tensor<8x1xf32>) -> tensor<8x2xf32>
+  %1 = "stablehlo.all_gather"(%b) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+      : (tensor<1x8xf32>) -> tensor<2x8xf32>
+  %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] : (tensor<8x2xf32>, tensor<2x8xf32>) -> tensor<8x8xf32>
+  %3 = "stablehlo.all_gather"(%c) <{all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+      : (tensor<8x1xf32>) -> tensor<8x2xf32>
+  %4 = "stablehlo.all_gather"(%d) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+      : (tensor<1x8xf32>) -> tensor<2x8xf32>
+  %5 = stablehlo.dot_general %3, %4, contracting_dims = [1] x [0] : (tensor<8x2xf32>, tensor<2x8xf32>) -> tensor<8x8xf32>
+  %6 = stablehlo.add %2, %5 : tensor<8x8xf32>
+  return %6 : tensor<8x8xf32>
+}
