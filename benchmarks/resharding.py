@@ -13,7 +13,8 @@ with the least bytes possible. Ours are plans of least time, and plans of fewest
 `sdy-reshard-to-collectives` in jaxlib, upstream is `shard-partition` of the host bindings, DTensor is its min-cost
 planner, where PYTHON has torch.
 
-`--planning-time` measures instead how long planning takes here, also on a mesh of 8x8x8x4x2. Fails where another's plan
+`--planning-time` measures instead how long planning takes here, also on
+meshes of many axes and of many devices. Fails where another's plan
 takes less time than ours of least time, or fewer bytes than ours of fewest bytes, where we have no plan, or where a
 simulated plan does not deliver.
 """
@@ -44,7 +45,16 @@ SHAPES = {
     "small": ((64, 64), (96, 96), (64, 64), (16, 16, 16)),
     "uneven": ((1023, 1025), (1023, 1025), (1023, 1025), (99, 101, 103)),
 }
-LARGE = Case((8, 8, 8, 4, 2), (4096, 4096, 4096, 4096))
+# Many axes, and 8, 512 and 100,000 devices; of some the sizes are not divided.
+LARGE = (
+    Case((8, 8, 8, 4, 2), (4096, 4096, 4096, 4096)),
+    Case((2, 2, 2, 2, 2, 2), (1024, 1024, 1024, 1024)),
+    Case((2, 2, 2, 2, 2, 2), (1000, 37, 5, 123)),
+    Case((2, 2, 2), (4096, 4096, 4096)),
+    Case((8, 8, 8), (4096, 4096, 4096)),
+    Case((2, 50, 1000), (4000, 1000, 5000)),
+    Case((10, 10, 10, 10, 10), (100_000, 100_000, 100_000)),
+)
 
 
 def planners(model: CostModel, torch: str) -> Planners:
@@ -79,7 +89,9 @@ def main() -> int:
     parser.add_argument("--cost-model", help="a file that CostModel.of_file reads; else the default model")
     parser.add_argument("--torch", default=sys.executable, metavar="PYTHON", help="a Python that has torch")
     parser.add_argument("--planning-time", action="store_true", help="how long planning takes instead")
-    parser.add_argument("--large-pairs", type=_count, default=300, help="of the largest mesh, for --planning-time")
+    parser.add_argument(
+        "--large-pairs", type=_count, default=300, help="of meshes of many axes or devices, for --planning-time"
+    )
     parser.add_argument("--json", action="store_true", help="JSON instead of tables")
     arguments = parser.parse_args()
     try:
@@ -91,8 +103,8 @@ def main() -> int:
     cases = [Case(mesh, shape) for mesh, shape in zip(MESHES, SHAPES[arguments.shapes], strict=True)]
     if arguments.planning_time:
         times = []
-        for case in (*cases, LARGE):
-            most = arguments.large_pairs if case is LARGE else arguments.pairs
+        for case in (*cases, *LARGE):
+            most = arguments.large_pairs if case in LARGE else arguments.pairs
             of_case = planning_times(case, case.pairs(most, arguments.seed), model)
             times += of_case
             if not arguments.json:

@@ -38,11 +38,11 @@ def _row(row: Row) -> str:
 def planning_time_table(case: Case, times: Sequence[PlanningTime]) -> str:
     """A row for each planner of a case, in milliseconds."""
     head = f"{case.title}, {times[0].pairs} pairs"
-    columns = "".join(f"{name:>10}" for name in ("median", "90 %", "99 %", "longest", "optimal", "gap"))
+    columns = "".join(f"{name:>10}" for name in ("median", "90 %", "99 %", "longest", "optimal")) + f"{'gap':>14}"
     return "\n".join((head, f"  {'ms to plan':<40}{columns}", *map(_planning_time, times)))
 
 
 def _planning_time(one: PlanningTime) -> str:
     quantiles = (one.median, one.ninetieth, one.ninety_ninth, one.longest)
     numbers = "".join(f"{seconds * 1e3:>10.3f}" for seconds in quantiles)
-    return f"  {one.planner:<40}{numbers}{one.optimal:>10}{one.gap:>10.1%}"
+    return f"  {one.planner:<40}{numbers}{one.optimal:>10}{one.gap:>14.1%}"

@@ -32,7 +32,7 @@ class BlockArrays:
 
     def __init__(self, sizes: tuple[int, ...], shape: tuple[int, ...]) -> None:
         self.sizes, self.shape = sizes, shape
-        self.dtype = integers_up_to(prod(max(size, 1) for size in shape) * prod(sizes) ** 2)
+        self.dtype = integers_up_to(prod(max(size, 1) for size in shape) * prod(sizes))
         self.one = np.ones((1,) * len(sizes), self.dtype)
         self._counts: dict[GridAxes, int] = {}
         self._indices: dict[GridAxes, PerDevice] = {}

@@ -1,9 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What boxes have in common where all blocks are full and all axes have powers of one prime p as sizes.
+"""What boxes have in common where all blocks are full, and their indices are numbers of the same mixed radix.
 
-Then the index of a block is a number of base p, and each of its digits is a place along an axis, or a digit of one.
-A block before and one after have something in common exactly where they agree in the digits that both have, and that is
+An index has digits, each a place along an axis, or along a prime factor of one where the sizes of the axes differ. Two
+indices of a dimension are alike where the digits that both have are of the same radix, the major ones first. A
+block before and one after have something in common exactly where they agree in the digits that both have, and that is
 the smaller of the two. So a device has something in common with its target box where each digit of its own that is at
 some position before equals the one that is there after. Each digit is at one position at most before, and at one after:
 what has to be equal makes paths and cycles, and of E equations E - C say something, where C of the E close a cycle.
@@ -11,6 +12,7 @@ what has to be equal makes paths and cycles, and of E equations E - C say someth
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import NamedTuple
 
@@ -22,39 +24,52 @@ _Digits = tuple[int, ...]
 
 
 class _Change(NamedTuple):
-    """Of a dimension: which digit has to equal which other, the digits that both have, and those of each alone."""
+    """Of a dimension: which digit has to equal which other, those both have, and the blocks by those of each alone.
+
+    `is_alike` is False where digits that both have are of another radix.
+    """
 
     equal: dict[int, int]
     shared: _Digits
     more_before: int
     more_after: int
+    is_alike: bool
 
 
 class EvenBlocks:
-    """A grid with axes of these sizes; `prime` is 0 where they are not powers of one prime."""
+    """A grid with axes of these sizes."""
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
-        factors = [prime_factors(size) for size in sizes]
-        primes = {prime for of_axis in factors for prime in of_axis}
-        self.prime = primes.pop() if len(primes) == 1 else 0
+        several = {size for size in sizes if size > 1}
+        factors = [(size,) * (size > 1) if len(several) == 1 else prime_factors(size) for size in sizes]
+        self._radices = [radix for of_axis in factors for radix in of_axis]
         self.num_devices = prod(sizes)
         starts = [sum(map(len, factors[:axis])) for axis in range(len(sizes))]
         self._digits = [tuple(range(start, start + len(of))) for start, of in zip(starts, factors, strict=True)]
         self._changes: dict[tuple[GridAxes, GridAxes], _Change] = {}
 
+    @property
+    def are_all_alike(self) -> bool:
+        """Whether indices are alike whatever the axes."""
+        return len(set(self._radices)) <= 1
+
+    def are_alike(self, before: Dims, after: Dims) -> bool:
+        """Whether the indices before and after are alike in each dimension, as all that follows needs."""
+        return all(change.is_alike for change in map(self._change, before, after))
+
     def lacking(self, before: Dims, after: Dims, num_elements: int) -> tuple[int, int]:
         """What all devices together, and the one that lacks most, have to receive."""
         equal: dict[int, int] = {}
-        new = finer = 0
+        new = finer = 1
         for change in map(self._change, before, after):
             equal.update(change.equal)
-            new += len(change.shared) + change.more_after
-            finer += change.more_before
-        box = num_elements // self.prime**new
-        common = box // self.prime**finer
+            new *= self._count(change.shared) * change.more_after
+            finer *= change.more_before
+        box = num_elements // new
+        common = box // finer
         if not equal:
             return self.num_devices * (box - common), box - common
-        return self.num_devices * box - self.num_devices * common // self.prime ** _num_equations(equal), box
+        return self.num_devices * box - self.num_devices * common // self._equal_ones(equal), box
 
     def exchange_rounds(self, before: Dims, after: Dims) -> int:
         """The rounds of a direct exchange: the most messages that a device sends or receives.
@@ -63,14 +78,14 @@ class EvenBlocks:
         those used before have to be what it holds, and the others are free.
         """
         used = {digit for axes in before for axis in axes for digit in self._digits[axis]}
-        senders = free = 0
+        senders = free = 1
         differs = differs_in_used = False
         for change in map(self._change, before, after):
-            senders += change.more_before
-            free += change.more_before + len(change.shared) - len(used.intersection(change.shared))
+            senders *= change.more_before
+            free *= change.more_before * self._count(digit for digit in change.shared if digit not in used)
             differs |= bool(change.equal)
             differs_in_used |= not used.isdisjoint(change.equal.values())
-        return max(self.prime**senders - (not differs), self.prime**free - (not differs_in_used))
+        return max(senders - (not differs), free - (not differs_in_used))
 
     def _change(self, old: GridAxes, new: GridAxes) -> _Change:
         found = self._changes.get((old, new))
@@ -79,17 +94,22 @@ class EvenBlocks:
             pairs = list(zip(before, after, strict=False))
             equal = {digit: other for digit, other in pairs if digit != other}
             shared = tuple(other for _, other in pairs)
-            found = _Change(equal, shared, len(before) - len(pairs), len(after) - len(pairs))
+            more_before, more_after = (self._count(digits[len(pairs) :]) for digits in (before, after))
+            is_alike = all(self._radices[digit] == self._radices[other] for digit, other in pairs)
+            found = _Change(equal, shared, more_before, more_after, is_alike)
             self._changes[old, new] = found
         return found
 
+    def _count(self, digits: Iterable[int]) -> int:
+        return prod(self._radices[digit] for digit in digits)
 
-def _num_equations(equal: dict[int, int]) -> int:
-    """The number of equations but those that close a cycle; `equal` is taken apart."""
-    count = len(equal)
-    while equal:
-        first, digit = equal.popitem()
-        while digit in equal:
-            digit = equal.pop(digit)
-        count -= digit == first
-    return count
+    def _equal_ones(self, equal: dict[int, int]) -> int:
+        """Of how many devices one meets the equations; those that close a cycle say nothing. `equal` is taken apart."""
+        count = self._count(equal)
+        while equal:
+            first, digit = equal.popitem()
+            while digit in equal:
+                digit = equal.pop(digit)
+            if digit == first:
+                count //= self._radices[first]
+        return count

@@ -91,10 +91,14 @@ class GridSearch:
             remaining = self._bounds[space, target] = self._remaining(space, target, kept)
         looked_at: set[State] = set()
         search = partial(Search, space, remaining, target, with_exchange=self._with_exchange, looked_at=looked_at)
-        way = search().run(source, self._most_states)
+        most_states = self._most_states if space.is_even or not space.is_large else self._most_states // 2
+        if space.is_large and not self._with_exchange:
+            # By collectives alone a search of a large space comes to no end: some way is what there is to find.
+            return search(weight=GREED).run(source, most_states)
+        way = search().run(source, most_states)
         if way.steps is not None and way.least >= way.cost[0] * (1 - CLOSE):
             return way
-        greedy = search(at_most=way.cost, weight=GREED).run(source, self._most_states)
+        greedy = search(at_most=way.cost, weight=GREED).run(source, most_states)
         return way if greedy.steps is None else replace(greedy, least=way.least)
 
     def _remaining(self, space: SearchSpace, target: State, kept: GridAxes) -> RemainingCost:

@@ -12,6 +12,7 @@ from mlir_shard.resharding.collective_course import collectives_between
 from mlir_shard.resharding.collective_steps import CollectiveStep, GatherAlong, MoveAxes, SliceAlong
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.permuted_course import permuted_course
 from mlir_shard.resharding.plan import without_single_devices
 from mlir_shard.resharding.steps import (
     AllGather,
@@ -25,6 +26,9 @@ from mlir_shard.resharding.steps import (
 )
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.sharding.axis_lists import Axes
+
+GROUPS = (1, 16, 256, 1 << 62)
+"""How many devices are tried to be in the groups of all-to-alls at most; along one axis there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,13 @@ def _ways(source: TensorLayout, target: TensorLayout, own_axes: Axes) -> Iterato
     end = without_single_devices(grid, grid.placement(target.sharding))
     yield gather_slice.plan(start, end), grid
     yield tuple(_by_way_of_whole(start, end)), grid
+    finest = grid.finest()
+    fine_start, fine_end = (
+        without_single_devices(finest, finest.placement(layout.sharding)) for layout in (source, target)
+    )
+    ways = {permuted_course(fine_start, fine_end, finest.sizes, most_devices) for most_devices in GROUPS}
+    for permuted in sorted((way for way in ways if way is not None), key=len):
+        yield permuted, finest
     reduced = reduced_axes(source, target)
     whole = replace(source.sharding, unreduced_axes=target.sharding.unreduced_axes)
     course = collectives_between(whole, target.sharding, source.shape, source.mesh)

@@ -11,8 +11,9 @@ takes p - 1 messages, or p if it held none of them; and every other device that 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
@@ -20,24 +21,30 @@ import numpy as np
 import numpy.typing as npt
 
 from mlir_shard.resharding.block_arrays import integers_up_to
+from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.holdings import Blocks, Holdings
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.tiles import segments_by_target
+from mlir_shard.resharding.traffic import traffic_on
 from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.axis_lists import Axes, total_size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LowerBound:
-    """Bytes: what each device has to receive, in the order of the target's mesh, and what all have to together."""
+    """Bytes that all devices have to receive together, and the one that has to receive most.
 
-    per_device: tuple[int, ...]
+    What each has to is worked out where it is asked for.
+    """
+
     total: int
+    maximum: int
+    of_devices: Callable[[], tuple[int, ...]] = field(repr=False, compare=False)
 
-    @property
-    def maximum(self) -> int:
-        """What the device that has to receive most has to."""
-        return max(self.per_device)
+    @cached_property
+    def per_device(self) -> tuple[int, ...]:
+        """What each device has to receive, in the order of the target's mesh."""
+        return self.of_devices()
 
 
 def lower_bound(source: TensorLayout, target: TensorLayout, element_size: int) -> LowerBound:
@@ -52,10 +59,35 @@ def lower_bound(source: TensorLayout, target: TensorLayout, element_size: int) -
     if partials > 1:
         per_device = [box.num_elements for box in target.device_boxes().values()]
         total = sum(per_device) + _extra_to_reduce(source, target, partials)
-    else:
+        return _bound(per_device, total, element_size)
+    grid = _shared_grid(source, target)
+    if grid is None:
         per_device = _lacking(source, target)
-        total = sum(per_device)
-    return LowerBound(tuple(elements * element_size for elements in per_device), total * element_size)
+        return _bound(per_device, sum(per_device), element_size)
+    before, after = (grid.placement(layout.sharding).dims for layout in (source, target))
+    total, most = traffic_on(grid.sizes, source.shape).lacking(before, after)
+
+    def of_devices() -> tuple[int, ...]:
+        return tuple(elements * element_size for elements in _lacking(source, target))
+
+    return LowerBound(total * element_size, most * element_size, of_devices)
+
+
+def _bound(elements: Sequence[int], total: int, element_size: int) -> LowerBound:
+    per_device = tuple(one * element_size for one in elements)
+    return LowerBound(total * element_size, max(per_device), lambda: per_device)
+
+
+def _shared_grid(source: TensorLayout, target: TensorLayout) -> Grid | None:
+    """The grid of two layouts on one mesh; None where there is none."""
+    if source.mesh != target.mesh:
+        return None
+    dims = (*source.sharding.dim_shardings, *target.sharding.dim_shardings)
+    unreduced = (*source.sharding.unreduced_axes, *target.sharding.unreduced_axes)
+    try:
+        return Grid.of(source.mesh, (*(axis for dim in dims for axis in dim.axes), *unreduced))
+    except ValueError:
+        return None
 
 
 def _lacking(source: TensorLayout, target: TensorLayout) -> list[int]:

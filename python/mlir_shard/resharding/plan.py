@@ -115,7 +115,11 @@ class Plan:
     @property
     def bytes_received(self) -> int:
         """The bytes that the device that receives most does, in all steps."""
-        return max((sum(of_device) for of_device in zip(*_by_device(self.steps), strict=True)), default=0)
+        steps = [step for step in self.steps if step.most_bytes]
+        if sum(step.total_bytes < step.most_bytes * step.after.mesh.total_size for step in steps) <= 1:
+            # All devices receive the same in all steps but one.
+            return sum(step.most_bytes for step in steps)
+        return max(sum(of_device) for of_device in zip(*_by_device(self.steps), strict=True))
 
     @property
     def peak_memory(self) -> int:

@@ -17,10 +17,14 @@ from mlir_shard.resharding.search_space import ROUNDING, State
 from mlir_shard.resharding.steps import DirectExchange, Placement
 from mlir_shard.resharding.steps_cost import Rank, Steps, least_cost
 from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.traffic import traffic_on
 from mlir_shard.resharding.way_moves import WaySteps, move_between, placement_of
 
 MOST_TO_EXCHANGE = 64
 """The devices up to which a direct exchange that reduces is tried; its messages have to be made to know their cost."""
+
+MOST_TO_SEARCH = 16384
+"""The devices up to which there is a search where what each receives has to be looked at."""
 
 MOST_CUT_AXES = 5
 """Mesh axes are cut in prime factors where that does not make more axes than these."""
@@ -50,9 +54,7 @@ class SameMeshPlanner:
         )
         finest = problem.on_finer_grid()
         searched = finest if len(finest.grid.atoms) <= MOST_CUT_AXES else problem
-        found = self._search.find(searched.tensor, searched.from_state, searched.to_state, searched.end.unreduced)
-        courses = [searched.course(found.steps)] if found.steps is not None else []
-        least = found.least
+        courses, least = self._searched(searched)
         if searched is not finest:
             # What is least on this grid may not be on a finer one.
             least = self._least(finest)
@@ -71,6 +73,17 @@ class SameMeshPlanner:
             raise ValueError(f"no plan found from {source.sharding} to {target.sharding} in {limit} bytes a device")
         (cost, *_), course = ranked[0]
         return course, cost, cost if least >= cost * (1 - ROUNDING) else least
+
+    def _searched(self, problem: _Problem) -> tuple[list[Course], float]:
+        """What a search finds, and what no course on the grid costs less than."""
+        tensor = problem.tensor
+        traffic = traffic_on(tensor.grid.sizes, tensor.shape)
+        is_small = traffic.num_devices <= MOST_TO_SEARCH
+        # No course that is known reduces and scatters at once.
+        if is_small or problem.from_state.unreduced or traffic.is_always_in_digits:
+            found = self._search.find(tensor, problem.from_state, problem.to_state, problem.end.unreduced)
+            return [problem.course(found.steps)] if found.steps is not None else [], found.least
+        return [problem.exchange()] if self._with_exchange else [], self._least(problem)
 
     def _least(self, problem: _Problem) -> float:
         if self._model.objective is Objective.MEMORY:

@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from mlir_shard.resharding.cost_model import CostModel, Objective
 from mlir_shard.resharding.lower_bound import lower_bound
 from mlir_shard.resharding.plan import PlanStep, local_elements
-from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
+from mlir_shard.resharding.traffic import MOST_DEVICES
+from mlir_shard.sharding.axis_lists import total_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +46,27 @@ def least_cost(source: TensorLayout, target: TensorLayout, element_size: int, mo
     """What no steps cost less than: the bytes that have to be received, those at the fastest link, or both tensors."""
     if model.objective is Objective.MEMORY:
         return float(max(map(local_elements, (source, target))) * element_size)
-    bound = lower_bound(source, target, element_size)
+    total, most = _least_received(source, target, element_size)
     if model.objective is Objective.BYTES:
-        return float(bound.total)
+        return float(total)
     links = [model.link(axis.name) for mesh in (source.mesh, target.mesh) for axis in mesh.axes if axis.size > 1]
-    if not bound.total or not links:
+    if not total or not links:
         return 0.0
-    return min(link.latency for link in links) + bound.maximum / max(link.bandwidth for link in links)
+    return min(link.latency for link in links) + most / max(link.bandwidth for link in links)
+
+
+def _least_received(source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[int, int]:
+    """The bytes that all devices, and the one that does most, have to receive.
+
+    Of many devices that reduce it is what is so wherever their partial values are, see `lower_bound`.
+    """
+    partials = total_size(reduced_axes(source, target), source.mesh)
+    if partials == 1 or source.mesh.total_size <= MOST_DEVICES:
+        bound = lower_bound(source, target, element_size)
+        return bound.total, bound.maximum
+    elements, devices = prod(source.shape), target.mesh.total_size // prod(target.blocks)
+    total = elements * (devices + target.partials * (partials - 2))
+    return total * element_size, local_elements(target) * element_size
 
 
 def is_within_memory(steps: tuple[PlanStep, ...], model: CostModel) -> bool:

@@ -24,6 +24,10 @@ _Front = tuple[tuple[int, int], ...]
 _Changes = tuple[DimChange, ...]
 
 
+MOST_DEVICES = 4096
+"""The devices up to which messages are counted for each of them where blocks are not even."""
+
+
 class Traffic:
     """A tensor of `shape` on a grid with axes of these sizes."""
 
@@ -59,11 +63,20 @@ class Traffic:
             found = self._are_even[dims] = all(size % self.count(axes) == 0 for size, axes in pairs)
         return found
 
+    @property
+    def is_always_in_digits(self) -> bool:
+        """Whether `is_in_digits` is so of all placements."""
+        return self._even.are_all_alike and all(size % self.num_devices == 0 for size in self.shape)
+
+    def is_in_digits(self, before: Dims, after: Dims) -> bool:
+        """Whether what boxes have in common is known without looking at devices."""
+        return self.is_even(before) and self.is_even(after) and self._even.are_alike(before, after)
+
     def lacking(self, before: Dims, after: Dims) -> tuple[int, int]:
         """What all devices together, and the one that lacks most, have to receive."""
         if before == after:
             return 0, 0
-        if self._even.prime and self.is_even(before) and self.is_even(after):
+        if self.is_in_digits(before, after):
             return self._even.lacking(before, after, self.num_elements)
         common, devices = 1, 1
         best: _Front = ((1, 1),)
@@ -88,9 +101,14 @@ class Traffic:
         return self.arrays.total(received(self.arrays.box(dims))), most
 
     def exchange_rounds(self, before: Dims, after: Dims) -> int:
-        """The rounds of a direct exchange: the most messages that a device sends or receives."""
-        if self._even.prime and self.num_elements and self.is_even(before) and self.is_even(after):
+        """The rounds of a direct exchange: the most messages that a device sends or receives.
+
+        Of more devices than `MOST_DEVICES` it may be less, where blocks are not even.
+        """
+        if self.num_elements and self.is_in_digits(before, after):
             return self._even.exchange_rounds(before, after)
+        if self.num_devices > MOST_DEVICES:
+            return self._most_rounds(before, after)
         sent: _Front = ((self.arrays.replicas(before, after), 1),)
         received: _Front = ((1, 1),)
         for changes in self._independent(before, after):
@@ -106,6 +124,15 @@ class Traffic:
         for size, old, new in zip(self.shape, before, after, strict=True):
             senders *= most_sources(size, self.count(old), self.count(new))
         return senders - 1
+
+    def _most_rounds(self, before: Dims, after: Dims) -> int:
+        """What `exchange_rounds` is not more than, by the most boxes that a box has something of."""
+        used = {axis for axes in before for axis in axes}
+        askers = self.arrays.replicas(before, after)
+        for size, old, new in zip(self.shape, before, after, strict=True):
+            asked = self.count(tuple(axis for axis in new if axis in used))
+            askers *= min(asked, most_sources(size, self.count(new), self.count(old)))
+        return max(askers, self.least_rounds(before, after) + 1)
 
     def _independent(self, before: Dims, after: Dims) -> list[_Changes]:
         """The changes of all dimensions, those together that share axes."""

@@ -47,7 +47,7 @@ def test_sizes_that_blocks_do_not_divide() -> None:
 def test_planning_time() -> None:
     times = run("--planning-time", "--pairs", "3", "--large-pairs", "1")
     assert all(0 < one["median"] <= one["ninetieth"] <= one["ninety_ninth"] <= one["longest"] for one in times)
-    assert times[-1]["case"]["sizes"] == [8, 8, 8, 4, 2]
+    assert [8, 8, 8, 4, 2] in [one["case"]["sizes"] for one in times]
 
 
 class TestMeasure:
