@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A transformer of JAX on a mesh of data=2 by model=4, made local here and by XLA's partitioner, in one run.
+"""A transformer of JAX on meshes of data by model, made local here and by XLA's partitioner, in one run.
 
-    python benchmarks/jax_transformer.py [--layers 2] [--engines pjrt mpi] [--planners optimal shardy]
+    python benchmarks/jax_transformer.py [--layers 2] [--meshes 2x4] [--engines pjrt mpi] [--planners optimal shardy]
 
 Forward and gradient are lowered by JAX. What JAX computes of random arrays, on 8 devices by XLA's partitioner and on
 one, is compared with what the programs made here compute on PJRT (8 CPU devices, StableHLO collectives) and on MPI (8
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from hlo_collectives import hlo_collectives
-from transformer import Sizes, Transformer, transformer
+from transformer import DEVICES, Sizes, Transformer, transformer
 
 import mlir_shard
 from mlir_shard.resharding.communication import Communication
@@ -32,11 +32,8 @@ from mlir_shard.runtime.execution import execute
 from mlir_shard.runtime.verify import compare
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 
+_FUNCTIONS = ("forward", "gradient")
 _COLLECTIVES = {"pjrt": "stablehlo", "mpi": "shard"}
-_SIMPLER = {
-    "pjrt": "shard-sink-reductions,shard-merge-collectives,canonicalize,cse",
-    "mpi": "shard-simplify,shard-fold-uniform-collectives,canonicalize,cse",
-}
 
 
 def random_arrays(model: Transformer) -> tuple[list[dict[str, Any]], Any]:
@@ -96,7 +93,7 @@ def run(name: str, model: Transformer, function: Callable[..., Any], arguments: 
     context = mlir_shard.create_context()
     for engine in arguments.engines:
         for planner in arguments.planners:
-            spmdize = f"shard-spmdize{{collectives={_COLLECTIVES[engine]} planner={planner}}},{_SIMPLER[engine]}"
+            spmdize = f"shard-spmdize{{collectives={_COLLECTIVES[engine]} planner={planner}}}"
             local = mlir_shard.parse(text, context)
             mlir_shard.run(local, f"builtin.module(shard-propagate,{spmdize})")
             found = communication_report(local.operation).collectives
@@ -115,23 +112,36 @@ def run(name: str, model: Transformer, function: Callable[..., Any], arguments: 
     return is_right
 
 
+def mesh_shape(text: str) -> tuple[int, int]:
+    """The devices along data and along model, of a text like 2x4; ValueError where they are not 8."""
+    data, model = map(int, text.split("x"))
+    if data * model != DEVICES:
+        raise ValueError(f"{text} is no mesh of {DEVICES} devices")
+    return data, model
+
+
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--meshes", type=mesh_shape, nargs="*", default=[(2, 4)], help="devices along data x model")
     parser.add_argument("--engines", nargs="*", choices=sorted(_COLLECTIVES), default=["pjrt", "mpi"])
+    parser.add_argument("--functions", nargs="*", choices=_FUNCTIONS, default=_FUNCTIONS)
     parser.add_argument("--planners", nargs="*", choices=["optimal", "shardy"], default=["optimal"])
     parser.add_argument(
         "--sizes", type=int, nargs=5, default=[256, 8, 1024, 128, 8], help="width heads hidden length batch"
     )
     parser.add_argument("--only-bytes", action="store_true", help="run nothing here")
     arguments = parser.parse_args()
-    model = transformer(arguments.layers, Sizes(*arguments.sizes))
-    import jax
+    right = True
+    for shape in arguments.meshes:
+        model = transformer(arguments.layers, Sizes(*arguments.sizes), shape)
+        import jax
 
-    functions = {"forward": model.forward, "gradient": jax.grad(model.loss)}
-    right = [run(name, model, function, arguments) for name, function in functions.items()]
-    sys.exit(not all(right))
+        functions = {"forward": model.forward, "gradient": jax.grad(model.loss)}
+        for name in arguments.functions:
+            right &= run(f"{name} on {shape[0]}x{shape[1]}", model, functions[name], arguments)
+    sys.exit(not right)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A transformer in JAX, annotated for a mesh of data=2 by model=4: what benchmarks measure on."""
+"""A transformer in JAX, annotated for a mesh of data by model, 8 devices: what benchmarks measure on."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Transformer:
         return jax.jit(function, in_shardings=(self.shardings, self.sharding)).lower(self.parameters, self.x)
 
 
-def transformer(layers: int, sizes: Sizes | None = None) -> Transformer:
-    """The first call in a process sets how many devices JAX sees."""
+def transformer(layers: int, sizes: Sizes | None = None, mesh_shape: tuple[int, int] = (2, 4)) -> Transformer:
+    """On so many devices along data and along model. The first call in a process sets how many devices JAX sees."""
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax
@@ -52,7 +52,7 @@ def transformer(layers: int, sizes: Sizes | None = None) -> Transformer:
 
     sizes = sizes or Sizes()
     width, heads, hidden, length, batch = sizes.width, sizes.heads, sizes.hidden, sizes.length, sizes.batch
-    mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("data", "model"))
+    mesh = Mesh(np.array(jax.devices()).reshape(mesh_shape), ("data", "model"))
 
     def sharding(*axes: str | None) -> NamedSharding:
         return NamedSharding(mesh, PartitionSpec(*axes))

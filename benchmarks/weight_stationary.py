@@ -21,7 +21,6 @@ import numpy as np
 import mlir_shard
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.communication import CollectiveKind
-from mlir_shard.runtime.compile import Pipelines
 from mlir_shard.runtime.execution import execute
 from mlir_shard.runtime.verify import compare
 from mlir_shard.transforms.spmdize.communication_report import CommunicationReport
@@ -33,9 +32,7 @@ _UPSTREAM = {
     "upstream, annotated on inputs, weights and output": "upstream.mlir",
     "upstream, annotated in between by hand": "upstream_by_hand.mlir",
 }
-_SIMPLER = "shard-simplify,shard-fold-uniform-collectives,canonicalize,cse"
-_SPMDIZE = f"shard-spmdize,shard-simplify,shard-fold-uniform-collectives,shard-split-all-reduces,{_SIMPLER}"
-_PARTITION = f"func.func(sharding-propagation,shard-partition),{_SIMPLER}"
+_PARTITION = "func.func(sharding-propagation,shard-partition),shard-optimize-communication"
 
 # Of the input along y, of the hidden layer along x, before its activation and after, and of the output along y.
 _DERIVED = [
@@ -67,7 +64,7 @@ def is_right() -> bool:
     generator = np.random.default_rng(0)
     arrays = [generator.standard_normal(shape).astype(np.float32) for shape in ((8, 32), (32, 128), (128, 32))]
     module = mlir_shard.parse(_LAYER.read_text(), mlir_shard.create_context())
-    (result,) = execute(module, arrays, pipelines=Pipelines("shard-propagate", _SPMDIZE))
+    (result,) = execute(module, arrays)
     expected = np.maximum(arrays[0] @ arrays[1], 0) @ arrays[2]
     comparison = compare(np.asarray(result), expected, "f32")
     verdict = "OK" if comparison.is_equal else "MISMATCH"
@@ -77,7 +74,7 @@ def is_right() -> bool:
 
 def main() -> None:
     """Runs the benchmark."""
-    good = is_derived("here", local_report(_LAYER, f"shard-propagate,{_SPMDIZE}"))
+    good = is_derived("here", local_report(_LAYER, "spmd-pipeline"))
     good &= is_right()
     for title, name in _UPSTREAM.items():
         try:

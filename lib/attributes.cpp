@@ -133,4 +133,23 @@ void replaceAttributes(const Capi &capi, MlirOperation root, const AttributePlac
   });
 }
 
+void removeAttributes(const Capi &capi, MlirOperation root, const std::string &wanted) {
+  std::unordered_map<const void *, bool> removed;
+  auto isRemoved = [&](MlirIdentifier name) {
+    const auto [found, isNew] = removed.emplace(name.pointer, false);
+    if (isNew) {
+      const std::string_view text = toView(capi.mlirIdentifierStr(name));
+      found->second = wanted.back() == '.' ? text.substr(0, wanted.size()) == wanted : text == wanted;
+    }
+    return found->second;
+  };
+  auto remove = [&](MlirOperation op) {
+    for (std::intptr_t i = capi.mlirOperationGetNumDiscardableAttributes(op); i-- > 0;)
+      if (const MlirIdentifier name = capi.mlirOperationGetDiscardableAttribute(op, i).name; isRemoved(name))
+        capi.mlirOperationRemoveDiscardableAttributeByName(op, capi.mlirIdentifierStr(name));
+  };
+  remove(root);
+  eachBelow(capi, root, false, remove);
+}
+
 } // namespace mlir_shard

@@ -37,4 +37,8 @@ std::vector<MlirAttribute> distinctAttributes(const Capi &capi, MlirOperation ro
 void replaceAttributes(const Capi &capi, MlirOperation root, const AttributePlaces &places,
                        const std::function<MlirAttribute(MlirAttribute)> &replaced);
 
+// Removes the discardable attributes of `root` and below it that are called `name`, or that are of a dialect, which
+// is its name with the dot.
+void removeAttributes(const Capi &capi, MlirOperation root, const std::string &name);
+
 } // namespace mlir_shard

@@ -10,5 +10,6 @@ namespace mlir_shard {
 
 void defineEditor(pybind11::module_ &module);
 void defineExpressions(pybind11::module_ &module);
+void defineRepetitions(pybind11::module_ &module);
 
 } // namespace mlir_shard

@@ -96,6 +96,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(int, mlirLocationFileLineColRangeGetStartLine, (MlirLocation))                                              \
   FUNCTION(bool, mlirLocationIsAFileLineColRange, (MlirLocation))                                                      \
   FUNCTION(MlirOpOperand, mlirOpOperandGetNextUse, (MlirOpOperand))                                                    \
+  FUNCTION(unsigned, mlirOpOperandGetOperandNumber, (MlirOpOperand))                                                   \
   FUNCTION(MlirOperation, mlirOpOperandGetOwner, (MlirOpOperand))                                                      \
   FUNCTION(MlirOperation, mlirOperationClone, (MlirOperation))                                                         \
   FUNCTION(MlirOperation, mlirOperationCreate, (MlirOperationState *))                                                 \
@@ -119,6 +120,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirValue, mlirOperationGetResult, (MlirOperation, std::intptr_t))                                          \
   FUNCTION(void, mlirOperationMoveAfter, (MlirOperation, MlirOperation))                                               \
   FUNCTION(bool, mlirOperationRemoveAttributeByName, (MlirOperation, MlirStringRef))                                   \
+  FUNCTION(bool, mlirOperationRemoveDiscardableAttributeByName, (MlirOperation, MlirStringRef))                        \
   FUNCTION(void, mlirOperationSetAttributeByName, (MlirOperation, MlirStringRef, MlirAttribute))                       \
   FUNCTION(void, mlirOperationSetDiscardableAttributeByName, (MlirOperation, MlirStringRef, MlirAttribute))            \
   FUNCTION(void, mlirOperationSetLocation, (MlirOperation, MlirLocation))                                              \
@@ -139,7 +141,8 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirLocation, mlirValueGetLocation, (MlirValue))                                                            \
   FUNCTION(MlirType, mlirValueGetType, (MlirValue))                                                                    \
   FUNCTION(void, mlirValueReplaceAllUsesExcept, (MlirValue, MlirValue, std::intptr_t, MlirOperation *))                \
-  FUNCTION(void, mlirValueReplaceAllUsesOfWith, (MlirValue, MlirValue))
+  FUNCTION(void, mlirValueReplaceAllUsesOfWith, (MlirValue, MlirValue))                                                \
+  FUNCTION(void, mlirValueSetType, (MlirValue, MlirType))
 
 // The functions above, found in one library.
 struct Capi {

@@ -51,6 +51,10 @@ public:
     return host.capsules(distinctAttributes(capi, host.operation(op), {name, holders}));
   }
 
+  void removeAttributesBelow(const Capsule &op, const std::string &name) const {
+    removeAttributes(capi, host.operation(op), name);
+  }
+
   void replaceAttributesBelow(const Capsule &op, const std::string &name, const std::vector<std::string> &holders,
                               const std::function<Capsule(Capsule)> &replaced) const {
     replaceAttributes(capi, host.operation(op), {name, holders}, [&](MlirAttribute attribute) {
@@ -145,6 +149,9 @@ void defineEditor(py::module_ &module) {
            py::arg("replaced"),
            "Replaces the attributes that `distinct_attributes` gives by what `replaced(attribute)` gives, asked once\n"
            "for each, in the order of the text.")
+      .def("remove_attributes", &Editor::removeAttributesBelow, py::arg("op"), py::arg("name"),
+           "Removes the discardable attributes of an operation and below it that are called `name`, or are of\n"
+           "the dialect that `name` is, with the dot.")
       .def("signature_column", &Editor::signatureColumnOf, py::arg("function"), py::arg("side"), py::arg("name"),
            "The attribute of a name and the type of each argument or result: the numbers of the attributes, -1 for\n"
            "none, the distinct ones, the numbers of the types, and the distinct ones.")

@@ -276,12 +276,19 @@ PYBIND11_MODULE(_native, module) {
            "For each operation the first of them that has its signature and whose operands and results have the same\n"
            "numbers, in a buffer that has one for each value.")
       .def("use_counts", &ModuleArrays::useCounts, "How often each value is an operand.")
+      .def("users", &ModuleArrays::usersOf, py::arg("value"), "The operations that use a value, each once, in order.")
+      .def("alike_among_users", &ModuleArrays::alikeAmongUsers, py::arg("classes"),
+           "For each operation the first that is of the same class, and whose results are used by operations of the\n"
+           "same classes, as the same operands.")
+      .def("sole_users", &ModuleArrays::soleUsers,
+           "The only operation that uses each value, and once; -1 for none, -2 for several uses.")
       .def("outermost", &outermost, py::arg("closes"), py::arg("is_closed"),
            "The operations that are in no closed operation, in pre-order. `closes(signature)` says whether all of a\n"
            "signature are closed, or by None that `is_closed(operation)` says it of each.");
 
   defineEditor(module);
   defineExpressions(module);
+  defineRepetitions(module);
 
   py::class_<Nodes>(module, "Nodes", "Nodes of some kind, each with the values it uses and those it defines.")
       .def(py::init<>())

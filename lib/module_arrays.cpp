@@ -4,8 +4,8 @@
 #include "module_arrays.h"
 
 #include <functional>
-#include <map>
 #include <optional>
+#include <unordered_map>
 
 namespace mlir_shard {
 
@@ -119,6 +119,56 @@ std::vector<std::int32_t> ModuleArrays::useCounts() const {
   return counts;
 }
 
+void ModuleArrays::findUses() {
+  if (uses.start.size() == values.size() + 1)
+    return;
+  std::vector<std::int32_t> next(values.size() + 1);
+  for (std::int32_t value : operands.numbers)
+    next[value + 1] += 2;
+  for (std::size_t value = 0; value < values.size(); ++value)
+    next[value + 1] += next[value];
+  uses.start = next;
+  uses.numbers.resize(2 * operands.numbers.size());
+  for (std::size_t op = 0; op < ops.size(); ++op)
+    for (const std::int32_t *value = operands.begin(op); value != operands.end(op); ++value) {
+      uses.numbers[next[*value]++] = static_cast<std::int32_t>(op);
+      uses.numbers[next[*value]++] = static_cast<std::int32_t>(value - operands.begin(op));
+    }
+}
+
+std::vector<std::int32_t> ModuleArrays::usersOf(std::int32_t value) {
+  findUses();
+  std::vector<std::int32_t> found;
+  for (const std::int32_t *use = uses.begin(value); use != uses.end(value); use += 2)
+    if (found.empty() || found.back() != *use)
+      found.push_back(*use);
+  return found;
+}
+
+std::vector<std::int32_t> ModuleArrays::alikeAmongUsers(const std::vector<std::int32_t> &classes) {
+  findUses();
+  std::unordered_map<std::vector<std::int32_t>, std::int32_t, NumbersHash> firsts;
+  std::vector<std::int32_t> found, key;
+  for (std::size_t op = 0; op < ops.size(); ++op) {
+    key.assign({classes.at(op)});
+    for (const std::int32_t *value = results.begin(op); value != results.end(op); ++value) {
+      key.push_back(-1);
+      for (const std::int32_t *use = uses.begin(*value); use != uses.end(*value); use += 2)
+        key.insert(key.end(), {classes[use[0]], use[1]});
+    }
+    found.push_back(firsts.emplace(key, static_cast<std::int32_t>(op)).first->second);
+  }
+  return found;
+}
+
+std::vector<std::int32_t> ModuleArrays::soleUsers() const {
+  std::vector<std::int32_t> users(values.size(), -1);
+  for (std::size_t op = 0; op < ops.size(); ++op)
+    for (const std::int32_t *value = operands.begin(op); value != operands.end(op); ++value)
+      users[*value] = users[*value] == -1 ? static_cast<std::int32_t>(op) : -2;
+  return users;
+}
+
 std::vector<std::pair<std::int32_t, std::int32_t>>
 ModuleArrays::attributed(const std::string &name, std::vector<MlirAttribute> &distinct) const {
   PointerMap seen;
@@ -154,7 +204,7 @@ void ModuleArrays::setResultNumbers(const std::string &name,
 
 std::vector<std::int32_t> ModuleArrays::alike(const std::vector<std::int32_t> &operations,
                                               const std::int32_t *valueNumbers) const {
-  std::map<std::vector<std::int32_t>, std::int32_t> firsts;
+  std::unordered_map<std::vector<std::int32_t>, std::int32_t, NumbersHash> firsts;
   std::vector<std::int32_t> found, key;
   for (std::int32_t op : operations) {
     key.assign({signatures.at(op)});

@@ -58,6 +58,16 @@ public:
   // How often each value is an operand.
   std::vector<std::int32_t> useCounts() const;
 
+  // The operations that use a value, each once and in order.
+  std::vector<std::int32_t> usersOf(std::int32_t value);
+
+  // For each operation the first that is of the same class, and whose results are used by operations of the same
+  // classes, as the same operands.
+  std::vector<std::int32_t> alikeAmongUsers(const std::vector<std::int32_t> &classes);
+
+  // The only operation that uses each value, and once; -1 for a value without uses, -2 for one with several.
+  std::vector<std::int32_t> soleUsers() const;
+
   // The operations that have the discardable attribute `name`, each with the number of its own in `distinct`.
   std::vector<std::pair<std::int32_t, std::int32_t>> attributed(const std::string &name,
                                                                 std::vector<MlirAttribute> &distinct) const;
@@ -86,9 +96,12 @@ private:
   void visit(MlirOperation op, std::int32_t parent);
   void replace(std::int32_t op, MlirOperation by);
   std::int32_t add(MlirValue value, std::int32_t definer);
+  void findUses();
 
   PointerMap numbers;
   Signatures knownSignatures;
+  // Of each value the operations that use it and the numbers of the operands, one behind the other; read when asked for.
+  Groups uses;
 };
 
 } // namespace mlir_shard

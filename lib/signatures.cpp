@@ -8,6 +8,13 @@
 
 namespace mlir_shard {
 
+std::size_t NumbersHash::operator()(const std::vector<std::int32_t> &numbers) const {
+  std::size_t hash = numbers.size();
+  for (std::int32_t number : numbers)
+    hash = (hash ^ static_cast<std::uint32_t>(number)) * 0x9E3779B97F4A7C15ull;
+  return hash ^ hash >> 32;
+}
+
 std::size_t PointersHash::operator()(const std::vector<const void *> &pointers) const {
   std::size_t hash = pointers.size();
   for (const void *pointer : pointers)

@@ -13,6 +13,10 @@
 
 namespace mlir_shard {
 
+struct NumbersHash {
+  std::size_t operator()(const std::vector<std::int32_t> &numbers) const;
+};
+
 struct PointersHash {
   std::size_t operator()(const std::vector<const void *> &pointers) const;
 };

@@ -145,6 +145,27 @@ def _forestall_wrapper_lookups() -> None:
             sys.modules[full_name] = ModuleType(full_name)
 
 
+def _view_elements(attribute: Any) -> Any:
+    """The view of an elements attribute, also of complex numbers, of which the bindings raise TypeError."""
+    element_type = ir.ShapedType(attribute.type).element_type
+    if isinstance(element_type, ir.FloatType):
+        return ir.DenseFPElementsAttr(attribute)
+    if isinstance(element_type, (ir.IntegerType, ir.IndexType)):
+        return ir.DenseIntElementsAttr(attribute)
+    return ir.DenseElementsAttr(attribute)
+
+
+_views_registered = False
+
+
+def _register_views(context: Any) -> None:
+    global _views_registered
+    if not _views_registered:
+        identity = ir.Attribute.parse("dense<0> : tensor<i1>", context).typeid
+        ir.register_type_caster(identity, replace=True)(_view_elements)
+        _views_registered = True
+
+
 def upstream_context() -> Any:
     """A context of one thread with every upstream dialect, StableHLO, CHLO and VHLO."""
     register_passes()
@@ -152,6 +173,7 @@ def upstream_context() -> Any:
     context = ir.Context()
     context.enable_multithreading(False)
     _extension("_stablehlo").register_dialect(context, load=True)
+    _register_views(context)
     with context, ir.Location.unknown():
         passmanager.PassManager.parse(_DIALECT_CARRIERS).run(ir.Module.create().operation)
     return context

@@ -103,22 +103,8 @@ _DEEPEST = 2
 
 STABLEHLO, LINALG, TOSA = "stablehlo", "linalg", "tosa"
 DIALECTS = (STABLEHLO, LINALG, TOSA)
-# What the host's passes do not lower to LLVM, or to calls of what its engine lacks.
-_NOT_COMPILED: frozenset[Kind] = frozenset(
-    {
-        contraction.select_and_scatter,
-        elementwise.complex_numbers,
-        ending.fft,
-        ending.manual_sum,
-        indexed.scatter,
-        numeric.bitcast,
-        numeric.narrow,
-        ordering.batch_norm,
-        ordering.matrix,
-        ordering.random_bits,
-        ordering.sort,
-    }
-)
+# What has collectives of StableHLO in it.
+_NOT_COMPILED: frozenset[Kind] = frozenset({ending.manual_sum})
 _LINALG: dict[Kind, int] = {
     linalg.elementwise: 4,
     linalg.arith: 3,
@@ -173,13 +159,10 @@ class Kinds:
     def of(dialect: str, *, is_compiled: bool) -> Kinds:
         """Those of a dialect, all or what can be compiled to machine code."""
         plain = {STABLEHLO: {**_ELEMENTWISE, **_MOVING, **_COMPUTING}, LINALG: _LINALG, TOSA: _TOSA}[dialect] | _SDY
-        if dialect == STABLEHLO and not is_compiled:
-            return Kinds(plain, _WITH_REGIONS, _AT_TOP)
-        kept = {kind: weight for kind, weight in plain.items() if kind not in _NOT_COMPILED}
-        at_top: dict[Kind, int] = (
-            {sdy.group: 2} if dialect != STABLEHLO else {sdy.group: 2, ending.manual_elementwise: 1}
-        )
-        return Kinds(kept, {}, at_top)
+        if dialect != STABLEHLO:
+            return Kinds(plain, {}, {sdy.group: 2})
+        kept = {kind: weight for kind, weight in _AT_TOP.items() if not is_compiled or kind not in _NOT_COMPILED}
+        return Kinds(plain, _WITH_REGIONS, kept)
 
     def fill(self, scope: Scope, count: int) -> None:
         """Appends about `count` operations to a block."""

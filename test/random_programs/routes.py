@@ -14,7 +14,7 @@ TARGETS = (STABLEHLO, SHARD)
 DIALECTS = {STABLEHLO: (generate.STABLEHLO,), SHARD: generate.DIALECTS}
 _PIPELINES = {
     STABLEHLO: Pipelines(
-        "shard-propagate,sdy-update-non-divisible-input-output-shardings,sdy-export-named-computations",
+        "shard-propagate,sdy-update-non-divisible-input-output-shardings",
         "shard-spmdize{collectives=stablehlo}",
     ),
     SHARD: DEFAULT_PIPELINES,

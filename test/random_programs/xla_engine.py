@@ -35,8 +35,6 @@ class XlaEngine:
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
-        from jax.errors import JaxRuntimeError
-
         from mlir_shard.runtime.pjrt_executable import PjrtExecutable
 
         blocks = []
@@ -45,5 +43,5 @@ class XlaEngine:
             blocks.append([arrays.presented(block, port.spec.element_type) for block in cut])
         try:
             return PjrtExecutable(program, "cpu")(blocks)
-        except JaxRuntimeError as error:
-            raise EngineError(str(error).splitlines()[0]) from error
+        except RunError as error:
+            raise EngineError(error.message) from error

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from mlir_shard import _native
+from mlir_shard import _native, host
 from mlir_shard.asm.module import native_host
 from mlir_shard.host import ir
 
@@ -51,6 +51,11 @@ class ModuleArrays:
         """How often each value is an operand."""
         return self._arrays.use_counts()
 
+    @cached_property
+    def sole_users(self) -> list[int]:
+        """The only operation that uses each value, and once; -1 for none, -2 for several uses."""
+        return self._arrays.sole_users()
+
     @property
     def value_count(self) -> int:
         """The number of values."""
@@ -70,6 +75,10 @@ class ModuleArrays:
     def expression_splitter(self, kinds: Sequence[_native.ExpressionKind]) -> _native.ExpressionSplitter:
         """What splits the constant expressions of the module; `kinds` has one for each signature."""
         return _native.ExpressionSplitter(self._arrays, kinds)
+
+    def rehearsal(self) -> _native.Rehearsal:
+        """What has the same become of operations that are alike."""
+        return _native.Rehearsal(self._arrays, host.capsule_prefix())
 
     def replace(self, prototypes: Mapping[int, Any]) -> None:
         """Puts copies of prototypes, detached ops given by signature, in the place of the operations that have it."""
@@ -134,6 +143,15 @@ class ModuleArrays:
         """For each of the operations the first of them that has the same signature and whose operands and results have
         the same numbers."""
         return self._arrays.alike(operations, numbers)
+
+    def users(self, value: int) -> list[int]:
+        """The operations that use a value, each once, in order."""
+        return self._arrays.users(value)
+
+    def alike_among_users(self, classes: Sequence[int]) -> list[int]:
+        """For each operation the first that is of the same class, and whose results are used by operations of the same
+        classes, as the same operands."""
+        return self._arrays.alike_among_users(classes)
 
     def write_states(
         self,

@@ -21,6 +21,7 @@ __all__ = [
     "children",
     "distinct_attributes",
     "function_type",
+    "remove_attributes",
     "replace",
     "replace_attributes",
     "set_signature_column",
@@ -75,6 +76,11 @@ def replace_attributes(root: Any, name: str, holders: Sequence[str], replaced: C
     _editor().replace_attributes(
         root.operation._CAPIPtr, name, holders, lambda capsule: replaced(_attribute(capsule))._CAPIPtr
     )
+
+
+def remove_attributes(root: Any, name: str) -> None:
+    """Removes the discardable attributes of `root` and below it that have that name; `"sdy."` is all of a dialect."""
+    _editor().remove_attributes(root.operation._CAPIPtr, name)
 
 
 def signature_column(function: Any, side: Side, name: str) -> tuple[list[int], list[Any], list[int], list[Any]]:

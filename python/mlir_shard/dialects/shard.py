@@ -55,8 +55,8 @@ def annotate(value: Any, sharding: Any, *, for_users: bool) -> Any:
     return _shard.ShardOp(value, sharding, annotate_for_users=for_users).result
 
 
-def all_reduce(name: str, value: Any, axes: Sequence[int], reduction: ReductionOp) -> Any:
-    """The reduction of `value` over the devices along `axes`; same type."""
+def all_reduce(name: str, value: Any, axes: Sequence[int], reduction: ReductionOp | str) -> Any:
+    """The reduction of `value` over the devices along `axes`, by one of upstream's kinds; same type."""
     return _shard.AllReduceOp(value.type, name, value, grid_axes=_axes(axes), reduction=_partial(reduction)).result
 
 
@@ -135,8 +135,9 @@ def _divided(type_: Any, dim: int, blocks: int) -> list[int]:
     return shape
 
 
-def _partial(reduction: ReductionOp) -> Any:
-    return ir.Attribute.parse(f"#shard<partial {reduction.value}>")
+def _partial(reduction: ReductionOp | str) -> Any:
+    kind = reduction.value if isinstance(reduction, ReductionOp) else reduction
+    return ir.Attribute.parse(f"#shard<partial {kind}>")
 
 
 def _with_size(type_: Any, dim: int, size: int) -> Any:

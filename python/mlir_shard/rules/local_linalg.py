@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import dialect, ir
+from mlir_shard.rules.combinations import NEUTRAL, combination_of
+from mlir_shard.rules.initial_values import count_once
 from mlir_shard.rules.linalg import is_structured, loops_of
-from mlir_shard.rules.partition import Blocks, is_zero, partition_rule, set_result_types
-from mlir_shard.rules.reduction import reduction_op
-from mlir_shard.sharding import ReductionOp
+from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
 
 _arith = dialect("arith")
 
@@ -19,35 +19,21 @@ _arith = dialect("arith")
 def structured(op: Any, blocks: Blocks) -> None:
     """The same op on blocks.
 
-    Where it sums along a sharded loop, all but the first device of a group begin with zero, so that the initial
-    value is counted once. `linalg.index` of a sharded loop gets the offset of the block.
+    Where it adds up along a sharded loop, all but the first device of a group begin with zero, so that the initial
+    value is counted once; likewise with other reductions that would count it again. `linalg.index` of a sharded loop
+    gets the offset of the block.
     """
     set_result_types(op, blocks)
-    if blocks.reduction_axes and reduction_op(op) is ReductionOp.SUM:
-        _count_initial_values_once(op, blocks)
+    combination = combination_of(op) if blocks.reduction_axes else None
+    if combination is not None:
+        inputs = len(op.operands) - len(op.results)
+        neutral = {inputs + number: NEUTRAL[kind] for number, kind in enumerate(combination.kinds) if kind in NEUTRAL}
+        count_once(op, neutral, blocks)
     _offset_indices(op, blocks)
-
-
-def _count_initial_values_once(op: Any, blocks: Blocks) -> None:
-    inputs = len(op.operands) - len(op.results)
-    for number in range(inputs, len(op.operands)):
-        initial = op.operands[number]
-        if is_zero(initial):
-            continue
-        with ir.InsertionPoint(op), op.location:
-            index = blocks.device_index(blocks.reduction_axes)
-            first = _arith.CmpIOp(_arith.CmpIPredicate.eq, index, _constant(index.type, 0)).result
-            op.operands[number] = _arith.SelectOp(first, initial, _zeros(initial.type)).result
 
 
 def _constant(type_: Any, value: int) -> Any:
     return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
-
-
-def _zeros(type_: Any) -> Any:
-    element = type_.element_type
-    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    return _arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, zero)).result
 
 
 def _offset_indices(op: Any, blocks: Blocks) -> None:

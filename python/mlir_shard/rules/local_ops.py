@@ -8,9 +8,10 @@ from typing import Any
 
 from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.rules.combinations import NEUTRAL, combination_of
 from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.rules.local_stablehlo import on_first_device
-from mlir_shard.rules.partition import Blocks, is_zero, partition_rule, set_result_types
+from mlir_shard.rules.partition import Blocks, is_everywhere, partition_rule, set_result_types
 from mlir_shard.rules.reduction import reduction_kind
 from mlir_shard.sharding import ReductionOp
 
@@ -33,18 +34,29 @@ partition_rule("stablehlo.broadcast_in_dim", "tensor.empty", "tensor.splat", mak
 def reduce(op: Any, blocks: Blocks) -> None:
     """The same reduction on blocks; along a sharded dimension its result is partial.
 
-    A sum begins with its initial value on one device and with zero on the others, so that the value counts once.
+    A sum begins with its initial value on one device and with zero on the others, so that the value counts once, and so
+    on for other reductions to which it would make a difference.
     """
     set_result_types(op, blocks)
     axes = blocks.reduction_axes
-    if not axes or reduction_kind(op) is not ReductionOp.SUM:
+    if not axes:
         return
-    for number in range(len(op.results), len(op.operands)):
-        initial = op.operands[number]
-        if not is_zero(initial):
+    count = len(op.results)
+    for number, neutral in enumerate(_neutral_numbers(op)):
+        initial = op.operands[count + number]
+        if neutral is not None and not is_everywhere(initial, neutral):
             with ir.InsertionPoint(op), op.location:
-                zero = stablehlo.splat(initial.type, 0)
-                op.operands[number] = on_first_device(initial, zero, axes, blocks)
+                otherwise = stablehlo.splat(initial.type, neutral)
+                op.operands[count + number] = on_first_device(initial, otherwise, axes, blocks)
+
+
+def _neutral_numbers(op: Any) -> list[int | None]:
+    """For each result what adds nothing to it; None where an initial value may count several times."""
+    if reduction_kind(op) is ReductionOp.SUM:
+        return [0] * len(op.results)
+    combination = combination_of(op)
+    kinds = combination.kinds if combination is not None else ()
+    return [NEUTRAL.get(kind) for kind in kinds]
 
 
 @partition_rule("arith.constant", "stablehlo.constant", allows_uneven=True)

@@ -69,16 +69,16 @@ class _Dimensions:
 
 
 @partition_rule("stablehlo.scatter", checks_blocks=True)
-def scatter(op: Any, blocks: Blocks) -> None:
-    """Each device writes what falls in its block.
+def scatter(op: Any, blocks: Blocks) -> bool:
+    """Each device writes what falls in its block, or everything where it has all.
 
     Where the updates are sharded and the input is not, each device writes its own: all but the first begin with what
     changes nothing, so that what is there is combined once with all that is written.
     """
     blocks.check_known()
-    set_result_types(op, blocks)
     if all(tensor.is_whole for tensor in blocks.operands):
-        return
+        return False
+    set_result_types(op, blocks)
     count = len(op.results)
     numbers = _bindings.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
     tensor, indices, updates = (blocks.operands[number] for number in (0, count, count + 1))
@@ -97,6 +97,7 @@ def scatter(op: Any, blocks: Blocks) -> None:
     first_only = [dim for dim in dims.first_only if tensor.counts[dim] > 1]
     if first_only:
         _write_in_first_blocks(op, blocks, tensor, first_only, count)
+    return True
 
 
 def _check_blocks(blocks: Blocks, count: int, dims: _Dimensions) -> None:

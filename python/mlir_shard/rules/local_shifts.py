@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.dialects import stablehlo
+from mlir_shard.host import ir
 from mlir_shard.rules.local_results import continue_with, drop_shardings
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
 
@@ -24,21 +25,37 @@ def _check_same_blocks(before: BlockedTensor, after: BlockedTensor) -> None:
 
 @partition_rule("stablehlo.slice", checks_blocks=True)
 def slice_of_blocks(op: Any, blocks: Blocks) -> None:
-    """A slice that takes the same of every block of a sharded dimension."""
+    """A slice whose blocks are each in the same block of what it is of.
+
+    Where blocks differ in where that part begins, each device first takes out the stretch that has its own.
+    """
     blocks.check_known()
     set_result_types(op, blocks)
     drop_shardings(op)
     (before,), (after,) = blocks.operands, blocks.results
     _check_same_blocks(before, after)
     starts, limits, strides = (list(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
+    moving: dict[int, list[int]] = {}
+    stretch = list(before.block_shape)
     for dim, count in enumerate(before.counts):
         if count == 1:
             continue
-        size, new_size = before.block_shape[dim], after.block_shape[dim]
-        # Every stride-th element from the first on is the same in each block where the stride divides the block.
-        if starts[dim] or new_size * strides[dim] != size:
+        size, new_size, stride = before.block_shape[dim], after.block_shape[dim], strides[dim]
+        begins = [starts[dim] + number * (new_size * stride - size) for number in range(count)]
+        span = max(0, (new_size - 1) * stride + 1)
+        if any(begin < 0 or begin + span > size for begin in begins):
             raise PartitionError(f"its slice of dimension {dim}, which is in {count} blocks, needs those of others")
-        limits[dim] = size
+        if len(set(begins)) > 1:
+            moving[dim], stretch[dim] = begins, span
+        starts[dim] = 0 if dim in moving else begins[0]
+        limits[dim] = min(starts[dim] + new_size * stride, stretch[dim])
+    if moving:
+        with ir.InsertionPoint(op), op.location:
+            zero = stablehlo.splat(stablehlo.tensor(stablehlo.i64()), 0)
+            first = [zero] * len(stretch)
+            for dim, begins in moving.items():
+                first[dim] = stablehlo.reshape(blocks.entry(before.axes[dim], begins.__getitem__, None), ())
+            op.operands[0] = stablehlo.dynamic_slice(op.operands[0], first, stretch)
     op.attributes["start_indices"], op.attributes["limit_indices"] = map(stablehlo.sizes, (starts, limits))
 
 

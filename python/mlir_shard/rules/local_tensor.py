@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Partition rules of tensor and TOSA: ops with their shapes in their types, and those that say sizes in attributes."""
+"""Partition rules of tensor: ops with their shapes in their types, and those that say sizes in attributes."""
 
 from __future__ import annotations
 
@@ -8,42 +8,34 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.moving_windows import dim_of, windows_of
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
-from mlir_shard.rules.tosa import elementwise
 from mlir_shard.sharding import OpShardingRule
 
-partition_rule(
-    "tensor.collapse_shape",
-    "tensor.concat",
-    "tensor.gather",
-    "tensor.scatter",
-    "tosa.concat",
-    "tosa.gather",
-)(set_result_types)
-partition_rule(
-    *elementwise.NAMES,
-    "tosa.matmul",
-    "tosa.matmul_t",
-    "tosa.reduce_max",
-    "tosa.reduce_min",
-    "tosa.reduce_sum",
-    "tosa.transpose",
-    allows_uneven=True,
-)(set_result_types)
+partition_rule("tensor.gather", "tensor.scatter")(set_result_types)
+partition_rule("tensor.collapse_shape", "tensor.concat", allows_uneven=True)(set_result_types)
 
 
-@partition_rule("tensor.expand_shape")
+@partition_rule("tensor.expand_shape", allows_uneven=True)
 def expand_shape(op: Any, blocks: Blocks) -> None:
     """The sizes it expands to are those of the block."""
     set_result_types(op, blocks)
     op.attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(op.results[0].type.shape))
 
 
-@partition_rule("tensor.extract_slice")
+@partition_rule("tensor.extract_slice", allows_uneven=True)
 def extract_slice(op: Any, blocks: Blocks) -> None:
-    """Of a dimension that is in blocks it takes all there is."""
+    """Of a dimension that is in blocks it takes all there is, or where it moves elements all that its block needs."""
     set_result_types(op, blocks)
     _take_blocks(op, op.operands[0])
+    if blocks.rule is None:
+        return
+    sizes, offsets = (list(op.attributes[f"static_{name}"]) for name in ("sizes", "offsets"))
+    for window in windows_of(op, blocks.rule):
+        result_dim = dim_of(window.factor, blocks.rule.result_mappings[0])
+        if blocks.factor_axes[window.factor] and result_dim is not None:
+            offsets[window.dim], sizes[window.dim] = 0, op.results[0].type.shape[result_dim]
+    op.attributes["static_sizes"], op.attributes["static_offsets"] = map(ir.DenseI64ArrayAttr.get, (sizes, offsets))
 
 
 def _written_in_part(op: Any, rule: OpShardingRule) -> list[int]:
@@ -59,7 +51,7 @@ def _written_in_part(op: Any, rule: OpShardingRule) -> list[int]:
     return [factor for factor in range(rule.num_factors) if factor not in kept]
 
 
-@partition_rule("tensor.insert_slice", unshardable=_written_in_part)
+@partition_rule("tensor.insert_slice", unshardable=_written_in_part, allows_uneven=True)
 def insert_slice(op: Any, blocks: Blocks) -> None:
     """Of a dimension that is in blocks all is written."""
     set_result_types(op, blocks)
@@ -77,4 +69,4 @@ def _all_if_by_position(op: Any, rule: OpShardingRule) -> range:
     return range(rule.num_factors if any(list(argument.uses) for argument in arguments) else 0)
 
 
-partition_rule("tensor.pad", unshardable=_all_if_by_position)(set_result_types)
+partition_rule("tensor.pad", unshardable=_all_if_by_position, allows_uneven=True)(set_result_types)

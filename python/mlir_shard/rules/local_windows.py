@@ -75,32 +75,34 @@ def select_and_scatter(op: Any, blocks: Blocks) -> None:
 
 
 def _spatial_factors(op: Any, rule: OpShardingRule) -> list[int]:
-    """The factors of elements in a window along which partial results are no sums over blocks.
-
-    Where there is one window only, without padding, it is as large as the image, and a block of one goes with the
-    same block of the other.
-    """
+    """The factors of elements in a window along which partial results are no sums over blocks."""
     numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    attributes = op.attributes
-    lhs, kernel, result = (list(value.type.shape) for value in (*op.operands, op.results[0]))
+    shapes = [list(value.type.shape) for value in (*op.operands, *op.results)]
+    return [
+        factor
+        for position, dim in enumerate(numbers.kernel_spatial_dimensions)
+        if not is_one_window(op, position, shapes)
+        for factor in rule.operand_mappings[1].dim_mappings[dim].factor_indices
+    ]
+
+
+def is_one_window(op: Any, position: int, shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether a convolution has, along a spatial dimension, one window without padding, as large as the image.
+
+    A block of the one then goes with the same block of the other. `shapes` are those of image, kernel and result.
+    """
+    numbers, attributes = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"]), op.attributes
+    dims = (
+        numbers.input_spatial_dimensions[position],
+        numbers.kernel_spatial_dimensions[position],
+        numbers.output_spatial_dimensions[position],
+    )
+    image, kernel, windows = (shape[dim] for shape, dim in zip(shapes, dims, strict=True))
     padding = list(attributes["padding"]) if "padding" in attributes else []
-    found = []
-    for index, (lhs_dim, kernel_dim, result_dim) in enumerate(
-        zip(
-            numbers.input_spatial_dimensions,
-            numbers.kernel_spatial_dimensions,
-            numbers.output_spatial_dimensions,
-            strict=True,
-        )
-    ):
-        dilations = [attributes[name][index] for name in ("lhs_dilation", "rhs_dilation") if name in attributes]
-        is_reversed = "window_reversal" in attributes and attributes["window_reversal"][index]
-        is_padded = any(padding[2 * index : 2 * index + 2])
-        is_one_window = result[result_dim] == 1 and lhs[lhs_dim] == kernel[kernel_dim]
-        if is_one_window and not (is_reversed or is_padded or any(one != 1 for one in dilations)):
-            continue
-        found += rule.operand_mappings[1].dim_mappings[kernel_dim].factor_indices
-    return found
+    dilations = [attributes[name][position] for name in ("lhs_dilation", "rhs_dilation") if name in attributes]
+    is_reversed = "window_reversal" in attributes and attributes["window_reversal"][position]
+    is_changed = is_reversed or any(padding[2 * position : 2 * position + 2]) or any(one != 1 for one in dilations)
+    return windows == 1 and image == kernel and not is_changed
 
 
 @partition_rule("stablehlo.convolution", unshardable=_spatial_factors)

@@ -171,6 +171,11 @@ def partition_rule_for(op: Any) -> PartitionRule | None:
     return found or next((rule for holds, rule in _by_predicate if holds(op)), None)
 
 
+def names_own_factors(name: str) -> bool:
+    """Whether ops of a name have a partition rule that names factors along which they cannot be partitioned."""
+    return name in _by_name and _by_name[name].unshardable is not None
+
+
 def set_result_types(op: Any, blocks: Blocks) -> None:
     """Makes an op local that has its shape in its types alone."""
     for result, type_ in zip(op.results, blocks.result_types, strict=True):
@@ -179,11 +184,16 @@ def set_result_types(op: Any, blocks: Blocks) -> None:
 
 def is_zero(value: Any) -> bool:
     """Whether every element of a tensor, or a scalar, is known to be zero: a constant, a splat or a fill of one."""
+    return is_everywhere(value, 0)
+
+
+def is_everywhere(value: Any, number: int) -> bool:
+    """Whether every element of a tensor, or a scalar, is known to be a number: a constant, a splat or a fill of one."""
     if isinstance(value.owner, ir.Block):
         return False
     op = value.owner.operation
     if op.name in ("linalg.fill", "tensor.splat"):
-        return is_zero(op.operands[0])
+        return is_everywhere(op.operands[0], number)
     if op.name not in ("arith.constant", "stablehlo.constant"):
         return False
     constant = op.attributes["value"]
@@ -191,4 +201,4 @@ def is_zero(value: Any) -> bool:
         if not constant.is_splat:
             return False
         constant = constant.get_splat_value()
-    return isinstance(constant, ir.IntegerAttr | ir.FloatAttr) and constant.value == 0
+    return isinstance(constant, ir.IntegerAttr | ir.FloatAttr) and constant.value == number

@@ -80,7 +80,8 @@ def mask_is_zeros(op: Any) -> bool:
 def may_fail(op: Any) -> bool:
     """Whether an op, or one in its regions, fails on some numbers."""
     op = op.operation
-    if op.name in _FAILING:
+    # A slice at known offsets reads what is there.
+    if op.name in _FAILING and (op.name != "tensor.extract_slice" or len(op.operands) > 1):
         return True
     return any(may_fail(inner) for region in op.regions for block in region.blocks for inner in block.operations)
 

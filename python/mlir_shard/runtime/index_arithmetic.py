@@ -54,6 +54,26 @@ def within(value: Any, size: int) -> Any:
     return _arith.AndIOp(above, below).result
 
 
+def equal(left: Any, right: Any) -> Any:
+    """Whether they are equal."""
+    return _arith.CmpIOp(_EQUAL, left, right).result
+
+
+def reaches(value: Any, bound: Any) -> Any:
+    """Whether value >= bound."""
+    return _arith.CmpIOp(_AT_LEAST, value, bound).result
+
+
+def least(left: Any, right: Any) -> Any:
+    """The lesser one."""
+    return _arith.MinSIOp(left, right).result
+
+
+def clamped(value: Any, most: int) -> Any:
+    """The nearest of 0, 1, ... most."""
+    return _arith.MaxSIOp(least(value, constant(most)), constant(0)).result
+
+
 def choose(condition: Any, then: Any, otherwise: Any) -> Any:
     """One of two values."""
     return _arith.SelectOp(condition, then, otherwise).result
@@ -74,6 +94,11 @@ def coordinates(position: Any, sizes: Sequence[int]) -> list[Any]:
         found.insert(0, remainder(position, constant(size)))
         position = _arith.DivUIOp(position, constant(size)).result
     return found
+
+
+def of_integer(value: Any) -> Any:
+    """The index of a signless integer, whose sign counts."""
+    return _arith.IndexCastOp(ir.IndexType.get(), value).result
 
 
 def to_integer(value: Any, width: int) -> Any:

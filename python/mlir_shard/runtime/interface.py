@@ -45,17 +45,43 @@ def check_ranks(module: Any, ranks: int | None) -> int:
 
     RunError where that is not `ranks`, or where the meshes do not agree.
     """
-    meshes = {name: mesh for name, mesh in sdy.meshes(module).items() if not mesh.is_empty and not mesh.is_maximal}
-    if not meshes:
+    meshes = {f"@{name} of": mesh for name, mesh in sdy.meshes(module).items()} | _inlined_meshes(module)
+    described = {
+        f"{name} {mesh.total_size} ({mesh})": mesh.total_size
+        for name, mesh in meshes.items()
+        if not mesh.is_empty and not mesh.is_maximal
+    }
+    if not described:
         return ranks or 1
-    described = {name: f"@{name} of {mesh.total_size} ({mesh})" for name, mesh in meshes.items()}
-    sizes = {mesh.total_size for mesh in meshes.values()}
+    sizes = set(described.values())
     if len(sizes) > 1:
-        raise RunError(f"the meshes of the program differ in their number of devices: {', '.join(described.values())}")
+        raise RunError(f"the meshes of the program differ in their number of devices: {', '.join(described)}")
     devices = sizes.pop()
     if ranks is not None and ranks != devices:
-        raise RunError(f"the program is for {devices} ranks, not {ranks}: its mesh is {next(iter(described.values()))}")
+        raise RunError(f"the program is for {devices} ranks, not {ranks}: its mesh is {next(iter(described))}")
     return devices
+
+
+def _inlined_meshes(module: Any) -> dict[str, Mesh]:
+    """Those that the shardings of arguments, results and operations write out, under what a description begins with."""
+    found: dict[str, Mesh] = {}
+
+    def add(sharding: TensorSharding | None) -> None:
+        if sharding is not None and isinstance(sharding.mesh_or_ref, Mesh):
+            found[f"{sharding.mesh_text} of"] = sharding.mesh_or_ref
+
+    def visit(op: Any) -> Any:
+        for result in op.results:
+            add(sdy.get_sharding(result))
+        if op.name == "func.func":
+            for argument in op.regions[0].blocks[0].arguments if len(op.regions[0].blocks) else ():
+                add(sdy.get_sharding(argument))
+            for index in range(len(op.attributes["function_type"].value.results)):
+                add(sdy.get_result_sharding(op, index))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
 
 
 def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]]:

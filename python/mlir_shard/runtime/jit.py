@@ -13,11 +13,15 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.program import Program
 
 
 class Executable:
-    """A program in machine code. Symbols that it does not define are looked for in `libraries` and in this process."""
+    """A program in machine code. Symbols that it does not define are looked for in `libraries` and in this process.
+
+    RunError where it cannot be compiled, or a symbol is not found; LLVM says on standard error which one.
+    """
 
     def __init__(self, program: Program, libraries: Sequence[Path] = ()) -> None:
         self._program = program
@@ -25,9 +29,14 @@ class Executable:
         context.enable_multithreading(False)
         module = ir.Module.parse(program.text, context)
         # The engine refers to the module's context, and a call to the engine's code.
-        self._engine = host.execution_engine().ExecutionEngine(
-            module, opt_level=2, shared_libs=[str(library) for library in libraries]
-        )
+        try:
+            self._engine = host.execution_engine().ExecutionEngine(
+                module, opt_level=2, shared_libs=[str(library) for library in libraries]
+            )
+            # Code is made, and symbols are looked for, when somebody asks for a function.
+            self._engine.lookup(program.entry)
+        except RuntimeError as error:
+            raise RunError(f"LLVM cannot make machine code of the program: {error}") from error
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The local results for local inputs, C-contiguous and in storage form; the inputs may be overwritten."""

@@ -11,16 +11,27 @@ from mlir_shard import host
 from mlir_shard.host import ir, passmanager
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
-from mlir_shard.runtime import collectives, shard_to_mpi
+from mlir_shard.runtime import (
+    collectives,
+    external_symbols,
+    generic_operations,
+    narrowing,
+    shard_to_mpi,
+    stablehlo_loops,
+)
 from mlir_shard.runtime.error import RunError
 
-# StableHLO, CHLO, TOSA, and element-wise arith and math on tensors. What is unsigned becomes signless last: until then
+# What is made of simpler operations of StableHLO.
+_TO_STABLEHLO = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo)"
+
+# StableHLO, TOSA, and element-wise arith and math on tensors. What is unsigned becomes signless last: until then
 # StableHLO's lowering chooses signed or unsigned operations by the type.
 _TO_LINALG = (
-    "func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,"
+    "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,"
     "func.func(tosa-to-linalg-named,tosa-to-linalg,tosa-to-arith,tosa-to-tensor,tosa-to-scf),"
-    "convert-elementwise-to-linalg,linalg-fuse-elementwise-ops,canonicalize,cse"
+    "convert-elementwise-to-linalg"
 )
+_SIMPLIFY = "linalg-fuse-elementwise-ops,canonicalize,cse"
 
 # The constants of MPI differ between its implementations, and upstream chooses them by this attribute of the module.
 _MPI_ATTRIBUTE, _MPI_CHOICE = "dlti.map", '#dlti.map<"MPI:Implementation" = "MPICH">'
@@ -38,7 +49,7 @@ _TO_BUFFERS = (
 _TO_LLVM = (
     "convert-linalg-to-loops,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
     # The C library lacks some of the functions that LLVM has, and LLVM's log1p near 0 is not exact.
-    "convert-math-to-llvm{approximate-log1p=false},convert-math-to-libm,arith-expand{include-bf16=true},"
+    "convert-complex-to-standard,convert-math-to-llvm{approximate-log1p=false},convert-math-to-libm,arith-expand{include-bf16=true},"
     "convert-to-llvm,reconcile-unrealized-casts,canonicalize,cse"
 )
 
@@ -48,6 +59,8 @@ _CAST = "builtin.unrealized_conversion_cast"
 _COMMUNICATOR = "!mpi.comm"
 
 _C_INTERFACE = "llvm.emit_c_interface"
+
+_FOR_XLA = ("chlo.", "stablehlo.")
 
 # What may be left of a program where it goes to buffers.
 _BUFFERIZABLE = frozenset(
@@ -84,7 +97,11 @@ def _run_stages(module: Any, entry: str) -> None:
     _prepare_functions(module, entry)
     module.operation.attributes[_MPI_ATTRIBUTE] = ir.Attribute.parse(_MPI_CHOICE)
     collectives.legalize(module, entry)
+    _run(module, _TO_STABLEHLO)
+    stablehlo_loops.legalize(module)
     _run(module, _TO_LINALG)
+    generic_operations.prepare(module)
+    _run(module, _SIMPLIFY)
     shard_to_mpi.lower(module, _function(module, entry))
     _run(module, _TO_MPI)
     _erase_grids(module)
@@ -92,8 +109,11 @@ def _run_stages(module: Any, entry: str) -> None:
     _erase_deallocations(module)
     _run(module, _TO_BUFFERS)
     _copies_to_linalg(module)
+    narrowing.by_f32(module)
+    narrowing.saturate(module)
     _run(module, _TO_LLVM)
     _check_dialects(module, frozenset({"builtin", "llvm"}))
+    external_symbols.check(module)
 
 
 def _run(module: Any, pipeline: str) -> None:
@@ -150,7 +170,9 @@ def _check_dialects(module: Any, known: frozenset[str]) -> None:
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     if left:
         messages = [diagnostic.at("error", f"'{op.name}' has no lowering to LLVM", op.location) for op in left]
-        raise RunError("the program cannot be lowered to LLVM", messages)
+        is_for_xla = all(op.name.startswith(_FOR_XLA) for op in left)
+        advice = ", where --engine=pjrt may run it" if is_for_xla else ""
+        raise RunError(f"the program cannot be lowered to LLVM{advice}", messages)
 
 
 def _is_of_communicator(cast: Any) -> bool:

@@ -8,11 +8,13 @@ What is called here is below jax's public interface, which has no way in for a m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 import numpy as np
+from jax.errors import JaxRuntimeError
 from jaxlib import xla_client
 from jaxlib.mlir.dialects import stablehlo
 
@@ -24,7 +26,10 @@ from mlir_shard.runtime.program import Program
 
 
 class PjrtExecutable:
-    """A program on the first `program.ranks` devices of a platform; RunError where there are fewer."""
+    """A program on the first `program.ranks` devices of a platform.
+
+    RunError where there are fewer, or XLA cannot compile or run the program.
+    """
 
     def __init__(self, program: Program, platform: str) -> None:
         self._program = program
@@ -34,18 +39,21 @@ class PjrtExecutable:
             one.num_replicas, one.num_partitions = program.ranks, 1
         numbers = np.array([[device.id] for device in self._devices])
         options.device_assignment = xla_client.DeviceAssignment.create(numbers)
-        self._executable = self._devices[0].client.compile_and_load(
-            _portable(program.text), xla_client.DeviceList(tuple(self._devices)), options
-        )
+        with _errors("compile"):
+            self._executable = self._devices[0].client.compile_and_load(
+                _portable(program.text), xla_client.DeviceList(tuple(self._devices)), options
+            )
 
     def __call__(self, blocks: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """The local results of each device, for the blocks of each argument on them; all in storage form."""
         arguments = [self._put(of_argument) for of_argument in blocks]
-        returned = self._executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
-        of_results = [
-            [arrays.stored(np.asarray(block), port.spec.element_type) for block in of_result]
-            for port, of_result in zip(self._program.results, returned, strict=True)
-        ]
+        with _errors("run"):
+            returned = self._executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
+            # What goes wrong on a device is told when its results are read.
+            of_results = [
+                [arrays.stored(np.asarray(block), port.spec.element_type) for block in of_result]
+                for port, of_result in zip(self._program.results, returned, strict=True)
+            ]
         return [[of_result[rank] for of_result in of_results] for rank in range(self._program.ranks)]
 
     def _put(self, blocks: Sequence[Array]) -> Any:
@@ -54,6 +62,14 @@ class PjrtExecutable:
         mesh = jax.sharding.Mesh(np.array(self._devices), ("device",))
         sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         return jax.make_array_from_single_device_arrays(blocks[0].shape, sharding, placed)
+
+
+@contextmanager
+def _errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except JaxRuntimeError as error:
+        raise RunError(f"XLA cannot {what} the program: {str(error).splitlines()[0]}") from error
 
 
 def _devices(platform: str, count: int) -> list[Any]:

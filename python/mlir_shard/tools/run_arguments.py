@@ -12,7 +12,8 @@ from typing import NoReturn
 from mlir_shard.passes.suggestions import did_you_mean
 from mlir_shard.tools.command_line import UsageError
 
-STAGES = ("propagated", "local")
+PROPAGATED, LOCAL = "propagated", "local"
+STAGES = (PROPAGATED, LOCAL)
 MPI, PJRT = "mpi", "pjrt"
 ENGINES = (MPI, PJRT)
 
@@ -38,6 +39,7 @@ class RunArguments:
     verify: bool
     timing: bool | None
     show: tuple[str, ...]
+    communication_report: str | None
     pipeline: tuple[str, str] | None
     load: tuple[str, ...]
     timeout: float | None
@@ -67,6 +69,7 @@ def parse(argv: Sequence[str], version: str) -> RunArguments:
         verify=given.verify,
         timing=given.timing,
         show=given.show,
+        communication_report=given.communication_report,
         pipeline=given.pipeline,
         load=tuple(given.load),
         timeout=given.timeout,
@@ -125,6 +128,11 @@ def _parser(version: str) -> _Parser:
         default=(),
         metavar="STAGES",
         help="print the module with all shardings (propagated), that of one device (local), or both, between commas",
+    )
+    add(
+        "--communication-report",
+        metavar="FILE",
+        help="write what the program of one device communicates: a table, to - on the output, or JSON to a .json file",
     )
     add(
         "--pipeline",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def _read(path: str) -> list[Any]:
             return [loaded]
         with loaded:
             return [loaded[name] for name in loaded.files]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it holds no array of NumPy's"
         raise UsageError(f"cannot read the input '{path}': {reason}") from None
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.tools import run_arguments, run_arrays, run_progress
+from mlir_shard.tools import run_arguments, run_arrays, run_communication, run_progress
 from mlir_shard.tools.command_line import UsageError
 from mlir_shard.tools.exit_status import complain
 from mlir_shard.tools.run_arguments import RunArguments
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mlir_shard.runtime.execution import Result
     from mlir_shard.runtime.rank_times import RankTimes
     from mlir_shard.tools.diagnostics import Console
+    from mlir_shard.transforms.spmdize.communication_report import CommunicationReport
 
 TOOL = "shard-run"
 
@@ -36,6 +37,7 @@ class Prepared:
     inputs: list[Any]
     backend: Backend
     progress: run_progress.Progress
+    communication: CommunicationReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ def prepare(arguments: RunArguments, console: Console, progress: run_progress.Pr
 
     if arguments.output is not None:
         run_arrays.check_output(arguments.output)
+    if arguments.communication_report is not None:
+        run_communication.check(arguments.communication_report)
     given = run_arrays.read(arguments.inputs) if arguments.inputs else None
     chosen = backend(
         arguments.engine,
@@ -67,7 +71,11 @@ def prepare(arguments: RunArguments, console: Console, progress: run_progress.Pr
     module = _parse(arguments, console)
     progress.say("sharding")
 
+    reports: list[CommunicationReport] = []
+
     def watch(stage: str, shown: Any) -> None:
+        if stage == run_arguments.LOCAL and arguments.communication_report is not None:
+            reports.append(run_communication.of_module(shown))
         if stage in arguments.show:
             _show(stage, shown)
 
@@ -84,7 +92,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_progress.Pr
         run_arrays.check_count(arguments.output, len(compiled.sharded.results))
     inputs = random_inputs(compiled.sharded, arguments.seed) if given is None else given
     check_inputs(compiled.sharded, inputs)
-    return Prepared(arguments, compiled, inputs, chosen, progress)
+    return Prepared(arguments, compiled, inputs, chosen, progress, *reports)
 
 
 def run(prepared: Prepared) -> Ended:
@@ -119,6 +127,8 @@ def report(ended: Ended) -> int:
     print(run_report.table(ended.results, comparisons), flush=True)
     if arguments.timing or (arguments.timing is None and sys.stdout.isatty()):
         print(f"\n{run_report.times(ended.times)}", flush=True)
+    if prepared.communication is not None and arguments.communication_report is not None:
+        run_communication.write(arguments.communication_report, prepared.communication)
     for result in ended.results:
         if result.disagreement:
             complain(TOOL, result.disagreement)

@@ -95,7 +95,7 @@ sdy.mesh @mesh = <["x"=2]>
 
 func.func @cut(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
   // expected-error@+1 {{'stablehlo.slice' op cannot be computed on blocks: its slice of dimension 0, which is in 2 blocks, needs those of others}}
-  %0 = stablehlo.slice %a [2:6] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<4xf32>
+  %0 = stablehlo.slice %a [3:7] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<4xf32>
   return
 }
 

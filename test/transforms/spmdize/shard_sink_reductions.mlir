@@ -101,3 +101,42 @@ func.func @large_result(%a: tensor<8x1xf32>, %b: tensor<1x8xf32>, %c: tensor<8x1
   %6 = stablehlo.add %2, %5 : tensor<8x8xf32>
   return %6 : tensor<8x8xf32>
 }
+
+shard.grid @grid(shape = 2x2)
+
+// Of `shard` and any dialect's additions; the maximum is no sum.
+// CHECK-LABEL: func.func @shard
+// CHECK-NEXT: %[[PARTIAL:.*]] = stablehlo.add %arg0, %arg1
+// CHECK-NEXT: %[[SUM:.*]] = shard.all_reduce %[[PARTIAL]] on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
+// CHECK-NEXT: shard.all_reduce %arg0 on @grid grid_axes = [1] reduction = max
+// CHECK-NEXT: shard.all_reduce %arg1 on @grid grid_axes = [1] reduction = max
+// CHECK-NEXT: %[[MAXIMA:.*]] = stablehlo.add
+// CHECK-NEXT: return %[[SUM]], %[[MAXIMA]]
+func.func @shard(%a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = shard.all_reduce %a on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
+  %1 = shard.all_reduce %b on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
+  %2 = stablehlo.add %0, %1 : tensor<8xf32>
+  %3 = shard.all_reduce %a on @grid grid_axes = [1] reduction = max : tensor<8xf32> -> tensor<8xf32>
+  %4 = shard.all_reduce %b on @grid grid_axes = [1] reduction = max : tensor<8xf32> -> tensor<8xf32>
+  %5 = stablehlo.add %3, %4 : tensor<8xf32>
+  return %2, %5 : tensor<8xf32>, tensor<8xf32>
+}
+
+// One that is reduced before a loop would be reduced each time.
+// CHECK-LABEL: func.func @before_a_loop
+// CHECK: shard.all_reduce %arg0
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: shard.all_reduce
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: scf.yield
+func.func @before_a_loop(%a: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %0 = shard.all_reduce %a on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
+  %1 = scf.for %i = %zero to %n step %one iter_args(%x = %a) -> tensor<8xf32> {
+    %2 = shard.all_reduce %x on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
+    %3 = arith.addf %0, %2 : tensor<8xf32>
+    scf.yield %3 : tensor<8xf32>
+  }
+  return %1 : tensor<8xf32>
+}

@@ -2,21 +2,26 @@
 
 shard.grid @grid(shape = 2x2)
 
-// Both ops work on blocks of the larger dimension, of which the other operands are sliced.
+// Both ops work on blocks of the larger dimension, of which the other operands are sliced. What all devices of a group
+// have gathered is the same on them.
 // CHECK-LABEL: func.func @chain
-// CHECK-NEXT: %[[EMPTY:.*]] = tensor.empty() : tensor<4x8xf32>
+// CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<4x8xf32>
+// CHECK: %[[GATHERED:.*]] = shard.all_gather %arg1
+// CHECK-NEXT: %[[SUMS:.*]] = shard.all_reduce %arg2
 // CHECK-NEXT: %[[OWN:.*]] = shard.reduce_scatter %arg0 on @grid grid_axes = [1] reduction = max scatter_dim = 1 : tensor<4x8xf32> -> tensor<4x4xf32>
-// CHECK-NEXT: %[[OTHER:.*]] = shard.all_slice %arg1 on @grid grid_axes = [1] slice_axis = 1 : tensor<4x8xf32> -> tensor<4x4xf32>
+// CHECK-NEXT: %[[OTHER:.*]] = shard.all_slice %[[GATHERED]] on @grid grid_axes = [1] slice_axis = 1 : tensor<4x8xf32> -> tensor<4x4xf32>
 // CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[OWN]], %[[OTHER]] : tensor<4x4xf32>
-// CHECK-NEXT: %[[BIAS:.*]] = shard.all_slice %arg2 on @grid grid_axes = [1] slice_axis = 0 : tensor<8xf32> -> tensor<4xf32>
+// CHECK-NEXT: %[[BIAS:.*]] = shard.all_slice %[[SUMS]] on @grid grid_axes = [1] slice_axis = 0 : tensor<8xf32> -> tensor<4xf32>
 // CHECK-NEXT: %[[INIT:.*]] = shard.all_slice %[[EMPTY]]
 // CHECK-NEXT: %[[BIASED:.*]] = linalg.generic {{.*}} ins(%[[SUM]], %[[BIAS]] : tensor<4x4xf32>, tensor<4xf32>) outs(%[[INIT]] : tensor<4x4xf32>)
 // CHECK: %[[WHOLE:.*]] = shard.all_gather %[[BIASED]] on @grid grid_axes = [1] gather_axis = 1 : tensor<4x4xf32> -> tensor<4x8xf32>
 // CHECK-NEXT: return %[[WHOLE]], %[[WHOLE]]
 #both = affine_map<(i, j) -> (i, j)>
 #column = affine_map<(i, j) -> (j)>
-func.func @chain(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %bias: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+func.func @chain(%a: tensor<4x8xf32>, %part: tensor<4x4xf32>, %partial: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
   %empty = tensor.empty() : tensor<4x8xf32>
+  %b = shard.all_gather %part on @grid grid_axes = [1] gather_axis = 1 : tensor<4x4xf32> -> tensor<4x8xf32>
+  %bias = shard.all_reduce %partial on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
   %0 = shard.all_reduce %a on @grid grid_axes = [1] reduction = max : tensor<4x8xf32> -> tensor<4x8xf32>
   %1 = arith.addf %0, %b : tensor<4x8xf32>
   %2 = linalg.generic {indexing_maps = [#both, #column, #both], iterator_types = ["parallel", "parallel"]}
@@ -28,11 +33,13 @@ func.func @chain(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %bias: tensor<8xf32>)
   return %2, %2 : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
-// A sum that is needed whole, a matmul behind it, indices that count elements, dimensions that cannot be cut.
+// A sum that is needed whole, a matmul behind it, indices that count elements, dimensions that cannot be cut, and an
+// operand, or an element in the region, that may be another on each device.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: reduce_scatter
-func.func @others(%a: tensor<4x4xf32>, %odd: tensor<3x5xf32>)
-    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<3x5xf32>) {
+func.func @others(%a: tensor<4x4xf32>, %odd: tensor<3x5xf32>, %own: tensor<4x4xf32>, %element: f32)
+    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<3x5xf32>, tensor<4x4xf32>,
+        tensor<4x4xf32>) {
   %empty = tensor.empty() : tensor<4x4xf32>
   %0 = shard.all_reduce %a on @grid grid_axes = [0] : tensor<4x4xf32> -> tensor<4x4xf32>
   %1 = arith.negf %0 : tensor<4x4xf32>
@@ -49,5 +56,15 @@ func.func @others(%a: tensor<4x4xf32>, %odd: tensor<3x5xf32>)
     } -> tensor<4x4xf32>
   %6 = shard.all_reduce %odd on @grid grid_axes = [0] : tensor<3x5xf32> -> tensor<3x5xf32>
   %7 = arith.negf %6 : tensor<3x5xf32>
-  return %0, %1, %3, %5, %7 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<3x5xf32>
+  %8 = shard.all_reduce %a on @grid grid_axes = [0] reduction = max : tensor<4x4xf32> -> tensor<4x4xf32>
+  %9 = arith.addf %8, %own : tensor<4x4xf32>
+  %10 = shard.all_reduce %a on @grid grid_axes = [0] reduction = min : tensor<4x4xf32> -> tensor<4x4xf32>
+  %11 = linalg.generic {indexing_maps = [#both, #both], iterator_types = ["parallel", "parallel"]}
+      ins(%10 : tensor<4x4xf32>) outs(%empty : tensor<4x4xf32>) {
+    ^bb0(%value: f32, %unused: f32):
+      %sum = arith.addf %value, %element : f32
+      linalg.yield %sum : f32
+    } -> tensor<4x4xf32>
+  return %0, %1, %3, %5, %7, %9, %11 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<3x5xf32>,
+      tensor<4x4xf32>, tensor<4x4xf32>
 }

@@ -84,10 +84,10 @@ func.func @written_out(
   return %1 : tensor<8x8xf32>
 }
 
+// What sdy has no word for is put together at once.
 // CHECK-LABEL: func.func @product
-// CHECK: shard.all_gather
-// CHECK-NEXT: stablehlo.reduce
-// CHECK-NOT: shard.all_reduce
+// CHECK: stablehlo.reduce
+// CHECK-NEXT: shard.all_reduce {{.*}} reduction = product
 // CHECK: return
 func.func @product(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8xf32> {
   %0 = stablehlo.constant dense<1.0> : tensor<f32>

@@ -21,16 +21,6 @@ module @two_meshes {
 
 // -----
 
-// expected-error@+1 {{the devices of mesh @mesh are permuted, and a grid numbers its devices in order}}
-module @permuted {
-  sdy.mesh @mesh = <["x"=4], device_ids=[1, 0, 2, 3]>
-  func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-    return
-  }
-}
-
-// -----
-
 // expected-error@+1 {{sub-axes cut axis "x" of mesh @mesh at 2 and at 3, and no grid has axes for both}}
 module @cuts {
   sdy.mesh @mesh = <["x"=6]>
@@ -97,17 +87,6 @@ sdy.mesh @mesh = <["x"=2]>
 
 // expected-error@+1 {{argument 0 of the function cannot be partitioned: only ranked tensors of static shape can be sharded, not tensor<?xf32>}}
 func.func @dynamic(%a: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  return
-}
-
-// -----
-
-// A tensor on permuted devices can be whole inside of a program, but what comes in is in blocks.
-sdy.mesh @mesh = <["x"=2]>
-sdy.mesh @reversed = <["x"=2], device_ids=[1, 0]>
-
-// expected-error@+1 {{an argument or result is sharded as <@reversed, [{"x"}]>, on a mesh whose devices are permuted: a grid numbers its devices in order}}
-func.func @permuted_argument(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"x"}]>}) {
   return
 }
 

@@ -74,6 +74,13 @@ def test_the_number_of_ranks() -> None:
         interface.check_ranks(module, 4)
     assert interface.check_ranks(parse(""), None) == 1
     assert interface.check_ranks(parse(""), 3) == 3
+    written_out = parse("""
+      func.func @main(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=2]>, [{"x"}]>}) -> tensor<6xf32> {
+        return %a : tensor<6xf32>
+      }""")
+    assert interface.check_ranks(written_out, None) == 2
+    with pytest.raises(RunError, match=r'for 2 ranks, not 3: its mesh is mesh<\["x"=2\]> of 2'):
+        interface.check_ranks(written_out, 3)
     differing = parse('sdy.mesh @a = <["x"=2]>\nsdy.mesh @b = <["x"=3]>')
     with pytest.raises(RunError, match=r"differ in their number of devices: @a of 2 .*, @b of 3"):
         interface.check_ranks(differing, None)

@@ -57,13 +57,20 @@ func.func @other(%a: tensor<4xf32>) -> tensor<4xf32> {
     [
         (
             "func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {\n"
-            "  %0 = stablehlo.cholesky %a : tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>\n}",
-            "2:8: error: 'stablehlo.cholesky' has no lowering to LLVM",
+            "  %0 = stablehlo.custom_call @f(%a) : (tensor<2x2xf32>) -> tensor<2x2xf32>\n"
+            "  return %0 : tensor<2x2xf32>\n}",
+            r"LLVM, where --engine=pjrt may run it\n.*2:8: error: 'stablehlo.custom_call' has no lowering to LLVM",
+        ),
+        (
+            "func.func private @absent_here(f32) -> f32\nfunc.func @main(%a: tensor<f32>) -> tensor<f32> {\n"
+            "  %x = tensor.extract %a[] : tensor<f32>\n  %0 = func.call @absent_here(%x) : (f32) -> f32\n"
+            "  %1 = tensor.from_elements %0 : tensor<f32>\n  return %1 : tensor<f32>\n}",
+            "4:8: error: this calls 'absent_here', which no library here has",
         ),
         (reduction("f32", "average"), r"4:8: error: 'shard.all_reduce' of .* by .*average.* has no lowering to MPI"),
         (reduction("i24", "max"), r"4:8: error: 'shard.all_reduce' of tensor<4xi24> by .*max.* has no lowering to MPI"),
     ],
-    ids=["operation", "reduction", "element type"],
+    ids=["operation", "function", "reduction", "element type"],
 )
 def test_what_cannot_be_lowered_is_named(text: str, complaint: str) -> None:
     with pytest.raises(RunError, match=complaint):

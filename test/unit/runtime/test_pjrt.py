@@ -186,6 +186,18 @@ def test_other_operations_are_named() -> None:
 
 
 @needs_jax
+def test_what_xla_cannot_compile_is_an_error() -> None:
+    text = """
+    func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.custom_call @there_is_no_such_target(%a) : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    module = mlir_shard.parse(text, mlir_shard.create_context())
+    with pytest.raises(RunError, match=r"XLA cannot (compile|run) the program: .*there_is_no_such_target"):
+        execute(module, [np.zeros(2, np.float32)], engine="pjrt")
+
+
+@needs_jax
 def test_a_platform_that_is_not_there() -> None:
     (text,) = xla_module.lower(["func.func @main() { return }"], "main")
     with pytest.raises(RunError, match="PJRT has no platform 'nothing'"):

@@ -48,6 +48,8 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "stablehlo.multiply": np.multiply,
     "stablehlo.subtract": np.subtract,
 }
+# Of signed integers, in the order of their predicates.
+_COMPARISONS: tuple[Any, ...] = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 _REDUCTIONS: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "product": np.multiply}
 
 
@@ -153,6 +155,8 @@ def _evaluate(op: Any, operands: list[Array], around: Callable[[Any], Array]) ->
         return [np.full(op.results[0].type.shape, np.nan, np.float32)]
     if name == "tensor.splat":
         return [np.full(op.results[0].type.shape, operands[0], operands[0].dtype)]
+    if name == "tensor.extract":
+        return [operands[0][tuple(map(int, operands[1:]))]]
     if name == "tensor.extract_slice":
         return [operands[0][_slices(op, operands[1:])]]
     if name == "tensor.insert_slice":
@@ -167,9 +171,12 @@ def _evaluate(op: Any, operands: list[Array], around: Callable[[Any], Array]) ->
 def _slices(op: Any, starts: list[Array]) -> tuple[slice, ...]:
     """What a slice of static size is of; starts that are not in the attribute come as operands."""
     left = iter(starts)
-    static, sizes = op.attributes["static_offsets"], op.attributes["static_sizes"]
+    static, sizes, strides = (op.attributes[f"static_{name}"] for name in ("offsets", "sizes", "strides"))
     offsets = [int(next(left)) if start == shard.DYNAMIC else start for start in static]
-    return tuple(slice(start, start + size) for start, size in zip(offsets, sizes, strict=True))
+    return tuple(
+        slice(start, start + (size - 1) * stride + 1, stride)
+        for start, size, stride in zip(offsets, sizes, strides, strict=True)
+    )
 
 
 def _constant(value: Any, type_: Any) -> Array:
@@ -185,9 +192,7 @@ def _elementwise(op: Any, operands: list[Array]) -> Array:
     if op.name in _BINARY:
         return _BINARY[op.name](*operands)
     if op.name == "arith.cmpi":
-        predicate = op.attributes["predicate"].value
-        assert predicate in (0, 2), "only equality and less than are simulated"
-        return np.asarray(operands[0] < operands[1] if predicate else operands[0] == operands[1])
+        return np.asarray(_COMPARISONS[op.attributes["predicate"].value](*operands))
     if op.name == "arith.select":
         return np.where(*operands)
     return np.asarray(operands[0], np.float32 if op.name == "arith.sitofp" else np.int64)

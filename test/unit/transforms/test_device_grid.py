@@ -51,3 +51,39 @@ def test_no_grid() -> None:
         DeviceGrid.for_shardings("mesh", Mesh.of([("x", 2)], [1, 0]), ())
     with pytest.raises(GridError, match='sub-axes cut axis "x" of mesh @mesh at 2 and at 3'):
         DeviceGrid.for_shardings("mesh", Mesh.of([("x", 6)]), (AxisRef.sub("x", 1, 2), AxisRef.sub("x", 1, 3)))
+
+
+def test_permuted_meshes() -> None:
+    plain, swapped = Mesh.of([("a", 2), ("b", 4)]), Mesh.of([("b", 4), ("a", 2)], [0, 4, 1, 5, 2, 6, 3, 7])
+    both = DeviceGrid.for_meshes("plain", [], {"plain": plain, "swapped": swapped})
+    assert both.shape == (2, 4)
+    assert both.axes_of("swapped", (AxisRef("b"), AxisRef("a"))) == both.axes_of("plain", (AxisRef("b"), AxisRef("a")))
+    assert not both.reordered
+
+
+def test_axes_in_runs() -> None:
+    # Along "a" devices are 1 and 4 apart, along "b" 2.
+    mesh = Mesh.of([("a", 4), ("b", 2)], [0, 2, 1, 3, 4, 6, 5, 7])
+    found = DeviceGrid.for_meshes("mesh", [], {"mesh": mesh})
+    assert found.shape == (2, 2, 2)
+    assert found.axes_of("mesh", (AxisRef("a"), AxisRef("b"))) == (0, 2, 1)
+    assert found.axes_of("mesh", (AxisRef.sub("a", 2, 2),)) == (2,)
+
+
+@pytest.mark.parametrize("ids", [[1, 0, 2, 3], [3, 2, 1, 0], [0, 1, 3, 2]])
+def test_devices_without_strides_are_taken_in_order(ids: list[int]) -> None:
+    mesh = Mesh.of([("x", 4)], ids)
+    found = DeviceGrid.for_meshes("mesh", [(mesh, (AxisRef("x"),))], {"mesh": mesh})
+    assert (found.shape, found.reordered) == ((4,), {mesh})
+
+
+def test_strides_that_give_no_grid_with_another_mesh() -> None:
+    mesh, swapped = Mesh.of([("a", 2), ("b", 3)]), Mesh.of([("a", 2), ("b", 3)], [0, 2, 4, 1, 3, 5])
+    assert DeviceGrid.for_meshes("mesh", [], {"swapped": swapped}).shape == (3, 2)
+    both = DeviceGrid.for_meshes("mesh", [], {"mesh": mesh, "swapped": swapped})
+    assert (both.shape, both.reordered) == ((2, 3), {swapped})
+
+
+def test_positions() -> None:
+    grid_of_three = DeviceGrid.for_meshes("mesh", [], {"mesh": Mesh.of([("x", 2), ("y", 3), ("z", 2)])})
+    assert [grid_of_three.position((2, 0), process) for process in range(12)] == [0, 2, 0, 2, 0, 2, 1, 3, 1, 3, 1, 3]

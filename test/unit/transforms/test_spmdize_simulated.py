@@ -43,8 +43,9 @@ def check(text: str, mesh: Mesh, seed: int = 0) -> str:
     run_passes(module, "builtin.module(shard-spmdize)")
     local = asm.print_operation(module.operation)
     assert "sdy" not in local
-    blocks = [[block(*pair, mesh, device) for pair in zip(inputs, arguments, strict=True)] for device in mesh.devices]
-    for device, found in zip(mesh.devices, device_simulation.run(module, blocks), strict=True):
+    devices = sorted(mesh.devices)
+    blocks = [[block(*pair, mesh, device) for pair in zip(inputs, arguments, strict=True)] for device in devices]
+    for device, found in zip(devices, device_simulation.run(module, blocks), strict=True):
         for got, whole, sharding in zip(found, expected, results, strict=True):
             own = got if sharding is None else got[device_box(sharding, mesh, whole.shape, device).local_slices]
             np.testing.assert_allclose(own, part(whole, sharding, mesh, device), rtol=1e-4, err_msg=local)
@@ -77,6 +78,36 @@ def test_random_programs(dialect: str, seed: int) -> None:
 def test_random_programs_of_uneven_blocks(dialect: str, seed: int) -> None:
     text, axes = generate(seed, dialect, sizes=UNEVEN_SIZES)
     check(text, Mesh.of(axes.items()), seed)
+
+
+ADD = """
+sdy.mesh @mesh = {mesh}
+func.func @main(
+    %a: tensor<7x6xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{"y"}}]>}},
+    %b: tensor<7x6xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"y"}}]>}})
+    -> (tensor<7x6xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y"}}, {{"x"}}]>}}) {{
+  %0 = arith.addf %a, %b : tensor<7x6xf32>
+  return %0 : tensor<7x6xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "device_ids",
+    # Reversed, by the other axis first, in a snake, and in no order at all.
+    [[5, 4, 3, 2, 1, 0], [0, 2, 4, 1, 3, 5], [0, 1, 2, 5, 4, 3], [3, 0, 5, 4, 1, 2]],
+    ids=str,
+)
+def test_permuted_devices(device_ids: list[int]) -> None:
+    mesh = Mesh.of([("x", 2), ("y", 3)], device_ids)
+    check(ADD.format(mesh=mesh), mesh)
+
+
+def test_devices_by_the_other_axis_first_lie_where_they_should() -> None:
+    ids = [0, 2, 1, 3, 4, 6, 5, 7]
+    mesh = Mesh.of([("x", 4), ("y", 2)], ids)
+    text = ADD.format(mesh=mesh).replace('[{"y"}, {"x"}]', '[{"x"}, {"y"}]')
+    assert "all_gather" not in check(text, mesh)
 
 
 MATMUL = """

@@ -12,7 +12,9 @@ from typing import Any
 
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.compound import without_ones
+from mlir_shard.rules.reduction import reduction_of
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
+from mlir_shard.sharding import ReductionOp
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 
@@ -44,6 +46,12 @@ def convolution(op: Any, options: RuleOptions) -> OpShardingRule:
     _add_spatial(builder, op, [None, *further], weights, range(1, last), range(1, last), options)
     builder.add_factor([None, 0, 0 if bias[0] == weights[0] else None, *further], [last], weights[0])
     return builder.add_factor([last, last, None, *further], [None], image[last], FactorType.REDUCTION).build()
+
+
+@reduction_of("tosa.conv2d", "tosa.conv2d_block_scaled", "tosa.conv3d", "tosa.transpose_conv2d")
+def combiner(op: Any) -> ReductionOp | None:
+    """Channels are summed."""
+    return ReductionOp.SUM
 
 
 @sharding_rule("tosa.conv2d_block_scaled")

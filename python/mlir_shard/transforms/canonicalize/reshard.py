@@ -18,6 +18,10 @@ from mlir_shard.transforms.canonicalize.linear_layout import Layout, before_tran
 from mlir_shard.transforms.canonicalize.pattern import Pattern, create_like, defining_op, has_one_use, users
 
 LABEL = "sdy-reshard"
+
+EXACT = ("reshard-of-reshard", "reshard-repeated")
+"""The patterns after which every sharding is still that of its value."""
+
 RESHAPE = "stablehlo.reshape"
 TRANSPOSE = "stablehlo.transpose"
 
@@ -28,26 +32,41 @@ def _sharding(reshard: Any) -> TensorSharding:
 
 
 def reshard_of_reshard(op: Any, rewriter: Any) -> bool:
-    """A reshard that only feeds another one is skipped."""
+    """A reshard that only feeds another one is skipped, but for the way to one device, which is by way of all."""
     inner = defining_op(op.operands[0], "sdy.reshard")
-    if inner is None or not has_one_use(inner.results[0]):
+    if inner is None or not has_one_use(inner.results[0]) or _is_on_one_device(op) != _is_on_one_device(inner):
         return False
     attributes = {name: op.attributes[name] for name in op.attributes}
     rewriter.replace_op(op, create_like(op, inner.operands[0], attributes))
     return True
 
 
+def _is_on_one_device(reshard: Any) -> bool:
+    mesh = sdy.mesh_of(_sharding(reshard), reshard)
+    return mesh is not None and mesh.is_maximal
+
+
 def repeated_reshard(op: Any, rewriter: Any) -> bool:
     """A reshard of what was resharded alike before is the result of that."""
+    for user in users(op.operands[0]):
+        if user.name == "sdy.reshard" and _is_before(user, op) and _sharding(user) == _sharding(op):
+            rewriter.replace_op(op, [user.results[0]])
+            return True
+    return False
+
+
+def repeated_reshard_of_moved(op: Any, rewriter: Any) -> bool:
+    """A reshard of what was resharded alike before, behind other reshapes and transposes, is a reshape of that.
+
+    As in Shardy, the reshapes and transposes made keep the shardings that they had before the reshard or have none:
+    this is for those who do not go by them.
+    """
     path = _path_to_root(op.operands[0])
     root = path[-1].operands[0] if path else op.operands[0]
-    earlier = next((one for one in _reshards_of_reshapes(root) if _is_repeated(op, path, one)), None)
+    earlier = next((one for one in _reshards_of_reshapes(root) if _is_moved_alike(op, path, one)), None)
     if earlier is None:
         return False
     value = earlier.results[0]
-    if earlier.operands[0] == op.operands[0]:
-        rewriter.replace_op(op, [value])
-        return True
     if value.type != root.type:
         value = ir.Operation.create(
             RESHAPE, results=[root.type], operands=[value], loc=op.location, ip=ir.InsertionPoint(op)
@@ -80,12 +99,14 @@ def _reshards_of_reshapes(root: Any) -> Iterator[Any]:
                 values.append(user.results[0])
 
 
-def _is_repeated(op: Any, path: list[Any], earlier: Any) -> bool:
-    if earlier == op or earlier.block != op.block or not earlier.is_before_in_block(op):
+def _is_before(earlier: Any, op: Any) -> bool:
+    return earlier != op and earlier.block == op.block and bool(earlier.is_before_in_block(op))
+
+
+def _is_moved_alike(op: Any, path: list[Any], earlier: Any) -> bool:
+    if op.operands[0] == earlier.operands[0] or not _is_before(earlier, op):
         return False
     mine, its = _sharding(op), _sharding(earlier)
-    if op.operands[0] == earlier.operands[0]:
-        return mine == its
     if not (_can_change_shape(mine) and _can_change_shape(its)) or _all_but_dims(mine) != _all_but_dims(its):
         return False
     mesh = sdy.mesh_of(mine, op)
@@ -132,4 +153,5 @@ def _row_major_shape(type_: Any) -> tuple[int | None, ...] | None:
 PATTERNS = (
     Pattern("reshard-of-reshard", LABEL, "sdy.reshard", reshard_of_reshard),
     Pattern("reshard-repeated", LABEL, "sdy.reshard", repeated_reshard),
+    Pattern("reshard-repeated-of-moved", LABEL, "sdy.reshard", repeated_reshard_of_moved),
 )

@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.normalize.block_offsets import offsets_of_blocks
-from mlir_shard.transforms.walk import ops_below
+from mlir_shard.transforms.operations import operations_named, operations_where
 
 
 @register
@@ -72,7 +72,7 @@ def _replace_grid(grid: Any, mesh: Mesh) -> None:
 
 def _all(module: Any, name: str) -> list[Any]:
     """All operations of that name, in the order of the text."""
-    return [op for op in ops_below(module) if op.name == name]
+    return operations_named(module, name)
 
 
 def _convert(annotation: Any, grids: dict[str, Mesh]) -> None:
@@ -168,6 +168,5 @@ def _set_result_sharding(annotation: Any, use: Any, sharding: TensorSharding) ->
 
 
 def _reject_leftovers(module: Any) -> None:
-    for op in ops_below(module):
-        if op.name.startswith("shard."):
-            raise PassFailure(f"'{op.name}' has no counterpart in sdy: only annotations are converted", op)
+    for op in operations_where(module, lambda name: name.startswith("shard.")):
+        raise PassFailure(f"'{op.name}' has no counterpart in sdy: only annotations are converted", op)

@@ -18,6 +18,7 @@ def shard_propagate(
     passes = [
         "inline",
         "convert-shard-to-sdy",
+        "shard-unify-meshes",
         "sdy-apply-sharding-constraints",
         "sdy-sharding-group-import",
         "sdy-add-data-flow-edges",

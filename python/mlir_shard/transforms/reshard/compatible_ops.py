@@ -138,7 +138,7 @@ class CompatibleOps:
             return
         returned = shardings_of(self._op, Side.RESULTS)
         resting = RestingShardings(
-            function, self._signatures, rules, returned, self._priced, (self._cheapest, self._meshes)
+            function, self._signatures, rules, returned, self._priced, self._combiner, (self._cheapest, self._meshes)
         )
         for op in resting.settle():
             _set_shardings(self._arrays.operation(op), tuple(map(function.sharding_of, self._arrays.results(op))))

@@ -9,19 +9,19 @@ over from the last to the first, so that what users want goes on to what they ar
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlir_shard.resharding.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.op_assignment import TOLERANCE
 from mlir_shard.resharding.op_cost import OpTensor
 from mlir_shard.resharding.sharding_steps import Meshes, ReshardError
-from mlir_shard.sharding import OpShardingRule, TensorSharding
+from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.transforms.reshard.op_signatures import Signature, Way
 from mlir_shard.transforms.reshard.sharded_function import UNSHARDED, ShardedFunction
 
 Choose = Callable[[int, OpShardingRule], PricedReshards]
+Combiner = Callable[[int, Signature, OpShardingRule], ReductionOp | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class RestingShardings:
     """Changes the shardings of results in a function, by number.
 
     `rules` has the ops that may be resharded around, with their rules; `returned` are the shardings of the function's
-    results. `choose` gives what is put around an op as its operands and results lie now.
+    results. `choose` gives what is put around an op as its operands and results lie now, `combiner` what partial
+    results of it are reduced with.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class RestingShardings:
         rules: Mapping[int, OpShardingRule | None],
         returned: Sequence[TensorSharding | None],
         choose: Choose,
+        combiner: Combiner,
         prices: tuple[CheapestReshards, Meshes],
     ) -> None:
         self._function, self._arrays = function, function.arrays
@@ -53,18 +55,52 @@ class RestingShardings:
         self._rules = rules
         self._returned = returned
         self._choose = choose
+        self._combiner = combiner
         self._cheapest, self._meshes = prices
-        self._users: defaultdict[int, list[int]] = defaultdict(list)
 
     def settle(self) -> list[int]:
         """Lets results lie as is cheapest; the ops of which one lies otherwise now."""
-        makers = [op for op in reversed(list(self._rules)) if self._may_change(op)]
-        values = {value for op in makers for value in self._arrays.results(op)}
-        for op in range(len(self._arrays)):
-            for value in dict.fromkeys(self._arrays.operands(op)):
-                if value in values:
-                    self._users[value].append(op)
-        return [op for op in makers if [value for value in self._arrays.results(op) if self._settle(op, value)]]
+        arrays = self._arrays
+        firsts = arrays.alike_among_users(self._classes())
+        # By the first of those that are alike, and are used alike, whether their results stay; but for those around
+        # which something lies otherwise by now.
+        stays: set[int] = set()
+        touched: set[int] = set()
+        found = []
+        for op in reversed(list(self._rules)):
+            if (firsts[op] in stays and op not in touched) or not self._may_change(op):
+                continue
+            changed = [value for value in arrays.results(op) if self._settle(op, value)]
+            if changed:
+                found.append(op)
+                touched |= self._around(op, changed)
+            elif op not in touched:
+                stays.add(firsts[op])
+        return found
+
+    def _classes(self) -> list[int]:
+        """For each op a number that is the same for those that are priced alike."""
+        function, arrays, signatures = self._function, self._arrays, self._signatures
+        classes = arrays.alike(range(len(arrays)), function.numbers)
+        # A signature does not say what is in regions, nor around an op.
+        says_all = [not (one.asks_each or one.has_regions) for one in signatures]
+        count = len(classes)
+        others: dict[Hashable, int] = {}
+        for op, (number, signature) in enumerate(zip(classes, arrays.signatures, strict=True)):
+            rule = self._rules.get(op)
+            if rule is None:
+                # Whether it is among those that may be resharded around counts too.
+                classes[op] = number + count * (1 + (op in self._rules))
+            elif not says_all[signature]:
+                key = number, id(rule), self._combiner(op, signatures[signature], rule)
+                classes[op] = others.setdefault(key, 3 * count + len(others))
+        return classes
+
+    def _around(self, op: int, changed: Sequence[int]) -> set[int]:
+        """The ops that see an op, or one that uses a changed result of it, or are one of these."""
+        arrays = self._arrays
+        ops = {op, *(user for value in changed for user in arrays.users(value))}
+        return ops | {arrays.definers[value] for one in ops for value in arrays.operands(one)}
 
     def _may_change(self, op: int) -> bool:
         if self._rules[op] is None or self._signature(op).way is not Way.OTHER:
@@ -129,7 +165,7 @@ class RestingShardings:
         """
         shardings: list[TensorSharding | None] = []
         rest = 0.0
-        for user in self._users[value]:
+        for user in self._arrays.users(value):
             places = [index for index, operand in enumerate(self._arrays.operands(user)) if operand == value]
             rule, way = self._rules.get(user), self._signature(user).way
             if way is Way.RETURN:

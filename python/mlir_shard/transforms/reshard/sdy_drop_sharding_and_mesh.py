@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard.asm.editor import remove_attributes
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.function_shardings import Side, set_shardings, shardings_of
-from mlir_shard.transforms.operations import operations_named, operations_with
+from mlir_shard.transforms.operations import operations_named
 
 
 @register
@@ -24,8 +25,7 @@ class DropShardingAndMesh(Pass):
     summary = "Removes meshes, and shardings from everything but operations of sdy"
 
     def run(self, op: Any) -> None:
-        for one in operations_with(op, sdy.SHARDING):
-            del one.attributes[sdy.SHARDING]
+        remove_attributes(op, sdy.SHARDING)
         for function in operations_named(op, "func.func"):
             for side in Side:
                 set_shardings(function, side, [None] * len(shardings_of(function, side)))

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.dialects import sdy
+from mlir_shard.asm.arrays import ModuleArrays
+from mlir_shard.asm.editor import attribute_columns
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
@@ -14,9 +16,10 @@ from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.op_mesh import op_mesh
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules import RuleError
+from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import OpShardingRule, TensorSharding
 from mlir_shard.sharding.projection import ShardingProjection
-from mlir_shard.transforms.operations import first_names, operations_named, operations_named_in_post_order
+from mlir_shard.transforms.operations import operations_named, operations_named_in_post_order
 from mlir_shard.transforms.reshard.halo_exchange import Channels
 from mlir_shard.transforms.reshard.insertion import apply, put_after
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, communicates_along, exchange_around
@@ -69,8 +72,8 @@ class ResolvePermutationFactors(Pass):
 def resolve_permutation_factors(module: Any, around: Surroundings, *, by_exchange: bool) -> None:
     """What the pass does. Raises PassFailure where an op has no valid rule."""
     meshes = ReversedMeshes(module)
-    names = [name for name in first_names(module) if not name.startswith(("sdy.", "func.", "builtin."))]
-    for one in operations_named_in_post_order(module, *names):
+    names = {one.name for one in ModuleArrays(module, (sdy.SHARDING,)).representatives() if _may_resolve(one)}
+    for one in operations_named_in_post_order(module, *names) if names else ():
         if one.name == "stablehlo.reshape":
             resolve_reshape(one, around, by_exchange=by_exchange)
             continue
@@ -79,6 +82,16 @@ def resolve_permutation_factors(module: Any, around: Surroundings, *, by_exchang
             continue
         if not (by_exchange and _exchange(one, around, meshes)):
             _replicate(one, rule, around)
+
+
+def _may_resolve(op: Any) -> bool:
+    """Whether something may be done around ops of the same signature."""
+    if op.name.startswith(("sdy.", "func.", "builtin.")):
+        return False
+    if op.name == "stablehlo.reshape" or depends_on_context(op):
+        return True
+    rule = _rule(op)
+    return rule is not None and bool(rule.permutation_factors)
 
 
 def _rule(op: Any) -> OpShardingRule | None:
@@ -96,9 +109,24 @@ def _exchange(op: Any, around: Surroundings, meshes: ReversedMeshes) -> bool:
 
 def next_channel(module: Any) -> int:
     """The number after those of all channels in a module, which their attribute says as `handle = 1`."""
-    handles = [op.attributes.get("channel_handle") for op in operations_named(module, *COMMUNICATING)]
-    numbers = {str(one).split("handle = ")[1].split(",")[0] for one in handles if one is not None}
-    return 1 + max(map(int, numbers), default=0)
+    return 1 + max((number for _, number in _channels(module)), default=0)
+
+
+def number_channels(module: Any, first: int) -> None:
+    """Numbers the channels from `first` on anew, in the order of the program, where one is used twice."""
+    ops = [(op, number) for op, number in _channels(module) if number >= first]
+    if len({number for _, number in ops}) == len(ops):
+        return
+    for number, (op, _) in enumerate(ops, first):
+        op.attributes["channel_handle"] = stablehlo.channel(number)
+
+
+def _channels(module: Any) -> list[tuple[Any, int]]:
+    """The ops that have a channel, with its number."""
+    ops = operations_named(module, *COMMUNICATING)
+    (handles,) = attribute_columns(ops, "channel_handle")
+    numbers = {one: int(str(one).split("handle = ")[1].split(",")[0]) for one in set(handles) if one is not None}
+    return [(op, numbers[one]) for op, one in zip(ops, handles, strict=True) if one is not None]
 
 
 def _replicate(op: Any, rule: OpShardingRule, around: Surroundings) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlir_shard.asm.editor import attribute_columns
+from mlir_shard.asm.editor import attribute_columns, distinct_attributes
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
@@ -60,9 +60,12 @@ class ResolveSingleDeviceSharding(Pass):
 
 def _ops_on_one_device(function: Any, meshes: Mapping[str, Mesh]) -> list[Any]:
     """The operations with a sharding on a maximal mesh among those of their results, in pre-order."""
+    distinct = distinct_attributes(function, sdy.SHARDING, ())
+    wanted = {one for one in distinct if any(is_on_one_device(sharding, meshes) for sharding in _shardings(one))}
+    if not wanted:
+        return []
     ops = operations_with(function, sdy.SHARDING)
     (attributes,) = attribute_columns(ops, sdy.SHARDING)
-    wanted = {one for one in set(attributes) if any(is_on_one_device(sharding, meshes) for sharding in _shardings(one))}
     found = [op for op, attribute in zip(ops, attributes, strict=True) if attribute in wanted]
     return [op for op in found if not op.name.startswith("sdy.")]
 

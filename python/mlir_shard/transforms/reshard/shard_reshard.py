@@ -8,6 +8,7 @@ from typing import Literal
 
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
+from mlir_shard.transforms.canonicalize import reshard
 from mlir_shard.transforms.pipeline_steps import step
 
 
@@ -38,7 +39,7 @@ def shard_reshard(
         "func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard)",
         "sdy-insert-func-call-reshards",
         f"func.func({reshards})",
-        step("canonicalize", enable_patterns="sdy-reshard"),
+        step("canonicalize", enable_patterns=reshard.EXACT),
         f"func.func({collectives})",
         step("canonicalize", enable_patterns=("sdy-collective", "shard-collective")),
     ]

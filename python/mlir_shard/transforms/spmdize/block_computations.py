@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from mlir_shard.rules.partition import PartitionRule, is_zero, partition_rule_fo
 from mlir_shard.rules.reduction import reduction_kind
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes, axes_difference
-from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.projection import ShardingProjection, TensorFactorShardings
 from mlir_shard.transforms.rule_cache import rule_cache
 from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
 from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
@@ -37,6 +37,14 @@ class OnBlocks:
     factor_axes: tuple[Axes, ...] = ()
 
 
+class NotOnBlocksError(PassFailure):
+    """An op that cannot be computed on the blocks that its tensors are in, and why not; larger ones may do."""
+
+    def __init__(self, op: Any, why: str, advice: str = "") -> None:
+        super().__init__(f"'{op.name}' op cannot be computed on blocks: {why}{advice}", op)
+        self.why = why
+
+
 class BlockComputations:
     """Finds how ops are computed on blocks; raises PassFailure for those that cannot be."""
 
@@ -49,24 +57,34 @@ class BlockComputations:
     def find(self, op: Any, operands: Sequence[Placed | None], results: Sequence[Placed | None]) -> OnBlocks:
         """How an op is computed that has a tensor in blocks among its operands and results, which are still global."""
         partition = partition_rule_for(op)
-        try:
-            rule = self._rules.rule_for(op)
-        except RuleError as error:
-            raise PassFailure(str(error), error.op) from error
+        rule = self.rule_of(op)
         placed = [one for one in (*operands, *results) if one is not None]
         mesh = placed[0].mesh
         chosen = partition or SAME_ON_BLOCKS
         axes: tuple[Axes, ...] = ()
+        # One tensor and what is made of it can be compared block by block.
+        if any(one.mesh != mesh for one in placed) and (len(placed) > 2 or not chosen.checks_blocks):
+            raise NotOnBlocksError(op, "its tensors are on meshes that differ")
         if not chosen.checks_blocks:
-            if any(one.mesh != mesh for one in placed):
-                raise _failure(op, "its tensors are on meshes that differ")
             if rule is not None:
                 axes = self._factor_axes(op, rule, chosen, operands, results, mesh)
             elif partition is None or any(one is not None for one in operands):
-                raise _failure(op, "no sharding rule of it is known")
+                raise NotOnBlocksError(op, "no sharding rule of it is known")
         if rule is not None and rule.reduction_factors:
-            self._check_reductions(op, rule, operands, results, mesh)
+            self._check_reductions(op, rule, operands, mesh)
         return OnBlocks(chosen, rule, axes)
+
+    def rule_of(self, op: Any) -> OpShardingRule | None:
+        """The sharding rule of an op; PassFailure where it has one that is none."""
+        try:
+            return self._rules.rule_for(op)
+        except RuleError as error:
+            raise PassFailure(str(error), error.op) from error
+
+    def unshardable(self, op: Any) -> frozenset[int]:
+        """The factors of an op's sharding rule that are whole wherever it is computed."""
+        rule = self.rule_of(op)
+        return frozenset() if rule is None else self._unshardable(op, rule, partition_rule_for(op) or SAME_ON_BLOCKS)
 
     def _factor_axes(
         self,
@@ -84,7 +102,7 @@ class BlockComputations:
             self._factors[key] = _agreed_axes(rule, unshardable, have, len(operands), mesh)
         found = self._factors[key]
         if isinstance(found, str):
-            raise _failure(op, f"{found}: {_ADVICE}")
+            raise NotOnBlocksError(op, found, f": {_ADVICE}")
         return found
 
     def _unshardable(self, op: Any, rule: OpShardingRule, partition: PartitionRule) -> frozenset[int]:
@@ -95,29 +113,42 @@ class BlockComputations:
             self._fixed[key] = partition.unshardable_factors(op, rule, reduction_kind)
         return self._fixed[key]
 
-    def _check_reductions(
-        self,
-        op: Any,
-        rule: OpShardingRule,
-        operands: Sequence[Placed | None],
-        results: Sequence[Placed | None],
-        mesh: Mesh,
-    ) -> None:
+    def _check_reductions(self, op: Any, rule: OpShardingRule, operands: Sequence[Placed | None], mesh: Mesh) -> None:
         """Raises PassFailure where partial results are used for what they are parts of."""
-        have = [None if one is None else one.sharding for one in (*operands, *results)]
-        projection = ShardingProjection.build(have[: len(operands)], have[len(operands) :], rule, mesh)
-        owed: Axes = ()
-        for factor in rule.reduction_factors:
-            found = (tensor.factors[factor] for tensor in projection.operands)
-            owed += next((one.all_axes for one in found if one is not None and one.all_axes), ())
+        owed = partial_axes(rule, operands)
         if not owed:
             return
         kind = reduction_kind(op)
         if kind is None:
-            raise _failure(op, "its partial results are combined with what no collective of sdy does")
+            raise NotOnBlocksError(op, "its partial results are combined with what no collective of sdy does")
         is_partial = any((of := sharding_of(value)) is not None and of.unreduced_axes for value in op.operands)
         for result in op.results:
             self._check_reduced(op, result, owed, kind, mesh, is_exact=not is_partial)
+
+    def looks_at_users(self, op: Any, on_blocks: OnBlocks | None, operands: Sequence[Placed | None]) -> bool:
+        """Whether it depends on more than the only users of an op's results whether it can be computed on blocks."""
+        rule = None if on_blocks is None else on_blocks.rule
+        mesh = next((one.mesh for one in operands if one is not None), None)
+        if rule is None or mesh is None or not rule.reduction_factors:
+            return False
+        owed = partial_axes(rule, operands)
+        return bool(owed) and not all(_is_reduced_at_once(result, owed, mesh) for result in op.results)
+
+    def lost_sums(self, op: Any, before: Sequence[Placed | None], after: Sequence[Placed | None]) -> Axes:
+        """The axes along which the results of an op are summed up later, and are partial no more on other operands.
+
+        PassFailure where that is so of some results and not of others, or they are combined otherwise.
+        """
+        rule = self.rule_of(op)
+        mesh = next((one.mesh for one in before if one is not None), None)
+        if rule is None or mesh is None or not rule.reduction_factors:
+            return ()
+        axes = axes_difference(partial_axes(rule, before), partial_axes(rule, after), mesh)
+        kind = reduction_kind(op)
+        found = {one for result in op.results for one in _reductions(result, axes, kind, mesh)} if axes else set()
+        if len(found) > 1 or (True in found and kind is None):
+            raise _failure(op, f"only some of its results are reduced along {', '.join(map(str, axes))}")
+        return axes if True in found and kind is ReductionOp.SUM else ()
 
     def _check_reduced(self, op: Any, value: Any, owed: Axes, kind: ReductionOp, mesh: Mesh, *, is_exact: bool) -> None:
         declared = sharding_of(value)
@@ -133,8 +164,10 @@ class BlockComputations:
                 self._check_reduced(op, user.results[0], owed, kind, mesh, is_exact=is_exact)
                 continue
             if user.name not in _REDUCING:
-                raise _failure(op, f"its partial results along {text} are used by '{user.name}', and not reduced first")
-            reduced = _reduced_axes(user)
+                raise NotOnBlocksError(
+                    op, f"its partial results along {text} are used by '{user.name}', and not reduced first"
+                )
+            reduced = reduced_axes(user)
             if _KINDS[user.attributes["reduction_op"].value if "reduction_op" in user.attributes else 0] is not kind:
                 raise _failure(op, f"its partial results are combined by {kind.value}, and reduced by something else")
             left = axes_difference(owed, reduced, mesh)
@@ -143,6 +176,26 @@ class BlockComputations:
             elif is_exact and axes_difference(reduced, owed, mesh):
                 others = ", ".join(map(str, axes_difference(reduced, owed, mesh)))
                 raise _failure(op, f"its results are reduced along {others}, along which they are not partial")
+
+
+def _is_reduced_at_once(value: Any, owed: Axes, mesh: Mesh) -> bool:
+    """Whether the only user of a value reduces it along all of the axes."""
+    users = [use.owner.operation for use in value.uses]
+    return len(users) == 1 and not axes_difference(owed, reduced_axes(users[0]), mesh)
+
+
+def partial_axes(rule: OpShardingRule, operands: Sequence[Placed | None]) -> Axes:
+    """The axes along which an op on blocks of these operands leaves partial results."""
+    projected = [
+        TensorFactorShardings.project(one.sharding, mapping, rule.factor_sizes, one.mesh)
+        for one, mapping in zip(operands, rule.operand_mappings, strict=True)
+        if one is not None
+    ]
+    owed: Axes = ()
+    for factor in rule.reduction_factors:
+        found = (tensor.factors[factor] for tensor in projected)
+        owed += next((one.all_axes for one in found if one is not None and one.all_axes), ())
+    return owed
 
 
 def _agreed_axes(
@@ -167,6 +220,28 @@ def _agreed_axes(
     return axes
 
 
+def _reductions(value: Any, axes: Axes, kind: ReductionOp | None, mesh: Mesh) -> Iterator[bool]:
+    """For each use of a value that is no move of it, whether it reduces the value along axes."""
+    declared = sharding_of(value)
+    if declared is not None and not axes_difference(axes, declared.unreduced_axes, mesh):
+        yield True
+        return
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in _REDUCING:
+            left = axes_difference(axes, reduced_axes(user), mesh)
+            if not left:
+                yield True
+            else:
+                if left != axes:
+                    yield True
+                yield from _reductions(user.results[0], left, kind, mesh)
+        elif _only_moves(user, kind or ReductionOp.SUM):
+            yield from _reductions(user.results[0], axes, kind, mesh)
+        else:
+            yield False
+
+
 def _only_moves(user: Any, kind: ReductionOp) -> bool:
     """Whether an op may come before the reduction of its operand; what is padded with has to stay as it is."""
     if user.name == "stablehlo.pad":
@@ -174,7 +249,10 @@ def _only_moves(user: Any, kind: ReductionOp) -> bool:
     return user.name in _MOVING
 
 
-def _reduced_axes(op: Any) -> Axes:
+def reduced_axes(op: Any) -> Axes:
+    """The axes along which an op is a reduction of partial values over devices, none for any other op."""
+    if op.name not in _REDUCING:
+        return ()
     value = op.attributes[_REDUCING[op.name]].value.value
     return value if op.name == "sdy.all_reduce" else tuple(axis for one in value for axis in one.value)
 

@@ -69,4 +69,4 @@ def _full(value: Any, sharding: TensorSharding, manual: Sequence[str], grid: Dev
 
 def _by_hand(sharding: TensorSharding, manual: Sequence[str], grid: DeviceGrid) -> frozenset[int]:
     """The grid axes of the manual ones."""
-    return frozenset(grid.axes_of(sharding.mesh_or_ref, map(AxisRef, manual)))
+    return frozenset(grid.axes_of(sharding.mesh_or_ref, tuple(map(AxisRef, manual))))

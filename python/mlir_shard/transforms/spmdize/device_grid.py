@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
+from operator import mul
 from typing import Any
 
 from mlir_shard.dialects import shard
@@ -17,6 +18,7 @@ from mlir_shard.rules.partition import BlockedTensor
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes, split_mesh_axes
 from mlir_shard.sharding.layout import block_size
+from mlir_shard.transforms.spmdize.device_strides import has_strides, in_order, stride_ranges
 
 
 class GridError(ValueError):
@@ -28,13 +30,25 @@ class DeviceGrid:
     """A mesh whose axes are cut where a sharding uses a part of one: grid axis i is the axis `atoms[i]` of `mesh`.
 
     `others` are meshes of as many devices, by how shardings refer to them, whose axes are made of grid axes too, and
-    meshes of one device or of permuted ones: a tensor there is whole on every device.
+    meshes of one device: a tensor there is whole on every device. Of the meshes in `reordered` the devices are taken as
+    if they were in order. `shape` has the sizes of the grid axes, `strides` how far apart neighbours along each are,
+    after the number of devices.
     """
 
     name: str
     mesh: Mesh
     atoms: Axes
     others: Mapping[str | Mesh, Mesh] = field(default_factory=dict, compare=False)
+    reordered: frozenset[Mesh] = field(default=frozenset(), compare=False)
+    shape: tuple[int, ...] = field(init=False, compare=False)
+    strides: tuple[int, ...] = field(init=False, compare=False)
+    _known_axes: dict[tuple[str | Mesh, Axes], GridAxes] = field(
+        init=False, compare=False, repr=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(atom.size(self.mesh) for atom in self.atoms))
+        object.__setattr__(self, "strides", tuple(accumulate(reversed(self.shape), mul, initial=1))[::-1])
 
     @staticmethod
     def for_shardings(name: str, mesh: Mesh, axes: Iterable[AxisRef]) -> DeviceGrid:
@@ -59,41 +73,59 @@ class DeviceGrid:
         return DeviceGrid(name, mesh, split_mesh_axes(axes, mesh))
 
     @staticmethod
-    def for_meshes(
-        name: str, used: Sequence[tuple[Mesh, Iterable[AxisRef]]], refs: Mapping[str | Mesh, Mesh]
-    ) -> DeviceGrid:
+    def for_meshes(name: str, used: Sequence[tuple[Mesh, Axes]], refs: Mapping[str | Mesh, Mesh]) -> DeviceGrid:
         """The coarsest grid for axes of one mesh or of several, which are in `refs` by how shardings refer to them.
 
-        A grid numbers its devices in order: on a mesh that permutes them tensors are whole. GridError where there is no
-        grid, as meshes have other numbers of devices, or all of them permute theirs.
+        The axes of a mesh whose devices are permuted are those of the grid in another order where its devices have
+        strides and that gives a grid; else it is taken as if its devices were in order. GridError where there is no
+        grid, as meshes have other numbers of devices.
         """
-        found = [mesh for mesh in refs.values() if mesh.axes and not mesh.is_maximal]
-        meshes = list(dict.fromkeys(mesh for mesh in found if is_in_order(mesh)))
+        found = list(dict.fromkeys(mesh for mesh in refs.values() if mesh.axes and not mesh.is_maximal))
         if len({mesh.total_size for mesh in found}) > 1:
             listed = " and ".join(map(str, found))
             raise GridError(f"meshes have different numbers of devices, and one program runs on all: {listed}")
-        if len(meshes) <= 1:
-            every_axis = (axis for mesh, axes in used for axis in axes if is_in_order(mesh))
-            first = meshes[0] if meshes else next(iter(found), Mesh())
-            grid = DeviceGrid.for_shardings(name, first, every_axis)
-            return replace(grid, others={ref: mesh for ref, mesh in refs.items() if not _has_blocks(mesh)})
-        cuts = {one for mesh in meshes for one in _strides(mesh)}
-        for mesh, axes in used:
-            if not is_in_order(mesh):
-                continue
-            cuts |= {cut for axis in axes for cut in _range(axis, mesh)}
-        ascending = sorted(cuts)
-        if any(larger % smaller for smaller, larger in pairwise(ascending)):
+        permuted = frozenset(mesh for mesh in found if mesh.device_ids)
+        try:
+            reordered = frozenset(mesh for mesh in permuted if not has_strides(mesh))
+            return DeviceGrid._for_meshes(name, used, refs, reordered)
+        except GridError:
+            if reordered == permuted:
+                raise
+        return DeviceGrid._for_meshes(name, used, refs, permuted)
+
+    @staticmethod
+    def _for_meshes(
+        name: str,
+        used: Sequence[tuple[Mesh, Axes]],
+        refs: Mapping[str | Mesh, Mesh],
+        reordered: frozenset[Mesh],
+    ) -> DeviceGrid:
+        taken = {ref: in_order(mesh) if mesh in reordered else mesh for ref, mesh in refs.items()}
+        meshes = list(dict.fromkeys(mesh for mesh in taken.values() if mesh.axes and not mesh.is_maximal))
+        if not meshes or (len(meshes) == 1 and not meshes[0].device_ids):
+            every_axis = (axis for _, axes in used for axis in axes)
+            grid = DeviceGrid.for_shardings(name, meshes[0] if meshes else Mesh(), every_axis)
+            others = {ref: mesh for ref, mesh in refs.items() if mesh.is_maximal}
+            return replace(grid, others=others, reordered=reordered)
+        along = [(in_order(mesh) if mesh in reordered else mesh, axes) for mesh, axes in used]
+        along += [(mesh, tuple(map(AxisRef, mesh.axis_names))) for mesh in meshes]
+        try:
+            ranges = [one for mesh, axes in along for axis in axes for one in stride_ranges(axis, mesh)]
+        except ValueError as error:
+            raise GridError(str(error)) from error
+        cuts = sorted({1, meshes[0].total_size, *(cut for one in ranges for cut in (one.stride, one.end))})
+        if any(larger % smaller for smaller, larger in pairwise(cuts)):
             raise GridError(f"meshes {' and '.join(map(str, meshes))} cut the devices so that no grid has axes for all")
-        sizes = [larger // smaller for smaller, larger in pairwise(ascending)][::-1]
+        sizes = [larger // smaller for smaller, larger in pairwise(cuts)][::-1]
         common = Mesh.of((str(index), size) for index, size in enumerate(sizes))
-        grid = DeviceGrid.for_shardings(name, common, ())
-        return replace(grid, others=dict(refs))
+        return replace(DeviceGrid.for_shardings(name, common, ()), others=taken, reordered=reordered)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the grid axes."""
-        return tuple(atom.size(self.mesh) for atom in self.atoms)
+    def axis_names(self) -> tuple[str, ...]:
+        """The grid axes as the mesh calls them; none where it is one for meshes that differ in their axes."""
+        if any(other.axes for other in self.others.values()):
+            return ()
+        return tuple(str(atom).replace('"', "") for atom in self.atoms)
 
     def axes(self, refs: Iterable[AxisRef]) -> GridAxes:
         """The grid axes of a list of axes and sub-axes, in its order."""
@@ -105,24 +137,26 @@ class DeviceGrid:
             result += found
         return tuple(result)
 
-    def axes_of(self, ref: str | Mesh, refs: Iterable[AxisRef]) -> GridAxes:
+    def axes_of(self, ref: str | Mesh, refs: Axes) -> GridAxes:
         """The grid axes of a list of axes of the mesh that shardings refer to so."""
+        known = self._known_axes.get((ref, refs))
+        if known is None:
+            known = self._known_axes[ref, refs] = self._axes_of(ref, refs)
+        return known
+
+    def _axes_of(self, ref: str | Mesh, refs: Axes) -> GridAxes:
         other = self.others.get(ref)
         if other is None:
             return self.axes(refs)
-        result: list[int] = []
-        strides = _strides(self.mesh)
-        for axis in refs:
-            least, most = _range(axis, other)
-            found = [index for index in range(len(self.atoms)) if least <= strides[index + 1] < most]
-            result += found
-        return tuple(result)
+        ranges = [one for axis in refs for one in stride_ranges(axis, other)]
+        every_axis = range(len(self.atoms))
+        return tuple(axis for one in ranges for axis in every_axis if one.stride <= self.strides[axis + 1] < one.end)
 
     def placement(self, sharding: TensorSharding | None, rank: int) -> Placement:
         """Where a tensor of this sharding lies; without one it is whole on every device."""
         ref = None if sharding is None else sharding.mesh_or_ref
         other = None if ref is None else self.others.get(ref)
-        if sharding is None or ref is None or (other is not None and not _has_blocks(other)):
+        if sharding is None or ref is None or (other is not None and other.is_maximal):
             return Placement(((),) * rank)
         dims = tuple(self.axes_of(ref, dim.axes) for dim in sharding.dim_shardings)
         return Placement(dims, self.axes_of(ref, sharding.unreduced_axes), sharding.reduction_op)
@@ -141,13 +175,9 @@ class DeviceGrid:
 
     def position(self, axes: Sequence[int], process: int) -> int:
         """The position along axes, major to minor, of a process."""
-        coordinates = []
-        for size in reversed(self.shape):
-            process, coordinate = divmod(process, size)
-            coordinates.append(coordinate)
         position = 0
         for axis in axes:
-            position = position * self.shape[axis] + coordinates[len(self.shape) - 1 - axis]
+            position = position * self.shape[axis] + process // self.strides[axis + 1] % self.shape[axis]
         return position
 
     def blocked(self, block_type: Any, placement: Placement) -> BlockedTensor:
@@ -159,7 +189,7 @@ class DeviceGrid:
             type_ = shard.resized(block_type, sizes)
 
         def block_numbers(dim: int) -> list[int]:
-            return [self.position(placement.dims[dim], process) for process in range(prod(self.shape))]
+            return [self.position(placement.dims[dim], process) for process in range(self.strides[0])]
 
         return BlockedTensor(type_, placement.dims, counts, block_numbers)
 
@@ -170,30 +200,3 @@ class DeviceGrid:
         if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
             raise GridError(f"only ranked tensors of static shape can be sharded, not {type_}")
         return shard.resized(type_, self.local_shape(type_.shape, placement))
-
-
-def is_in_order(mesh: Mesh) -> bool:
-    """Whether the devices of a mesh are numbered as they come."""
-    return mesh.devices == tuple(range(mesh.total_size))
-
-
-def _has_blocks(mesh: Mesh) -> bool:
-    """Whether a grid can have the blocks of tensors on a mesh."""
-    return not mesh.is_maximal and is_in_order(mesh)
-
-
-def _strides(mesh: Mesh) -> list[int]:
-    """How far apart the places of neighbours along each axis are, the number of devices before, 1 behind."""
-    strides = [1]
-    for axis in reversed(mesh.axes):
-        strides.append(strides[-1] * axis.size)
-    return strides[::-1]
-
-
-def _range(axis: AxisRef, mesh: Mesh) -> tuple[int, int]:
-    """How far apart the places of neighbours along an axis are, and how far the first of the next are."""
-    index = mesh.axis_names.index(axis.name)
-    last = _strides(mesh)[index + 1]
-    size = axis.size(mesh)
-    stride = last * (mesh.axes[index].size // (axis.pre_size * size))
-    return stride, stride * size

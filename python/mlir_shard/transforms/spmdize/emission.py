@@ -11,6 +11,7 @@ from mlir_shard.dialects import shard, stablehlo
 from mlir_shard.host import dialect, ir
 from mlir_shard.resharding.steps import AllGather, AllReduce, AllSlice, AllToAll, ReduceScatter
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.spmdize.relocation import Relocation
 from mlir_shard.transforms.spmdize.reshard_moves import Resharding
 
 _arith, _tensor = dialect("arith"), dialect("tensor")
@@ -25,36 +26,52 @@ def emit(value: Any, resharding: Resharding | None, grid: DeviceGrid) -> Any:
     if resharding is None:
         return value
     before, shape = resharding.source, resharding.shape
+    value = _relocated(value, resharding.arrival, grid)
     for move in resharding.moves:
         after = move.apply(before)
         local = grid.local_shape(shape, after)
         if isinstance(move, AllReduce):
             value = shard.all_reduce(grid.name, value, sorted(move.axes), move.reduction)
         elif isinstance(move, AllGather):
-            value = _resized(_all_gather(value, move, grid), local)
+            value = resized(all_gather(value, move, grid), local)
         elif isinstance(move, AllSlice):
             value = _with_equal_parts(value, move.dim, local, move.axes, grid)
             value = shard.all_slice(grid.name, value, move.axes, move.dim, grid.blocks(move.axes))
         elif isinstance(move, AllToAll):
             value = _with_equal_parts(value, move.target_dim, local, move.axes, grid)
             dims = move.target_dim, move.source_dim
-            value = _resized(shard.all_to_all(grid.name, value, move.axes, *dims, grid.blocks(move.axes)), local)
+            value = resized(shard.all_to_all(grid.name, value, move.axes, *dims, grid.blocks(move.axes)), local)
         else:
             assert isinstance(move, ReduceScatter), move
             value = _with_equal_parts(value, move.dim, local, move.axes, grid)
             groups = grid.blocks(move.axes)
             value = shard.reduce_scatter(grid.name, value, move.axes, move.dim, groups, move.reduction)
         before = after
-    return value
+    return _relocated(value, resharding.departure, grid)
+
+
+def _relocated(value: Any, relocation: Relocation | None, grid: DeviceGrid) -> Any:
+    if relocation is None or 0 in value.type.shape:
+        return value
+    size = value.type.shape[0]
+    every_axis = range(len(grid.shape))
+    gathered = all_gather(value, AllGather(0, relocation.axes), grid)
+    source = table_entry(every_axis, lambda process: relocation.source[process] * size, None, grid)
+    index_type = ir.IndexType.get()
+    zero = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, 0)).result
+    start = _arith.IndexCastOp(index_type, _tensor.ExtractOp(source, [zero]).result).result
+    shape = list(value.type.shape)
+    at = [shard.DYNAMIC] + [0] * (len(shape) - 1), shape, [1] * len(shape)
+    return _tensor.ExtractSliceOp(value.type, gathered, [start], [], [], *at).result
 
 
 def _with_equal_parts(value: Any, dim: int, local: Sequence[int], axes: Sequence[int], grid: DeviceGrid) -> Any:
     shape = list(value.type.shape)
     shape[dim] = local[dim] * grid.blocks(axes)
-    return _resized(value, shape)
+    return resized(value, shape)
 
 
-def _resized(value: Any, shape: Sequence[int]) -> Any:
+def resized(value: Any, shape: Sequence[int]) -> Any:
     """The local tensor cut off, or with zeros, at the end of each dimension."""
     for dim, size in enumerate(shape):
         before = list(value.type.shape)
@@ -81,7 +98,8 @@ def zeros(type_: Any) -> Any:
     return stablehlo.splat(type_, 0)
 
 
-def _all_gather(value: Any, step: AllGather, grid: DeviceGrid) -> Any:
+def all_gather(value: Any, step: AllGather, grid: DeviceGrid) -> Any:
+    """The local tensors of the devices along grid axes, joined; padding is among them where blocks are not full."""
     # Upstream's lowering to MPI ignores the order of the axes where they are all of the grid's.
     ascending = list(step.axes) == sorted(step.axes)
     groups: Sequence[tuple[int, ...]] = [step.axes] if ascending else [(axis,) for axis in reversed(step.axes)]

@@ -13,10 +13,10 @@ from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.dialects.type_runs import length_attribute
 from mlir_shard.host import dialect, ir
 from mlir_shard.ods.type_runs import OPERAND_LENGTHS, RESULT_LENGTHS
-from mlir_shard.passes.registry import PassFailure
 from mlir_shard.rules.local_results import continue_with
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, set_result_types
 from mlir_shard.sharding import AxisRef, Mesh
+from mlir_shard.transforms.spmdize.block_computations import NotOnBlocksError
 from mlir_shard.transforms.spmdize.device_tables import DeviceTables, positions_along
 from mlir_shard.transforms.spmdize.local_plan import DRAWING, REMARKS, OpPlan, Signature
 from mlir_shard.transforms.spmdize.placed_values import local_type
@@ -26,7 +26,10 @@ _arith, _tensor = dialect("arith"), dialect("tensor")
 
 
 class Localization:
-    """Carries out plans, each before those of the ops in its regions; raises PassFailure where a rule fails."""
+    """Carries out plans, each before those of the ops in its regions.
+
+    Raises NotOnBlocksError where a partition rule cannot make its op local.
+    """
 
     def __init__(
         self, collectives: LocalCollectives, tables: DeviceTables, program_mesh: tuple[str, Mesh] | None
@@ -100,8 +103,7 @@ class Localization:
             is_local = ask("partition rule", on_blocks.partition.localize, op, self._blocks(plan))
         except InterfaceError as error:
             if isinstance(error.__cause__, PartitionError):
-                why = error.__cause__
-                raise PassFailure(f"'{op.name}' op cannot be computed on blocks: {why}", op) from error
+                raise NotOnBlocksError(op, str(error.__cause__)) from error
             raise
         if is_local is False:
             for index, placed in enumerate(plan.results):

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.resharding.window_halo import window_halo
 from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.combinations import combination_of
 from mlir_shard.rules.linalg import loops_of
+from mlir_shard.rules.moving_windows import Window, dim_of, windows_of
 from mlir_shard.rules.partition import PartitionRule
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.uneven_blocks import Mask, mask_of, may_fail
@@ -19,6 +22,7 @@ from mlir_shard.sharding.axis_lists import add_axes_or_merge
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.spmdize.halo_update import HaloUpdate
 from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
 from mlir_shard.transforms.spmdize.op_plan import UnevenEdge
 
@@ -27,13 +31,16 @@ from mlir_shard.transforms.spmdize.op_plan import UnevenEdge
 class Decision:
     """Where the operands of an op have to lie and where it makes its results, with the axes of each factor.
 
-    `uneven` are the reduction factors of which the last blocks are not full.
+    `uneven` are the reduction factors of which the last blocks are not full. Partial results that are put together
+    behind the op are along `combined`. `halos` are what operands need of other blocks.
     """
 
     needed: tuple[Placement, ...]
     made: tuple[Placement, ...]
     factor_axes: tuple[GridAxes, ...] = ()
     uneven: tuple[int, ...] = ()
+    combined: GridAxes = ()
+    halos: tuple[HaloUpdate, ...] = ()
 
 
 class OpDecisions:
@@ -52,13 +59,16 @@ class OpDecisions:
         wanted: tuple[Placement, ...],
     ) -> Decision:
         """As far as operands and wanted results agree, the factors of the op stay sharded."""
-        unshardable = partition.unshardable_factors(op, rule)
-        kind = reduction_op(op) or ReductionOp.SUM
-        key = (id(rule), id(partition), op.name, unshardable, kind, have, wanted)
+        kind = reduction_op(op)
+        is_combined = kind is None and bool(rule.reduction_factors) and combination_of(op) is not None
+        reduction = (lambda op: ReductionOp.SUM) if is_combined else reduction_op
+        unshardable = partition.unshardable_factors(op, rule, reduction)
+        windows = windows_of(op, rule) if partition.allows_uneven and not may_fail(op) else ()
+        key = (id(rule), id(partition), op.name, unshardable, kind, have, wanted, windows)
         known = self._known.get(key)
         # What is in an op's regions matters where blocks are uneven.
         if known is None or self._is_uneven_somewhere(rule, known):
-            known = self._known[key] = self._decide(op, rule, partition, unshardable, kind, have, wanted)
+            known = self._known[key] = self._decide(op, rule, partition, unshardable, kind, have, wanted, windows)
         return known
 
     def _is_uneven_somewhere(self, rule: OpShardingRule, decision: Decision) -> bool:
@@ -71,18 +81,25 @@ class OpDecisions:
         rule: OpShardingRule,
         partition: PartitionRule,
         unshardable: frozenset[int],
-        kind: ReductionOp,
+        kind: ReductionOp | None,
         have: tuple[Placement, ...],
         wanted: tuple[Placement, ...],
+        windows: tuple[Window, ...],
     ) -> Decision:
         grid, mesh = self._grid, self._grid.mesh
         operands, results = (tuple(map(self._sharding, placements)) for placements in (have, wanted))
+        unshardable -= {window.factor for window in windows}
         projection = ShardingProjection.build(operands, results, rule, mesh)
         while True:
             factor_axes = local_factor_axes(projection, rule, unshardable, mesh)
             axes = tuple(map(grid.axes, factor_axes))
             uneven = [factor for factor, size in enumerate(rule.factor_sizes) if not grid.is_even(size, axes[factor])]
-            refused = [factor for factor in uneven if not _can_be_uneven(op, rule, partition, factor)]
+            halos = {window: self._halo(op, rule, window, axes) for window in windows if axes[window.factor]}
+            moving = {window.factor for window in halos}
+            refused = [window.factor for window, halo in halos.items() if halo is None]
+            refused += (
+                factor for factor in uneven if factor not in moving and not _can_be_uneven(op, rule, partition, factor)
+            )
             if not refused:
                 break
             unshardable |= frozenset(refused)
@@ -90,10 +107,25 @@ class OpDecisions:
         partial = tuple(axis for factor in rule.reduction_factors for axis in axes[factor])
         return Decision(
             tuple(grid.placement(sharding, sharding.rank) for sharding in needed),
-            tuple(Placement(grid.placement(one, one.rank).dims, partial, kind) for one in made),
+            tuple(
+                Placement(grid.placement(one, one.rank).dims, *(() if kind is None else (partial, kind)))
+                for one in made
+            ),
             axes,
             tuple(factor for factor in uneven if rule.factor_type(factor) is FactorType.REDUCTION),
+            partial if kind is None else (),
+            tuple(halo for halo in halos.values() if halo is not None),
         )
+
+    def _halo(self, op: Any, rule: OpShardingRule, window: Window, axes: Sequence[GridAxes]) -> HaloUpdate | None:
+        size = shape_of(op.operands[window.operand].type)[window.dim]
+        along = axes[window.factor]
+        result_dim = dim_of(window.factor, rule.result_mappings[0])
+        if result_dim is None:
+            return None
+        result_size = shape_of(op.results[0].type)[result_dim]
+        halo = window_halo(size, result_size, self._grid.blocks(along), window.stride, window.extent, window.offset)
+        return None if halo is None else HaloUpdate(window.operand, window.dim, along, halo)
 
     def _sharding(self, placement: Placement) -> TensorSharding:
         grid = self._grid

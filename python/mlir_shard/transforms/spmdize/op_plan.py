@@ -11,16 +11,23 @@ from typing import Any
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.rules.partition import PartitionRule
 from mlir_shard.rules.uneven_blocks import Mask
-from mlir_shard.sharding import OpShardingRule
+from mlir_shard.sharding import Mesh, OpShardingRule
+from mlir_shard.transforms.spmdize.halo_update import HaloUpdate
 from mlir_shard.transforms.spmdize.reshard_moves import Resharding
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Where the arguments and results of a function lie."""
+    """Where the arguments and results of a function lie in its body.
+
+    `argument_meshes` and `result_meshes` are those in whose order of devices a caller has the blocks, where that may be
+    another order than the grid's.
+    """
 
     arguments: tuple[Placement, ...]
     results: tuple[Placement, ...]
+    argument_meshes: tuple[Mesh | None, ...]
+    result_meshes: tuple[Mesh | None, ...]
 
     @property
     def is_sharded(self) -> bool:
@@ -72,7 +79,8 @@ class OpPlan:
 
     `needed` is where the operands lie after their reshards, `made` where the results lie as the op makes them.
     `whole_reshards` are those of results that a partition rule has left whole. `argument_types` are those of the blocks
-    in the regions, in order.
+    in the regions, in order, `combined` the axes along which partial results are put together at once, `halos` what
+    operands get of other blocks, `arrivals` what is done with the arguments of the block that the op is the first of.
     """
 
     op: Any
@@ -90,3 +98,6 @@ class OpPlan:
     argument_types: tuple[tuple[Any, ...], ...] = ()
     mask: Mask | None = None
     uneven_edges: tuple[UnevenEdge, ...] = ()
+    arrivals: tuple[Resharding | None, ...] = ()
+    combined: GridAxes = ()
+    halos: tuple[HaloUpdate, ...] = ()

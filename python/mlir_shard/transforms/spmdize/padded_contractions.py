@@ -12,6 +12,7 @@ from mlir_shard import host
 from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.rules.local_windows import is_one_window
 from mlir_shard.rules.neutral_elements import neutral_element
 from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import FactorType
@@ -86,11 +87,13 @@ def _neutral(combiner: str | None, initial: Any) -> Any:
 def convolution(uneven: UnevenOp) -> None:
     """Features that are summed over have zeros, and so has the input behind its spatial dimensions.
 
-    That makes more windows, behind the others, unless the windows are sharded: then the input has to be whole.
+    That makes more windows, behind the others, unless the windows are sharded: then the input has to be whole. One
+    window as large as the input grows with it, and has zeros as well.
     """
     op, values = uneven.op, uneven.values
     numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    spatial_factors = _spatial_factors(uneven.rule, numbers)
+    single = [position for position in range(len(numbers.input_spatial_dimensions)) if _is_single(uneven, position)]
+    spatial_factors = _spatial_factors(uneven.rule, numbers, single)
     factors = PaddedFactors(
         uneven, lambda rule, factor: factor not in spatial_factors and _passes_convolution(rule, factor)
     )
@@ -100,6 +103,8 @@ def convolution(uneven: UnevenOp) -> None:
     spatial = zip(numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
     zeros = factors.dims_without_result(0)
     for position, (dim, result_dim) in enumerate(spatial):
+        if position in single:
+            continue
         size = op.operands[0].type.shape[dim]
         if shards[result_dim] == 1 and size != uneven.operand_shapes[0][dim]:
             inputs[dim] = size
@@ -113,14 +118,27 @@ def convolution(uneven: UnevenOp) -> None:
     uneven.set_results([tuple(result)])
 
 
-def _spatial_factors(rule: OpShardingRule | None, numbers: Any) -> set[int]:
+def _is_single(uneven: UnevenOp, position: int) -> bool:
+    """Whether there is one window along a spatial dimension, whose elements go with those of the input one by one."""
+    numbers = _bindings.ConvDimensionNumbers(uneven.op.attributes["dimension_numbers"])
+    dims = (numbers.input_spatial_dimensions[position], numbers.kernel_spatial_dimensions[position])
+    shapes = (*uneven.operand_shapes, *uneven.result_shapes)
+    if uneven.rule is None or not is_one_window(uneven.op, position, shapes):
+        return False
+    pairs = zip(uneven.rule.operand_mappings, dims, strict=True)
+    factors = {mapping.dim_mappings[dim].factor_indices for mapping, dim in pairs}
+    return len(factors) == 1
+
+
+def _spatial_factors(rule: OpShardingRule | None, numbers: Any, left_out: Sequence[int]) -> set[int]:
     if rule is None:
         return set()
     dims = (numbers.input_spatial_dimensions, numbers.kernel_spatial_dimensions)
     return {
         factor
         for mapping, of_mapping in zip(rule.operand_mappings, dims, strict=True)
-        for dim in of_mapping
+        for position, dim in enumerate(of_mapping)
+        if position not in left_out
         for factor in mapping.dim_mappings[dim].factor_indices
     }
 

@@ -13,29 +13,37 @@ from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
+from mlir_shard.transforms.spmdize.repeated_ops import RepeatedOps
 from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
+
+# In which blocks a value is, and the whole of its sharding.
+_Known = tuple[Placed | None, TensorSharding | None]
 
 
 class PlacedValues:
     """Values of a module whose types and shardings are still those of the global program.
 
     PassFailure where a sharding cannot be in even blocks: a dynamic dimension, a size that its axes do not divide.
+    `repeated` are the ops of the module where none is added before the last question.
     """
 
-    def __init__(self, meshes: Mapping[str, Mesh]) -> None:
+    def __init__(self, meshes: Mapping[str, Mesh], repeated: RepeatedOps | None = None) -> None:
         self._meshes = meshes
-        self._found: dict[Any, Placed | None] = {}
+        self.known: NumberedValues[_Known] | dict[Any, _Known] = {} if repeated is None else repeated.values()
         self._cut: dict[TensorSharding, tuple[TensorSharding, Mesh] | None] = {}
 
     def of(self, value: Any) -> Placed | None:
         """How a value is in blocks; None where every device has all of it."""
-        if value not in self._found:
-            self._found[value] = self.placed(value.type, sharding_of(value), value.owner)
-        return self._found[value]
+        found = self.known.get(value)
+        if found is None:
+            sharding = sharding_of(value)
+            found = self.known[value] = self.placed(value.type, sharding, value.owner), sharding
+        return found[0]
 
     def set(self, value: Any, placed: Placed | None) -> None:
         """Says how a value is in blocks that nothing else says it of."""
-        self._found[value] = placed
+        self.known[value] = placed, sharding_of(value)
 
     def placed(self, type_: Any, sharding: TensorSharding | None, where: Any) -> Placed | None:
         """How a value of a type and sharding is in blocks; None where every device has all of it."""

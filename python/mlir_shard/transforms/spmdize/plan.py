@@ -19,10 +19,11 @@ from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
 from mlir_shard.rules.uneven_blocks import mask_of
-from mlir_shard.sharding import TensorSharding
+from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.rule_cache import rule_cache
 from mlir_shard.transforms.spmdize.computations import computation_sides
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
 from mlir_shard.transforms.spmdize.op_decisions import Decision, OpDecisions, uneven_edges
 from mlir_shard.transforms.spmdize.op_plan import Captured, OpPlan, Role, Signature
 from mlir_shard.transforms.spmdize.regions import (
@@ -32,8 +33,12 @@ from mlir_shard.transforms.spmdize.regions import (
     has_single_blocks,
     passed_on,
 )
+from mlir_shard.transforms.spmdize.relocation import arriving, leaving
+from mlir_shard.transforms.spmdize.repeated_ops import RepeatedOps, Repeats, is_repeatable
 from mlir_shard.transforms.spmdize.reshard_moves import Resharding, ReshardMoves
 from mlir_shard.transforms.walk import ops_below
+
+Reshards = tuple[Resharding | None, ...]
 
 COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
 # What its body writes to the tensors that it shares is put together by its terminator: it is run whole.
@@ -46,12 +51,13 @@ class Planner:
     `gathered` holds the ops that are computed whole on every device though a tensor around them is sharded, and why.
     """
 
-    def __init__(self, grid: DeviceGrid, signatures: Mapping[str, Signature]) -> None:
+    def __init__(self, grid: DeviceGrid, signatures: Mapping[str, Signature], repeated: RepeatedOps) -> None:
         self.gathered: list[tuple[Any, str]] = []
         self._grid = grid
         self._signatures = signatures
         self._rules = rule_cache()
-        self._placements: dict[Any, Placement] = {}
+        self._repeated = repeated
+        self._placements: NumberedValues[Placement] = repeated.values()
         self._decisions = OpDecisions(grid)
         self._moves = ReshardMoves(grid)
         self._manual_depth = 0
@@ -67,13 +73,24 @@ class Planner:
         self._place(blocks[0].arguments, signature.arguments)
         plans: list[OpPlan] = []
         self._block(blocks[0], signature.results, plans)
+        returned, arguments = plans[-1].op.operands, blocks[0].arguments
+        reshards = self._leaving(returned, plans[-1].operand_reshards, signature.results, signature.result_meshes)
+        plans[-1] = replace(plans[-1], operand_reshards=reshards)
+        unmoved = (None,) * len(arguments)
+        arrivals = self._arriving(arguments, unmoved, signature.arguments, signature.argument_meshes)
+        plans[0] = replace(plans[0], arrivals=arrivals)
         return plans
 
     def _block(self, block: Any, returned: Sequence[Placement] | None, plans: list[OpPlan]) -> None:
         """Plans the ops of a block, of which the last takes its operands as `returned`."""
-        *inner, last = (op.operation for op in block.operations)
-        for op in inner:
+
+        def plan(op: Any, is_repeated: bool) -> Repeats:
+            count, gathered = len(plans), len(self.gathered)
             self._guarded(op, plans)
+            is_example = gathered == len(self.gathered) and _is_example(op, plans[count:])
+            return Repeats.ALWAYS if is_example else Repeats.NEVER
+
+        last = self._repeated.plan(block, self._placements, plan, int(self._manual_depth > 0))
         if returned is None:
             self._guarded(last, plans)
         else:
@@ -173,7 +190,35 @@ class Planner:
         if callee not in self._signatures:
             raise PassFailure(f"the callee @{callee} is no function of this module", op)
         signature = self._signatures[callee]
-        return self._with_results(OpPlan(op, self._operand_reshards(op, signature.arguments)), signature.results)
+        reshards = self._operand_reshards(op, signature.arguments)
+        reshards = self._leaving(op.operands, reshards, signature.arguments, signature.argument_meshes)
+        planned = self._with_results(OpPlan(op, reshards), signature.results)
+        results = self._arriving(op.results, planned.result_reshards, signature.results, signature.result_meshes)
+        return replace(planned, result_reshards=results)
+
+    # What a caller has in another order of the devices.
+
+    def _arriving(
+        self, values: Sequence[Any], reshards: Reshards, placements: Sequence[Placement], meshes: Sequence[Mesh | None]
+    ) -> Reshards:
+        """The reshards, of what comes in by the order of the meshes."""
+        return tuple(
+            resharding
+            if mesh is None or (arrival := arriving(mesh, placement, self._grid)) is None
+            else replace(resharding or Resharding(placement, (), shape_of(value.type)), arrival=arrival)
+            for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True)
+        )
+
+    def _leaving(
+        self, values: Sequence[Any], reshards: Reshards, placements: Sequence[Placement], meshes: Sequence[Mesh | None]
+    ) -> Reshards:
+        """The reshards, of what goes out by the order of the meshes."""
+        return tuple(
+            resharding
+            if mesh is None or (departure := leaving(mesh, placement, self._grid)) is None
+            else replace(resharding or Resharding(placement, (), shape_of(value.type)), departure=departure)
+            for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True)
+        )
 
     def _computing(self, op: Any) -> OpPlan:
         captured = self._captured(op)
@@ -198,6 +243,8 @@ class Planner:
             decision.factor_axes,
             needed=decision.needed,
             captured=captured,
+            combined=decision.combined,
+            halos=decision.halos,
         )
         if decision.uneven and rule is not None:
             planned = replace(planned, mask=mask_of(op), uneven_edges=uneven_edges(op, rule, decision))
@@ -276,6 +323,13 @@ class Planner:
         self._manual_depth -= is_manual
         plans[-1] = replace(plans[-1], role=Role.LEFT)
         self._place(op.results, outputs.outside)
+
+
+def _is_example(op: Any, plans: Sequence[OpPlan]) -> bool:
+    """Whether the plan of an op is that of all that are like it."""
+    if len(plans) != 1 or plans[0].captured or plans[0].role not in (Role.KEPT, Role.COMPUTED, Role.REPLACED):
+        return False
+    return is_repeatable(op, plans[0].partition)
 
 
 def _whole(value: Any) -> Placement:

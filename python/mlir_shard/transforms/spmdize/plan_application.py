@@ -11,12 +11,15 @@ from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
+from mlir_shard.rules.combinations import combination_of
 from mlir_shard.rules.local_ops import smaller_splat
 from mlir_shard.rules.partition import Blocks, PartitionError
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.emission import device_index, emit, table_entry
+from mlir_shard.transforms.spmdize.halo_update import with_halo
 from mlir_shard.transforms.spmdize.masking import mask
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, Role
+from mlir_shard.transforms.spmdize.partial_results import combined
 from mlir_shard.transforms.spmdize.reshard_moves import Resharding
 
 
@@ -60,6 +63,18 @@ class PlanApplication:
         else:
             self._compute(planned)
 
+    def arrive(self, planned: OpPlan) -> None:
+        """Brings the arguments of the block that an op is the first of to where they lie in it, before it changes."""
+        if not any(planned.arrivals):
+            return
+        with ir.InsertionPoint(planned.op), planned.op.location:
+            for argument, resharding in zip(planned.op.block.arguments, planned.arrivals, strict=False):
+                uses = [(use.owner, use.operand_number) for use in argument.uses]
+                if resharding is not None and uses:
+                    value = emit(argument, resharding, self._grid)
+                    for user, number in uses:
+                        user.operation.operands[number] = value
+
     def _constant(self, planned: OpPlan) -> None:
         op, (type_,), grid = planned.op, planned.result_types, self._grid
         value = op.attributes["value"]
@@ -76,16 +91,29 @@ class PlanApplication:
         # A partition rule may put more behind the op, and that is then what it makes.
         uses = [[(use.owner, use.operand_number) for use in result.uses] for result in op.results]
         if planned.role is Role.COMPUTED:
+            for update in planned.halos:
+                with ir.InsertionPoint(op), op.location:
+                    op.operands[update.operand] = with_halo(op.operands[update.operand], update, self._grid)
             if self._localize(planned) is False:
                 reshards = planned.whole_reshards
             if planned.uneven_edges:
                 mask(planned, self._grid)
+            if planned.combined:
+                self._combine(planned, uses)
         elif planned.made:
             for result, type_ in zip(op.results, planned.result_types, strict=True):
                 result.set_type(type_)
         for of_result, resharding in zip(uses, reshards, strict=False):
             if resharding is not None and of_result:
                 self._insert_before_uses(op, of_result, resharding)
+
+    def _combine(self, planned: OpPlan, uses: Sequence[Sequence[tuple[Any, int]]]) -> None:
+        combination = combination_of(planned.op)
+        assert combination is not None
+        values = combined(planned.op, combination, planned.combined, self._grid)
+        for value, of_result in zip(values, uses, strict=True):
+            for user, number in of_result:
+                user.operation.operands[number] = value
 
     def _localize(self, planned: OpPlan) -> bool | None:
         op, grid = planned.op, self._grid

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlir_shard.dialects.data_flow_edge import DataFlowEdge
 from mlir_shard.resharding.steps import Placement
+from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
 from mlir_shard.transforms.walk import ops_below
 
 # Ops of sdy that change how their operand lies, and nothing else: what a tensor is does not depend on where it lies.
@@ -60,7 +61,7 @@ def has_single_blocks(op: Any) -> bool:
     return all(len(region.blocks) <= 1 for region in op.regions)
 
 
-def captured_uses(op: Any, placements: Mapping[Any, Placement]) -> list[tuple[Any, tuple[tuple[Any, int], ...]]]:
+def captured_uses(op: Any, placements: NumberedValues[Placement]) -> list[tuple[Any, tuple[tuple[Any, int], ...]]]:
     """The values that are not whole and that ops in the regions of `op` use, with (op, operand number) of each use."""
     found: dict[Any, list[tuple[Any, int]]] = {}
     for inner in ops_below(op) if len(op.regions) else ():

@@ -20,6 +20,7 @@ from mlir_shard.resharding.steps import GridAxes, Move, Placement, Together
 from mlir_shard.resharding.tiles import blocks_nest
 from mlir_shard.resharding.way_moves import WaySteps, in_fewer_moves, move_between, placement_of
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.spmdize.relocation import Relocation
 
 Shape = tuple[int, ...]
 
@@ -32,11 +33,13 @@ MOST_AXES = 6
 
 @dataclass(frozen=True, slots=True)
 class Resharding:
-    """The moves of a tensor of `shape` that lies at `source`."""
+    """The moves of a tensor of `shape` that lies at `source`, between what brings blocks from and to another order."""
 
     source: Placement
     moves: tuple[Move, ...]
     shape: Shape
+    arrival: Relocation | None = None
+    departure: Relocation | None = None
 
 
 class ReshardMoves:

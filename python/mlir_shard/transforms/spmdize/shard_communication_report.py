@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from rich.console import Console
 
@@ -47,29 +47,32 @@ class CommunicationReportPass(Pass):
     def run(self, op: Any) -> bool:
         report = communication_report(op, self._cost_model(op))
         if not self.output:
-            self._write(report, sys.stderr, Console(stderr=True))
+            write(report, sys.stderr, self.format)
             return False
         # A report on a program is not worth having where it is one of half of it.
         try:
             with open(self.output, "w", encoding="utf-8") as file:
-                self._write(report, file, Console(file=file, width=_WIDTH))
+                write(report, file, self.format)
         except OSError as error:
             raise PassFailure(f"cannot write '{os.fspath(self.output)}': {error.strerror}") from error
         return False
-
-    def _write(self, report: CommunicationReport, file: Any, console: Console) -> None:
-        if self.format == "json":
-            print(json.dumps(report.as_data(), indent=2), file=file, flush=True)
-            return
-        if not console.is_terminal:
-            console.width = _WIDTH
-        console.print(report.as_table())
 
     def _cost_model(self, op: Any) -> CostModel:
         try:
             return CostModel.of_file(self.costs) if self.costs else CostModel()
         except ValueError as error:
             raise PassFailure(f"costs: {error}", op) from error
+
+
+def write(report: CommunicationReport, file: TextIO, form: Literal["table", "json"]) -> None:
+    """Writes a report to an open file; on a terminal a table has colours, and its width."""
+    if form == "json":
+        print(json.dumps(report.as_data(), indent=2), file=file, flush=True)
+        return
+    console = Console(file=file)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    console.print(report.as_table())
 
 
 def communication_report(module: Any, cost_model: CostModel | None = None) -> CommunicationReport:

@@ -36,7 +36,7 @@ def _fold(collective: Any) -> bool:
     if len(collective.results) > 1 or not collective.results[0].type.has_static_shape:
         return False
     with ir.InsertionPoint(collective), collective.location:
-        made = _uniform(collective.operands[0], collective.results[0].type)
+        made = uniform(collective.operands[0], collective.results[0].type)
     if made is None:
         return False
     maker = collective.operands[0].owner.operation
@@ -47,8 +47,8 @@ def _fold(collective: Any) -> bool:
     return True
 
 
-def _uniform(value: Any, type_: Any) -> Any | None:
-    """What a value holds all over, in another type, built at the insertion point."""
+def uniform(value: Any, type_: Any) -> Any | None:
+    """What a value holds all over, in another type, built here; None where it is not known to be one."""
     if defining_op(value, "tensor.empty") is not None:
         return _tensor.EmptyOp(type_.shape, type_.element_type).result
     fill = defining_op(value, "linalg.fill")

@@ -12,10 +12,11 @@ from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.spmdize.collective_forms import CHANNEL, reduction
 from mlir_shard.transforms.spmdize.communication_reading import CommunicationReader
 from mlir_shard.transforms.walk import ops_in
 
-_REDUCE, _CHANNEL = "stablehlo.all_reduce", "channel_handle"
+_REDUCE = "stablehlo.all_reduce"
 # These do something besides what their results say, or may have collectives inside.
 _IN_ORDER = frozenset(
     f"stablehlo.{name}"
@@ -149,15 +150,6 @@ def _merge(reduces: list[Any], before: Any) -> None:
 
 def _kind(reduce: Any) -> Hashable:
     """What all-reduces have in common that can be one."""
-    attributes = tuple((name, value) for name, value in reduce.attributes.items() if name != _CHANNEL)
+    attributes = tuple((name, value) for name, value in reduce.attributes.items() if name != CHANNEL)
     elements = frozenset(operand.type.element_type for operand in reduce.operands)
-    return _reduction(reduce), attributes, _CHANNEL in reduce.attributes, elements
-
-
-def _reduction(reduce: Any) -> Hashable:
-    """What is done of two elements, where that is one op; else nothing is like it."""
-    block = reduce.regions[0].blocks[0]
-    combiner = block.operations[0].operation
-    if len(block.operations) > 2 or list(combiner.operands) != list(block.arguments) or len(combiner.attributes):
-        return reduce
-    return combiner.name
+    return reduction(reduce), attributes, CHANNEL in reduce.attributes, elements

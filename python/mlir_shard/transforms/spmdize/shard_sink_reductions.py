@@ -12,17 +12,14 @@ from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.canonicalize.pattern import defining_op, has_one_use
-from mlir_shard.transforms.normalize.replica_groups import REPLICA_GROUPS
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.reshard.halo_exchange import Channels
 from mlir_shard.transforms.reshard.sdy_resolve_permutation_factors import next_channel
+from mlir_shard.transforms.spmdize.collective_forms import AMONG, CHANNEL, GATHERS, REDUCES, adds, among, dim_of
 from mlir_shard.transforms.spmdize.communication_reading import CommunicationReader
 
-_ADD = "stablehlo.add"
-_REDUCE, _GATHER, _DOT = "stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.dot_general"
-# What says which devices communicate, and how.
-_AMONG = (REPLICA_GROUPS, "use_global_device_ids")
-_CHANNEL = "channel_handle"
+_ADDITIONS = ("arith.addf", "arith.addi", "linalg.add", "stablehlo.add", "tosa.add")
+_DOT = "stablehlo.dot_general"
 
 _bindings = host.module("_mlir_libs._stablehlo")
 
@@ -39,9 +36,14 @@ class _PartialSum:
     bytes_received: int
     gathers: tuple[Any, ...] = ()
 
+    @property
+    def ops(self) -> tuple[Any, ...]:
+        """All that an all-reduce takes the place of."""
+        return (self.op, self.collective, *self.gathers)
+
     def makes_sum_with(self, other: _PartialSum) -> bool:
         """Whether both are along the same groups."""
-        return _among(self.collective) == _among(other.collective) and self.op != other.op
+        return among(self.collective) == among(other.collective) and self.op != other.op
 
 
 @register
@@ -50,7 +52,7 @@ class SinkReductions(Pass):
 
     A contraction along a dimension whose blocks both operands gather is such a sum, too: that of what each device
     contracts of its own blocks. It takes part where devices receive no more by the all-reduce than they did by all that
-    it takes the place of. This is for the collectives of StableHLO; those of `shard` have upstream's `shard-simplify`.
+    it takes the place of.
     """
 
     name = "shard-sink-reductions"
@@ -58,11 +60,11 @@ class SinkReductions(Pass):
     summary = "Adds partial sums before they are reduced"
 
     def run(self, op: Any) -> bool:
-        if not operations_named(op, _REDUCE, _GATHER):
+        if not operations_named(op, *REDUCES, *GATHERS):
             return False
         sums = _Sums(CommunicationReader(op), Channels(next_channel(op)))
         is_changed = False
-        for addition in operations_named(op, _ADD):
+        for addition in operations_named(op, *_ADDITIONS):
             is_changed |= sums.sink(addition)
         return is_changed
 
@@ -74,8 +76,17 @@ class _Sums:
 
     def sink(self, addition: Any) -> bool:
         """Reduces the result of an addition instead of its operands, where that can be and receives no more."""
-        left, right = (self._partial_sum(value) for value in addition.operands)
-        if left is None or right is None or not left.makes_sum_with(right):
+        # What linalg.add writes to is no summand.
+        left, right = (self._partial_sum(value) for value in list(addition.operands)[:2])
+        if (
+            addition.operands[0].type != addition.results[0].type
+            or left is None
+            or right is None
+            or not left.makes_sum_with(right)
+        ):
+            return False
+        # What comes from outside of a loop is brought once, and would be each time.
+        if any(one.block != addition.block for part in (left, right) for one in part.ops):
             return False
         result = self._all_reduce(addition, left.collective)
         if self._reader.read(result.owner.operation).bytes_received > left.bytes_received + right.bytes_received:
@@ -83,7 +94,7 @@ class _Sums:
             return False
         addition.results[0].replace_all_uses_except(result, result.owner.operation)
         for number, part in enumerate((left, right)):
-            if part.op.name == _REDUCE:
+            if part.op.name in REDUCES:
                 addition.operands[number] = part.op.operands[0]
                 part.op.erase()
             else:
@@ -94,45 +105,36 @@ class _Sums:
         return True
 
     def _all_reduce(self, addition: Any, like: Any) -> Any:
-        attributes = {name: like.attributes[name] for name in _AMONG if name in like.attributes}
-        if _CHANNEL in like.attributes:
-            attributes[_CHANNEL] = stablehlo.channel(self._channels.take())
+        attributes = {name: like.attributes[name] for name in AMONG if name in like.attributes}
+        if CHANNEL in like.attributes:
+            attributes[CHANNEL] = stablehlo.channel(self._channels.take())
         value = addition.results[0]
         with ir.InsertionPoint.after(addition), addition.location:
+            if like.name.startswith("shard."):
+                return ir.Operation.create(REDUCES[0], [value.type], [value], attributes).results[0]
             return stablehlo.combining("all_reduce", value.type, [value], "add", **attributes)
 
     def _partial_sum(self, value: Any) -> _PartialSum | None:
         if not has_one_use(value):
             return None
-        reduce = defining_op(value, _REDUCE)
+        reduce = _made_by(value, REDUCES)
         if reduce is not None:
-            is_sum = len(reduce.operands) == 1 and _adds(reduce)
+            is_sum = len(reduce.operands) == 1 and adds(reduce)
             return _PartialSum(reduce, reduce, self._reader.read(reduce).bytes_received) if is_sum else None
         dot = defining_op(value, _DOT)
         return None if dot is None else self._contraction(dot)
 
     def _contraction(self, dot: Any) -> _PartialSum | None:
-        left, right = (defining_op(operand, _GATHER) for operand in dot.operands)
-        if left is None or right is None or left == right or _among(left) != _among(right):
+        left, right = (_made_by(operand, GATHERS) for operand in dot.operands)
+        if left is None or right is None or left == right or among(left) != among(right):
             return None
         numbers = _bindings.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
         contracted = zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True)
-        if (_gathered_dim(left), _gathered_dim(right)) not in contracted:
+        if (dim_of(left), dim_of(right)) not in contracted:
             return None
         gathers = tuple(one for one in (left, right) if len(one.operands) == 1 and has_one_use(one.results[0]))
         return _PartialSum(dot, left, sum(self._reader.read(one).bytes_received for one in gathers), gathers)
 
 
-def _gathered_dim(gather: Any) -> int | None:
-    return gather.attributes["all_gather_dim"].value if len(gather.operands) == 1 else None
-
-
-def _among(collective: Any) -> tuple[Any, ...]:
-    has_channel = _CHANNEL in collective.attributes
-    return (has_channel, *(collective.attributes.get(name) for name in _AMONG))
-
-
-def _adds(reduce: Any) -> bool:
-    block = reduce.regions[0].blocks[0]
-    first = block.operations[0].operation
-    return first.name == _ADD and list(first.operands) == list(block.arguments) and len(block.operations) == 2
+def _made_by(value: Any, names: tuple[str, ...]) -> Any | None:
+    return next((op for name in names if (op := defining_op(value, name)) is not None), None)

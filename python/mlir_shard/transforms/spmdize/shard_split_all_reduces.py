@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -12,29 +11,11 @@ from mlir_shard.dialects import shard
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules import RuleCache
-from mlir_shard.rules.elementwise import is_elementwise
-from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.canonicalize.pattern import users
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.rule_cache import rule_cache
-from mlir_shard.transforms.walk import ops_below
-
-_LINALG = frozenset(
-    f"linalg.{name}"
-    for name in (
-        *("abs", "add", "ceil", "div", "div_unsigned", "elementwise", "erf", "exp", "floor", "generic", "log", "map"),
-        *("max", "min", "mul", "negf", "powf", "reciprocal", "round", "rsqrt", "select", "sqrt", "square", "sub"),
-        "tanh",
-    )
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _OnBlock:
-    """An op that is to work on blocks: the dimension of each operand that is cut, None where it stays whole."""
-
-    op: Any
-    operand_dims: tuple[int | None, ...]
+from mlir_shard.transforms.spmdize.elementwise_blocks import OnBlock, on_block
+from mlir_shard.transforms.spmdize.same_on_devices import SameOnDevices
 
 
 @register
@@ -44,7 +25,8 @@ class SplitAllReduces(Pass):
 
     That is the layout of activations in two-dimensional weight-stationary layers (Pope and others 2022,
     arXiv:2211.05102, section 3.2.2). Blocks are of the largest dimension that can be cut evenly, the last of several.
-    Other operands are sliced. This is for the collectives of `shard`.
+    Other operands are sliced, and have to be the same on all devices that the reduction is among. This is for the
+    collectives of `shard`.
     """
 
     name = "shard-split-all-reduces"
@@ -79,46 +61,23 @@ def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache) -> bool:
     return False
 
 
-def _chain(reduce: Any, dim: int, rules: RuleCache) -> list[_OnBlock]:
+def _chain(reduce: Any, dim: int, rules: RuleCache) -> list[OnBlock]:
     """The elementwise ops that come one after the other behind an all-reduce, whose results have its shape."""
-    found: list[_OnBlock] = []
-    value = reduce.results[0]
+    found: list[OnBlock] = []
+    value, same = reduce.results[0], SameOnDevices(reduce)
     while len(behind := users(value)) == 1:
-        next_one = _on_block(behind[0], value, dim, rules)
+        next_one = on_block(behind[0], value, dim, rules)
         if next_one is None or behind[0].block != reduce.block:
+            break
+        # A device computes blocks that others use.
+        if not same.has_captured(behind[0]) or not all(one == value or same.has(one) for one in behind[0].operands):
             break
         found.append(next_one)
         value = behind[0].results[0]
     return found
 
 
-def _on_block(op: Any, value: Any, dim: int, rules: RuleCache) -> _OnBlock | None:
-    if len(op.results) != 1 or not (is_elementwise(op.name) or op.name in _LINALG):
-        return None
-    if list(op.results[0].type.shape) != list(value.type.shape) or any(
-        one.name == "linalg.index" for one in ops_below(op)
-    ):
-        return None
-    rule = rules.rule_for(op)
-    if rule is None or any(
-        rule.factor_type(factor) is not FactorType.PASS_THROUGH for factor in range(rule.num_factors)
-    ):
-        return None
-    factors = rule.result_mappings[0].dim_mappings[dim].factor_indices
-    if len(factors) != 1:
-        return None
-    dims: list[int | None] = []
-    for operand, mapping in zip(op.operands, rule.operand_mappings, strict=True):
-        cut = [at for at, one in enumerate(mapping.dim_mappings) if factors[0] in one.factor_indices]
-        is_whole = cut and mapping.dim_mappings[cut[0]].factor_indices == factors
-        is_value = operand == value
-        if len(cut) > 1 or (cut and not is_whole) or (is_value and cut != [dim]):
-            return None
-        dims.append(cut[0] if cut else None)
-    return _OnBlock(op, tuple(dims))
-
-
-def _apply(reduce: Any, dim: int, chain: list[_OnBlock], axes: list[int], blocks: int) -> None:
+def _apply(reduce: Any, dim: int, chain: list[OnBlock], axes: list[int], blocks: int) -> None:
     grid, location = reduce.attributes["grid"].value, reduce.location
     kept = reduce.results[0]
     attributes = {

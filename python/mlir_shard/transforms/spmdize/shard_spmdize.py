@@ -8,6 +8,7 @@ from typing import Literal
 
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
+from mlir_shard.transforms.canonicalize import reshard
 from mlir_shard.transforms.pipeline_steps import step
 
 
@@ -19,6 +20,9 @@ def shard_spmdize(
     planner: Literal["shardy", "optimal"] = option(
         "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
     ),
+    report_whole: bool = option(
+        False, "make a remark of each op that is computed on gathered operands; with StableHLO collectives only"
+    ),
 ) -> str:
     """Changes of sharding are made explicit, then everything local; equal collectives are done once.
 
@@ -27,20 +31,25 @@ def shard_spmdize(
     """
     reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
     explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{reshards})"
+    optimized = step("shard-optimize-communication", collectives=collectives)
     if collectives == "shard":
-        return f"{explicit},spmdize,cse"
+        return f"shard-unify-meshes,{explicit},func.func(shard-reduce-in-blocks),spmdize,cse,{optimized}"
     passes = [
-        "sdy-update-non-divisible-input-output-shardings",
+        "shard-unify-meshes",
         "sdy-export-named-computations",
+        "sdy-update-non-divisible-input-output-shardings",
         "sdy-insert-func-call-reshards",
         explicit,
-        step("canonicalize", enable_patterns="sdy-reshard"),
+        step("canonicalize", enable_patterns=reshard.EXACT),
         "sdy-resolve-permutation-factors",
         f"func.func({step('sdy-reshard-to-collectives', planner=planner)})",
         step("canonicalize", enable_patterns=("sdy-collective", "shard-collective")),
+        "shard-whole-reductions",
         "func.func(sdy-pad-for-divisibility,sdy-resolve-single-device-sharding)",
+        step("shard-compute-whole", report=report_whole),
         "sdy-convert-global-to-local",
         "sdy-drop-sharding-and-mesh",
         "cse",
+        optimized,
     ]
     return ",".join(passes)

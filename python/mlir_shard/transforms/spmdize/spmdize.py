@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from mlir_shard.asm import editor
 from mlir_shard.dialects import sdy, shard
 from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
@@ -16,11 +19,13 @@ from mlir_shard.passes.reporting import remark
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError, is_in_order
-from mlir_shard.transforms.spmdize.op_plan import Signature
+from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.spmdize.op_plan import OpPlan, Signature
 from mlir_shard.transforms.spmdize.plan import Planner
 from mlir_shard.transforms.spmdize.plan_application import PlanApplication
-from mlir_shard.transforms.walk import ops_in
+from mlir_shard.transforms.spmdize.regions import RESHARDING_OPS
+from mlir_shard.transforms.spmdize.repeated_ops import RepeatedOps
 
 
 @register
@@ -47,10 +52,11 @@ class Spmdize(Pass):
 
     def run(self, op: Any) -> None:
         meshes = [inner.operation for inner in _top(op) if inner.operation.name == "sdy.mesh"]
-        grid = _grid(op)
+        repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"))
+        grid = _grid(op, repeated.representatives)
         functions = [inner.operation for inner in _top(op) if inner.operation.name == "func.func"]
         signatures = {function.attributes["sym_name"].value: _signature(function, grid) for function in functions}
-        planner = Planner(grid, signatures)
+        planner = Planner(grid, signatures, repeated)
         plans = [planner.plan_function(function) if _has_body(function) else [] for function in functions]
         types = [_local_type(function, signatures, grid) for function in functions]
         if self.report_gathered:
@@ -59,12 +65,16 @@ class Spmdize(Pass):
         for function, planned, type_ in zip(functions, plans, types, strict=True):
             _localize_signature(function, type_)
             for one in planned:
-                application.apply(one)
+                application.arrive(one)
+                repeated.carry_out(one.op, partial(_apply, application, one))
         for mesh in meshes:
             mesh.erase()
         if meshes or grid.atoms:
             with ir.InsertionPoint.at_block_begin(op.regions[0].blocks[0]), op.location:
-                shard.grid(grid.name, grid.shape)
+                new = shard.grid(grid.name, grid.shape)
+                if grid.axis_names:
+                    names = [ir.StringAttr.get(name) for name in grid.axis_names]
+                    new.attributes[shard.AXIS_NAMES] = ir.ArrayAttr.get(names)
         _remove_attributes(op)
 
 
@@ -76,12 +86,16 @@ def _has_body(function: Any) -> bool:
     return len(function.regions[0].blocks) > 0
 
 
-def _grid(module: Any) -> DeviceGrid:
+def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
+    application.apply(planned if op is planned.op else replace(planned, op=op))
+
+
+def _grid(module: Any, representatives: Sequence[Any]) -> DeviceGrid:
     """The grid for all shardings in the module, of all devices of its meshes."""
     meshes = sdy.meshes(module)
     refs: dict[str | Mesh, Mesh] = dict(meshes.items())
     used = []
-    for sharding in _shardings(module):
+    for sharding in _shardings(representatives):
         ref = sharding.mesh_or_ref
         if isinstance(ref, Mesh):
             refs[ref] = ref
@@ -97,15 +111,15 @@ def _grid(module: Any) -> DeviceGrid:
         raise PassFailure(str(error), module) from error
 
 
-def _shardings(module: Any) -> Iterator[TensorSharding]:
-    """Every distinct sharding in the module, in the order of the text."""
+def _shardings(representatives: Sequence[Any]) -> Iterator[TensorSharding]:
+    """Every distinct sharding in a module, in the order of the text, by the first of ops that are alike."""
     seen: dict[Any, None] = {}
 
     def collect(attribute: Any) -> None:
         if isinstance(attribute, SdyAttribute):
             seen.setdefault(attribute)
 
-    for op in ops_in(module):
+    for op in representatives:
         attributes = op.attributes
         for name in attributes:
             collect(attributes[name])
@@ -127,25 +141,27 @@ def _signature(function: Any, grid: DeviceGrid) -> Signature:
     is_private = "sym_visibility" in function.attributes and function.attributes["sym_visibility"].value == "private"
 
     def placement(type_: Any, sharding: TensorSharding | None) -> Placement:
-        other = None if sharding is None or not sharding.used_axes else grid.others.get(sharding.mesh_or_ref)
-        if other is not None and not other.is_maximal and not is_in_order(other) and not is_private:
-            raise PassFailure(
-                f"an argument or result is sharded as {sharding}, on a mesh whose devices are permuted: "
-                "a grid numbers its devices in order",
-                function,
-            )
         try:
             return grid.placement(sharding, rank_of(type_))
         except GridError as error:
             raise PassFailure(str(error), function) from error
 
-    results = tuple(placement(one, sdy.get_result_sharding(function, index)) for index, one in enumerate(type_.results))
+    def mesh(sharding: TensorSharding | None) -> Mesh | None:
+        # Nothing but the module's own calls has the blocks of a private function: they are in the grid's order.
+        return None if sharding is None or is_private else sdy.mesh_of(sharding, function)
+
+    shardings = [sdy.get_result_sharding(function, index) for index in range(len(type_.results))]
+    results = tuple(map(placement, type_.results, shardings))
     if any(result.unreduced for result in results):
         raise PassFailure("a function cannot return partial values: its result has unreduced axes", function)
+    result_meshes = tuple(map(mesh, shardings))
     if not _has_body(function):
-        return Signature(tuple(Placement(((),) * rank_of(one)) for one in type_.inputs), results)
+        arguments = tuple(Placement(((),) * rank_of(one)) for one in type_.inputs)
+        return Signature(arguments, results, (None,) * len(arguments), result_meshes)
     shardings = [sdy.get_sharding(argument) for argument in function.regions[0].blocks[0].arguments]
-    return Signature(tuple(map(placement, type_.inputs, shardings)), results)
+    return Signature(
+        tuple(map(placement, type_.inputs, shardings)), results, tuple(map(mesh, shardings)), result_meshes
+    )
 
 
 def _local_type(function: Any, signatures: dict[str, Signature], grid: DeviceGrid) -> Any:
@@ -184,17 +200,17 @@ def _report(gathered: Iterable[tuple[Any, str]]) -> None:
 
 def _remove_attributes(module: Any) -> None:
     """Removes what is sdy's on ops and in signatures."""
-    for op in ops_in(module):
-        attributes = op.attributes
-        for name in list(attributes):
-            if name.startswith("sdy."):
+    editor.remove_attributes(module, "sdy.")
+    for function in operations_named(module, "func.func"):
+        attributes = function.attributes
+        for name in ("arg_attrs", "res_attrs"):
+            if name not in attributes:
+                continue
+            kept = [
+                ir.DictAttr.get({one.name: one.attr for one in dictionary if not one.name.startswith("sdy.")})
+                for dictionary in attributes[name]
+            ]
+            if any(len(dictionary) for dictionary in kept):
+                attributes[name] = ir.ArrayAttr.get(kept)
+            else:
                 del attributes[name]
-            elif name in ("arg_attrs", "res_attrs"):
-                kept = [
-                    ir.DictAttr.get({one.name: one.attr for one in dictionary if not one.name.startswith("sdy.")})
-                    for dictionary in attributes[name]
-                ]
-                if any(len(dictionary) for dictionary in kept):
-                    attributes[name] = ir.ArrayAttr.get(kept)
-                else:
-                    del attributes[name]

@@ -1,0 +1,76 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// What is done to one operation by whatever changes the IR around it, done to others that are like it.
+#pragma once
+
+#include "capi.h"
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace mlir_shard {
+
+// Begins before an operation is changed. Afterwards `learn` looks at what has come in its place: the operations between
+// those that were before and behind it, and the values that its results were replaced by.
+class Example {
+public:
+  // The operation is not the last in its block, and what is behind it stays while it is changed.
+  Example(const Capi &capi, MlirOperation op);
+  Example(const Example &) = delete;
+  ~Example();
+
+  // Ends the example; whether others can be changed so. They cannot where what has come uses other values than the
+  // operands of the operation.
+  bool learn();
+
+  // Changes an operation as the one of the example was, which is like that in all but operands and locations. Where it
+  // is replaced, it is erased.
+  void follow(MlirOperation op) const;
+
+private:
+  // Where a value comes from: an operand of the operation where `op` is -1, else a result of one that has come.
+  struct Source {
+    std::int32_t op;
+    std::int32_t index;
+  };
+  // A use of a result, by the operation that uses it and the number of the operand.
+  struct Use {
+    std::intptr_t result;
+    MlirOperation user;
+    unsigned number;
+  };
+  using Sources = std::unordered_map<const void *, Source>;
+
+  template <typename VisitOperation, typename VisitArgument>
+  void eachInside(MlirOperation root, const VisitOperation &visitOp, const VisitArgument &visitArgument) const;
+  bool isSelfContained(MlirOperation op) const;
+  bool findSources(MlirOperation op, const Sources &known);
+  bool findOutputs(const Sources &known);
+  void compareAttributes();
+  void changeInPlace(MlirOperation op) const;
+  void replace(MlirOperation op) const;
+  void relocate(MlirOperation copy, MlirLocation location, MlirOperation like) const;
+
+  const Capi &capi;
+  MlirOperation op;
+  MlirOperation marker;
+  MlirOperation next;
+  MlirLocation location;
+  std::vector<MlirValue> operands;
+  std::vector<MlirNamedAttribute> attributes;
+  std::vector<Use> uses;
+
+  std::vector<MlirOperation> come;
+  std::int32_t kept = -1;                     // Where among those the operation itself is.
+  std::vector<std::vector<Source>> sources;   // Of their operands.
+  std::vector<std::pair<std::intptr_t, Source>> outputs; // What has come in the place of the results that are used.
+  bool isInPlace = false;                     // Nothing but its attributes and the types of its results has changed.
+  std::vector<MlirNamedAttribute> given;
+  std::vector<MlirIdentifier> taken;
+  std::vector<MlirType> types;
+};
+
+} // namespace mlir_shard

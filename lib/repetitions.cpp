@@ -1,0 +1,122 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "repetitions.h"
+
+#include <algorithm>
+
+namespace mlir_shard {
+
+Repetitions::Repetitions(const ModuleArrays &arrays) : arrays(arrays), capi(arrays.capi) {
+  for (std::size_t op = 0; op < arrays.ops.size(); ++op)
+    numbers.insert(arrays.ops[op].pointer, static_cast<std::int32_t>(op));
+  findEnds();
+  findConstants();
+}
+
+void Repetitions::findEnds() {
+  ends.resize(arrays.ops.size());
+  for (std::size_t op = ends.size(); op-- > 0;) {
+    ends[op] = std::max(ends[op], static_cast<std::int32_t>(op) + 1);
+    if (const std::int32_t parent = arrays.parents[op]; parent >= 0)
+      ends[parent] = std::max(ends[parent], ends[op]);
+  }
+}
+
+void Repetitions::findConstants() {
+  constants.assign(arrays.values.size(), -1);
+  std::unordered_map<Key, std::int32_t, NumbersHash> made;
+  for (std::size_t number = 0; number < arrays.ops.size(); ++number) {
+    const auto op = static_cast<std::int32_t>(number);
+    if (ends[op] > op + 1 || arrays.results.begin(op) == arrays.results.end(op))
+      continue;
+    Key key{arrays.signatures[op]};
+    for (const std::int32_t *value = arrays.operands.begin(op); value != arrays.operands.end(op); ++value)
+      key.push_back(constants[*value]);
+    if (std::find(key.begin() + 1, key.end(), -1) != key.end())
+      continue;
+    // Results of one operation have consecutive numbers.
+    std::int32_t constant = made.emplace(std::move(key), static_cast<std::int32_t>(number)).first->second;
+    constant = *arrays.results.begin(constant);
+    for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
+      constants[*value] = constant++;
+  }
+}
+
+// What is in the regions of an operation: signatures, and operands by where in there they are defined.
+void Repetitions::addRegions(std::int32_t op, Key &key) const {
+  std::unordered_map<std::int32_t, std::int32_t> inside;
+  auto define = [&](std::int32_t value) { inside.emplace(value, static_cast<std::int32_t>(inside.size())); };
+  for (std::int32_t inner = op + 1; inner < ends[op]; ++inner)
+    for (const std::int32_t *value = arrays.results.begin(inner); value != arrays.results.end(inner); ++value)
+      define(*value);
+  auto defineArguments = [&](std::int32_t around) {
+    for (MlirRegion region = capi.mlirOperationGetFirstRegion(arrays.ops[around]); region;
+         region = capi.mlirRegionGetNextInOperation(region)) {
+      key.push_back(-1);
+      for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
+        const std::intptr_t count = capi.mlirBlockGetNumArguments(block);
+        key.push_back(static_cast<std::int32_t>(count));
+        for (std::intptr_t i = 0; i < count; ++i)
+          define(arrays.numberOf(capi.mlirBlockGetArgument(block, i)));
+      }
+    }
+  };
+  defineArguments(op);
+  for (std::int32_t inner = op + 1; inner < ends[op]; ++inner)
+    defineArguments(inner);
+  for (std::int32_t inner = op + 1; inner < ends[op]; ++inner) {
+    key.insert(key.end(), {arrays.parents[inner] - op, arrays.signatures[inner], isLast(inner)});
+    for (const std::int32_t *value = arrays.operands.begin(inner); value != arrays.operands.end(inner); ++value) {
+      const auto found = inside.find(*value);
+      key.push_back(found == inside.end() ? -2 - *value : found->second);
+    }
+  }
+}
+
+Repetitions::Key Repetitions::keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const {
+  Key key{context, arrays.signatures[op]};
+  const std::int32_t *const first = arrays.operands.begin(op), *const end = arrays.operands.end(op);
+  for (const std::int32_t *value = first; value != end; ++value) {
+    const auto same = static_cast<std::int32_t>(std::find(first, value, *value) - first);
+    key.insert(key.end(), {states[*value], same, constants[*value]});
+  }
+  for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
+    key.push_back(states[*value]);
+  if (capi.mlirOperationGetFirstRegion(arrays.ops[op]))
+    addRegions(op, key);
+  return key;
+}
+
+void Repetitions::visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Ask &ask) {
+  for (std::int32_t op = first; !isLast(op); op = ends[op]) {
+    Key key = keyOf(op, context, states);
+    // Asking may visit others, and what is known stays where it is.
+    const auto before = known.find(key);
+    const Known *like = before == known.end() ? nullptr : &before->second;
+    std::optional<Answer> answer;
+    if (!like || like->isAsked) {
+      answer = ask(op, like ? like->leader : -1);
+      if (!answer)
+        continue;
+    }
+    if (like)
+      followers[like->leader].push_back(op);
+    const std::vector<std::int32_t> &after = answer ? answer->first : like->states;
+    std::size_t index = 0;
+    for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
+      states[*value] = after.at(index++);
+    if (!like)
+      known.emplace(std::move(key), Known{op, std::move(answer->first), answer->second});
+  }
+}
+
+const std::vector<std::int32_t> &Repetitions::followersOf(std::int32_t leader) const {
+  static const std::vector<std::int32_t> none;
+  const auto found = followers.find(leader);
+  return found == followers.end() ? none : found->second;
+}
+
+std::int32_t Repetitions::numberOf(MlirOperation op) const { return numbers.find(op.pointer); }
+
+} // namespace mlir_shard

@@ -1,0 +1,89 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which elements of an operand an op reads for an element of its result, where these are windows that move along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.host import dialect, ir
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.linalg import is_structured, loops_of
+from mlir_shard.sharding import OpShardingRule
+from mlir_shard.sharding.rule import TensorMapping
+
+_linalg = dialect("linalg")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Along `dim` of an operand the elements from `offset + stride * i` on, `extent` of them, are read for element i of
+    the result along a factor. Other elements of the result may be made of anything.
+    """
+
+    operand: int
+    dim: int
+    factor: int
+    stride: int
+    extent: int
+    offset: int = 0
+
+
+def windows_of(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
+    """The windows along permutation factors of a rule, of which a device can be given what its block needs."""
+    op = op.operation
+    if is_structured(op) and rule.permutation_factors:
+        return _of_loops(op, rule)
+    if op.name == "tensor.extract_slice" and rule.permutation_factors:
+        return _of_slice(op, rule)
+    return ()
+
+
+def dim_of(factor: int, mapping: TensorMapping) -> int | None:
+    """The dimension of a tensor that is of nothing but a factor, None where there is none."""
+    return next((dim for dim, of in enumerate(mapping.dim_mappings) if of.factor_indices == (factor,)), None)
+
+
+def _of_loops(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
+    loops = loops_of(op)
+    maps = [attr.value for attr in _linalg.get_indexing_maps(op)]
+    sizes = {
+        loop: size
+        for operand, dims in zip(op.operands, loops.dims, strict=True)
+        for loop, size in zip(dims, shape_of(operand.type), strict=False)
+        if loop is not None
+    }
+    found = []
+    for number, of_operand in enumerate(loops.windows):
+        for dim, moving in of_operand.items():
+            steps = _steps(maps[number].results[dim])
+            (factor,) = rule.operand_mappings[number].dim_mappings[dim].factor_indices
+            if factor not in rule.permutation_factors or not set(steps) <= set(sizes):
+                continue
+            extent = 1 + sum(step * (sizes[loop] - 1) for loop, step in steps.items() if loop != moving)
+            found.append(Window(number, dim, factor, steps[moving], extent))
+    return tuple(found)
+
+
+def _steps(expr: Any) -> dict[int, int]:
+    """By how much a sum of loops, each times a constant, grows with each of them."""
+    if isinstance(expr, ir.AffineDimExpr):
+        return {expr.position: 1}
+    if isinstance(expr, ir.AffineAddExpr):
+        left, right = _steps(expr.lhs), _steps(expr.rhs)
+        return {loop: left.get(loop, 0) + right.get(loop, 0) for loop in (*left, *right)}
+    sides = (expr.lhs, expr.rhs)
+    loop = next(side.position for side in sides if isinstance(side, ir.AffineDimExpr))
+    return {loop: next(side.value for side in sides if isinstance(side, ir.AffineConstantExpr))}
+
+
+def _of_slice(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
+    offsets, strides = op.attributes["static_offsets"], op.attributes["static_strides"]
+    found = []
+    for dim, of_dim in enumerate(rule.operand_mappings[0].dim_mappings):
+        factors = of_dim.factor_indices
+        is_known = offsets[dim] >= 0 and strides[dim] > 0
+        if is_known and len(factors) == 1 and factors[0] in rule.permutation_factors:
+            found.append(Window(0, dim, factors[0], strides[dim], 1, offsets[dim]))
+    return tuple(found)

@@ -1,0 +1,77 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What collectives of `shard` and of StableHLO have in common: which devices take part, and along which dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from math import prod
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.transforms.normalize.replica_groups import REPLICA_GROUPS
+from mlir_shard.transforms.reshard.collective_courses import element_size
+
+GATHERS = ("shard.all_gather", "stablehlo.all_gather")
+REDUCES = ("shard.all_reduce", "stablehlo.all_reduce")
+SCATTERS = ("shard.reduce_scatter", "stablehlo.reduce_scatter")
+CHANNEL = "channel_handle"
+AMONG = ("grid", "grid_axes", REPLICA_GROUPS, "use_global_device_ids")
+"""The attributes that say which devices communicate."""
+
+_DIMS = {
+    "shard.all_gather": "gather_axis",
+    "shard.all_slice": "slice_axis",
+    "shard.reduce_scatter": "scatter_dim",
+    "stablehlo.all_gather": "all_gather_dim",
+    "stablehlo.reduce_scatter": "scatter_dimension",
+}
+_SUM = "#shard<partial sum>"
+
+
+def among(collective: Any) -> tuple[Any, ...]:
+    """What is equal where the same devices communicate in the same way."""
+    dialect = collective.name.partition(".")[0]
+    return (dialect, CHANNEL in collective.attributes, *(collective.attributes.get(name) for name in AMONG))
+
+
+def is_of_values(collective: Any) -> bool:
+    """Whether it is of tensors: what is in memory may change from one to the next."""
+    return all(isinstance(value.type, ir.RankedTensorType) for value in (*collective.operands, *collective.results))
+
+
+def dim_of(collective: Any) -> int | None:
+    """The dimension that is gathered, sliced or scattered; None for several tensors at once."""
+    if len(collective.operands) != 1 or collective.name not in _DIMS:
+        return None
+    dim: int = collective.attributes[_DIMS[collective.name]].value
+    return dim
+
+
+def reduction(collective: Any) -> Hashable:
+    """What is done of two elements: alike for those that are equal, where that is one op; else nothing is like it."""
+    if not len(collective.regions):
+        return str(collective.attributes.get("reduction", _SUM))
+    block = collective.regions[0].blocks[0]
+    combiner = block.operations[0].operation
+    if len(block.operations) > 2 or list(combiner.operands) != list(block.arguments) or len(combiner.attributes):
+        return collective
+    return combiner.name
+
+
+def adds(collective: Any) -> bool:
+    """Whether a reduction is a sum."""
+    return reduction(collective) in (_SUM, "stablehlo.add")
+
+
+def num_bytes(type_: Any) -> int | None:
+    """The bytes of a tensor; None where its shape is not known."""
+    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+        return None
+    return prod(type_.shape) * (element_size(type_) or 1)
+
+
+def received_bytes(gather: Any) -> int | None:
+    """The bytes that an all-gather of one tensor brings a device; None where shapes are not known."""
+    before, after = num_bytes(gather.operands[0].type), num_bytes(gather.results[0].type)
+    return None if before is None or after is None else after - before

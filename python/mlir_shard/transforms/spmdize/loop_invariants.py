@@ -1,0 +1,100 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values in a loop that are the same each time around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.transforms.spmdize.pure_ops import is_pure
+
+LOOPS = frozenset(("scf.for", "scf.while", "stablehlo.while"))
+"""The loops whose values are known to be the same or not."""
+
+
+class LoopInvariants:
+    """Of one loop, which it carries unchanged or which are made of such values."""
+
+    def __init__(self, loop: Any) -> None:
+        self._loop = loop
+        self._outside = dict(_carried(loop))
+
+    def hoist(self, op: Any) -> Any | None:
+        """Makes an op of the loop, and what it needs, before the loop; None, and nothing, where that cannot be.
+
+        The op in the loop is replaced and gone; what it needed stays for other users.
+        """
+        needed: dict[Any, None] = {}
+        if not self._is_invariant_op(op, needed):
+            return None
+        made: dict[Any, Any] = {}
+        copy = None
+        for one in needed:
+            copy = one.clone(ip=ir.InsertionPoint(self._loop))
+            for number, operand in enumerate(list(copy.operands)):
+                copy.operands[number] = made.get(operand, self._outside.get(operand, operand))
+            made |= dict(zip(one.results, copy.results, strict=True))
+        for result in op.results:
+            result.replace_all_uses_with(made[result])
+        op.erase()
+        return copy
+
+    def _is_invariant_op(self, op: Any, needed: dict[Any, None]) -> bool:
+        """Collects in `needed` what has to be made outside, each after what it uses."""
+        if op in needed:
+            return True
+        if not is_pure(op) or not all(self._is_invariant(value, needed) for value in op.operands):
+            return False
+        needed[op] = None
+        return True
+
+    def _is_invariant(self, value: Any, needed: dict[Any, None]) -> bool:
+        if value in self._outside:
+            return True
+        owner = value.owner
+        block = owner if isinstance(owner, ir.Block) else owner.operation.block
+        if not self._is_inside(block):
+            return True
+        if isinstance(owner, ir.Block) or block.owner.operation != self._loop:
+            return False
+        return self._is_invariant_op(owner.operation, needed)
+
+    def _is_inside(self, block: Any) -> bool:
+        op = block.owner.operation
+        while op is not None:
+            if op == self._loop:
+                return True
+            op = op.parent.operation if op.parent is not None else None
+        return False
+
+
+def _carried(loop: Any) -> Iterator[tuple[Any, Any]]:
+    """The arguments of the loop's blocks that keep the value they begin with, and that value."""
+    if loop.name == "scf.for":
+        arguments, first = list(loop.regions[0].blocks[0].arguments)[1:], list(loop.operands)[3:]
+        for argument, value, after in zip(arguments, first, _ends_with(loop, 0), strict=True):
+            if after == argument:
+                yield argument, value
+        return
+    before, body = (list(region.blocks[0].arguments) for region in loop.regions)
+    if loop.name == "stablehlo.while":
+        for argument, other, value, after in zip(before, body, loop.operands, _ends_with(loop, 1), strict=True):
+            if after == other:
+                yield argument, value
+                yield other, value
+        return
+    passed = dict(zip(body, _ends_with(loop, 0)[1:], strict=True))
+    same = {
+        argument: value
+        for argument, value, after in zip(before, loop.operands, _ends_with(loop, 1), strict=True)
+        if passed.get(after, after) == argument
+    }
+    yield from same.items()
+    yield from ((argument, same[value]) for argument, value in passed.items() if value in same)
+
+
+def _ends_with(loop: Any, region: int) -> list[Any]:
+    block = loop.regions[region].blocks[0]
+    return list(block.operations[len(block.operations) - 1].operation.operands)

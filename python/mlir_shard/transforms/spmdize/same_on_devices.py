@@ -1,0 +1,68 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values that are the same on all devices of the groups in which a collective communicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.transforms.spmdize.collective_forms import GATHERS, REDUCES, among
+from mlir_shard.transforms.spmdize.pure_ops import is_pure
+from mlir_shard.transforms.walk import ops_below, ops_in
+
+_DEVICE_IDS = frozenset(("stablehlo.partition_id", "stablehlo.replica_id"))
+
+
+class SameOnDevices:
+    """What is known to be the same among the devices that a collective brings together.
+
+    That is what they have gathered or reduced, constants, and what is computed of such values alone. Arguments of
+    functions and loops may be another on every device.
+    """
+
+    def __init__(self, collective: Any) -> None:
+        self._among = among(collective)
+        self._known: dict[Any, bool] = {}
+
+    def has(self, value: Any) -> bool:
+        """Whether a value is known to be."""
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            if current in self._known:
+                pending.pop()
+                continue
+            needed = self._needed(current)
+            unknown = [] if needed is None else [one for one in needed if one not in self._known]
+            if unknown:
+                pending += unknown
+                continue
+            self._known[current] = needed is not None and all(self._known[one] for one in needed)
+        return self._known[value]
+
+    def has_captured(self, op: Any) -> bool:
+        """Whether those values are that the regions of an op take from around it."""
+        return all(self.has(value) for value in _captured(op))
+
+    def _needed(self, value: Any) -> list[Any] | None:
+        """The values that have to be the same for it; None where it may differ."""
+        if isinstance(value.owner, ir.Block):
+            return None
+        op = value.owner.operation
+        if op.name in (*GATHERS, *REDUCES) and among(op) == self._among:
+            return []
+        if op.name.startswith("shard.") or not is_pure(op) or any(one.name in _DEVICE_IDS for one in ops_in(op)):
+            return None
+        return [*op.operands, *_captured(op)]
+
+
+def _captured(op: Any) -> Iterator[Any]:
+    own = set(ops_in(op))
+    for one in ops_below(op):
+        for value in one.operands:
+            owner = value.owner
+            definer = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
+            if definer not in own:
+                yield value

@@ -1,0 +1,178 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""All-gathers after elementwise ops instead of before them, and of the narrower type of a cast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects import shard, stablehlo
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.rules import RuleCache
+from mlir_shard.transforms.canonicalize.pattern import defining_op, users
+from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.reshard.collective_courses import element_size
+from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.spmdize.collective_forms import GATHERS, among, dim_of, num_bytes, received_bytes
+from mlir_shard.transforms.spmdize.elementwise_blocks import OnBlock, on_block
+from mlir_shard.transforms.spmdize.same_on_devices import SameOnDevices
+from mlir_shard.transforms.spmdize.shard_fold_uniform_collectives import uniform
+
+_CASTS = frozenset(
+    ("arith.extf", "arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp", "stablehlo.convert", "tosa.cast")
+)
+
+
+@dataclass(slots=True)
+class _Blocks:
+    """The operands of an op on blocks: those that are there, and the gathers that nothing else uses."""
+
+    values: dict[int, Any]
+    gathers: list[Any]
+
+
+@register
+class SinkGathers(Pass):
+    """Where an elementwise op alone uses what is gathered, it works on blocks and its result is gathered, if devices
+    receive no more by that: of two gathered operands only one tensor is gathered then, and a cast to a narrower type
+    comes before. An all-gather of what a cast has made wider comes before the cast.
+
+    Other operands have to be gathered the same way, or the same on all devices: constants and what is broadcast along
+    the dimension, of which blocks are made, and in `shard` all others, where devices receive less by slicing them.
+    """
+
+    name = "shard-sink-gathers"
+    anchor = "builtin.module"
+    summary = "Moves all-gathers behind elementwise ops, and to the narrower type of casts"
+
+    def run(self, op: Any) -> bool:
+        # One that is gone answers nothing, so what it hashes to is known before.
+        waiting = [(hash(gather), gather) for gather in operations_named(op, *GATHERS)]
+        if not waiting:
+            return False
+        rules, is_changed = rule_cache(), False
+        gone: set[int] = set()
+        for number, gather in waiting:
+            current = None if number in gone else gather
+            while current is not None:
+                moved = _before_widening(current) or _behind_user(current, rules, gone)
+                is_changed |= moved is not None
+                current = moved
+        return is_changed
+
+
+def _before_widening(gather: Any) -> Any | None:
+    """The new all-gather of what a cast makes wider; None where there is no such cast."""
+    if dim_of(gather) is None or isinstance(gather.operands[0].owner, ir.Block):
+        return None
+    cast = gather.operands[0].owner.operation
+    if cast.name not in _CASTS:
+        return None
+    narrow, wide = (element_size(value.type) or 0 for value in (cast.operands[0], cast.results[0]))
+    if not _is_sent(cast.operands[0].type) or not 0 < narrow < wide:
+        return None
+    result = gather.results[0].type
+    narrow_type = shard.resized(cast.operands[0].type, result.shape)
+    moved = _gather_like(gather, cast.operands[0], narrow_type, ir.InsertionPoint(gather))
+    attributes = dict(cast.attributes.items())
+    widened = ir.Operation.create(
+        cast.name, [result], [moved.results[0]], attributes, loc=cast.location, ip=ir.InsertionPoint(gather)
+    )
+    gather.results[0].replace_all_uses_with(widened.results[0])
+    gather.erase()
+    if not list(cast.results[0].uses):
+        cast.erase()
+    return moved
+
+
+def _behind_user(gather: Any, rules: RuleCache, gone: set[int]) -> Any | None:
+    """The new all-gather of the result of the only op that uses one; None where that cannot be or would bring more."""
+    dim, using = dim_of(gather), users(gather.results[0])
+    if dim is None or len(using) != 1 or using[0].block != gather.block:
+        return None
+    op, value = using[0], gather.results[0]
+    part = on_block(op, value, dim, rules)
+    if part is None or not _is_sent(op.results[0].type):
+        return None
+    whole = op.results[0].type
+    blocks = value.type.shape[dim] // max(1, gather.operands[0].type.shape[dim])
+    shape = list(whole.shape)
+    shape[dim] //= max(1, blocks)
+    block_type = shard.resized(whole, shape)
+    before, after = received_bytes(gather), num_bytes(whole)
+    if before is None or after is None:
+        return None
+    after -= num_bytes(block_type) or 0
+    found = _blocks(gather, part, blocks, is_slicing=after < before)
+    if found is None or after > sum(received_bytes(one) or 0 for one in found.gathers):
+        return None
+    for number, block in found.values.items():
+        op.operands[number] = block
+    op.results[0].set_type(block_type)
+    moved = _gather_like(gather, op.results[0], whole, ir.InsertionPoint.after(op))
+    op.results[0].replace_all_uses_except(moved.results[0], moved)
+    for one in found.gathers:
+        gone.add(hash(one))
+        one.erase()
+    return moved
+
+
+def _blocks(gather: Any, part: OnBlock, count: int, *, is_slicing: bool) -> _Blocks | None:
+    """What takes the place of the operands that are cut; None where one is whole, and cannot be cut."""
+    op, found, same = part.op, _Blocks({}, []), SameOnDevices(gather)
+    if not same.has_captured(op):
+        return None
+    others: list[tuple[int, int]] = []
+    for number, dim in enumerate(part.operand_dims):
+        operand = op.operands[number]
+        maker = None if dim is None else defining_op(operand, gather.name)
+        if maker is not None and dim_of(maker) == dim and among(maker) == among(gather):
+            found.values[number] = maker.operands[0]
+            if users(operand) == [op] and maker.block == op.block and not any(maker == one for one in found.gathers):
+                found.gathers.append(maker)
+            continue
+        # A device computes blocks that others use.
+        if not same.has(operand) or (dim is not None and operand.type.shape[dim] % count):
+            return None
+        if dim is not None:
+            others.append((number, dim))
+    for number, dim in others:
+        block = _made_block(gather, op, op.operands[number], dim, count, is_slicing=is_slicing)
+        if block is None:
+            return None
+        found.values[number] = block
+    return found
+
+
+def _made_block(gather: Any, op: Any, value: Any, dim: int, count: int, *, is_slicing: bool) -> Any | None:
+    """A block of what is not gathered, made before `op` without other devices; they are all alike."""
+    shape = list(value.type.shape)
+    shape[dim] //= count
+    type_ = shard.resized(value.type, shape)
+    with ir.InsertionPoint(op), op.location:
+        made = uniform(value, type_)
+        if made is not None:
+            return made
+        broadcast = defining_op(value, "stablehlo.broadcast_in_dim")
+        if broadcast is not None and dim not in list(broadcast.attributes["broadcast_dimensions"]):
+            dims = list(broadcast.attributes["broadcast_dimensions"])
+            return stablehlo.broadcast(broadcast.operands[0], shape, dims)
+        if is_slicing and gather.name.startswith("shard."):
+            axes = list(gather.attributes["grid_axes"]) if "grid_axes" in gather.attributes else []
+            return shard.all_slice(gather.attributes["grid"].value, value, axes, dim, count)
+    return None
+
+
+def _gather_like(gather: Any, value: Any, type_: Any, place: Any) -> Any:
+    attributes = dict(gather.attributes.items())
+    return ir.Operation.create(gather.name, [type_], [value], attributes, loc=gather.location, ip=place)
+
+
+def _is_sent(type_: Any) -> bool:
+    """Whether elements are of a type that every engine sends: whole bytes."""
+    element = type_.element_type
+    least = 16 if isinstance(element, ir.FloatType) else 8
+    width: int = element.width if isinstance(element, (ir.FloatType, ir.IntegerType)) else 0
+    return width >= least and width % 8 == 0

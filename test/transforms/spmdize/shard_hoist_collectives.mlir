@@ -1,0 +1,106 @@
+// RUN: shard-opt %s --shard-hoist-collectives | FileCheck %s
+
+shard.grid @grid(shape = 2x2)
+
+// What is carried around unchanged is the same each time, in both loops; what is added up is not.
+// CHECK-LABEL: func.func @nested
+// CHECK: %[[ALL:.*]] = shard.all_gather %arg0
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: arith.addf %[[ALL]]
+// CHECK-NEXT: shard.all_reduce
+func.func @nested(%a: tensor<8xf32>, %n: index) -> tensor<16xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant dense<0.0> : tensor<16xf32>
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%x = %zero, %same = %a) -> (tensor<16xf32>, tensor<8xf32>) {
+    %q = scf.for %j = %c0 to %n step %c1 iter_args(%y = %x) -> tensor<16xf32> {
+      %all = shard.all_gather %same on @grid grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+      %sum = arith.addf %all, %y : tensor<16xf32>
+      %reduced = shard.all_reduce %sum on @grid grid_axes = [0] : tensor<16xf32> -> tensor<16xf32>
+      scf.yield %reduced : tensor<16xf32>
+    }
+    scf.yield %q, %same : tensor<16xf32>, tensor<8xf32>
+  }
+  return %r#0 : tensor<16xf32>
+}
+
+// What a collective needs goes with it.
+// CHECK-LABEL: func.func @stablehlo
+// CHECK: %[[NEGATED:.*]] = stablehlo.negate %arg0
+// CHECK-NEXT: %[[ALL:.*]] = "stablehlo.all_gather"(%[[NEGATED]])
+// CHECK-NEXT: stablehlo.while
+// CHECK: stablehlo.add %[[ALL]]
+// CHECK-NOT: all_gather
+func.func @stablehlo(%a: tensor<8xf32>, %n: tensor<i32>) -> tensor<16xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<16xf32>
+  %r:3 = stablehlo.while(%i = %zero, %x = %zeros, %same = %a) : tensor<i32>, tensor<16xf32>, tensor<8xf32>
+    cond {
+      %goes_on = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %goes_on : tensor<i1>
+    } do {
+      %negated = stablehlo.negate %same : tensor<8xf32>
+      %all = "stablehlo.all_gather"(%negated) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+          : (tensor<8xf32>) -> tensor<16xf32>
+      %sum = stablehlo.add %all, %x : tensor<16xf32>
+      %next = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %next, %sum, %same : tensor<i32>, tensor<16xf32>, tensor<8xf32>
+    }
+  return %r#1 : tensor<16xf32>
+}
+
+// Arguments of both blocks of a while; the second swaps two values, so they are not the same each time.
+// CHECK-LABEL: func.func @while
+// CHECK-NEXT: %[[ALL:.*]] = shard.all_gather %arg0
+// CHECK-NEXT: scf.while
+// CHECK-NOT: shard.all_gather
+// CHECK: scf.while
+// CHECK: shard.all_gather
+func.func @while(%a: tensor<8xf32>, %b: tensor<8xf32>, %x: tensor<16xf32>, %goes_on: i1) -> (tensor<16xf32>, tensor<8xf32>) {
+  %0:2 = scf.while (%same = %a, %y = %x) : (tensor<8xf32>, tensor<16xf32>) -> (tensor<16xf32>, tensor<8xf32>) {
+    scf.condition(%goes_on) %y, %same : tensor<16xf32>, tensor<8xf32>
+  } do {
+  ^bb0(%y: tensor<16xf32>, %same: tensor<8xf32>):
+    %all = shard.all_gather %same on @grid grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+    %sum = arith.addf %all, %y : tensor<16xf32>
+    scf.yield %same, %sum : tensor<8xf32>, tensor<16xf32>
+  }
+  %1:2 = scf.while (%one = %a, %other = %b) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %all = shard.all_gather %one on @grid grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+    %element = arith.constant 0 : index
+    %first = tensor.extract %all[%element] : tensor<16xf32>
+    %positive = arith.cmpf ogt, %first, %first : f32
+    scf.condition(%positive) %other, %one : tensor<8xf32>, tensor<8xf32>
+  } do {
+  ^bb0(%one: tensor<8xf32>, %other: tensor<8xf32>):
+    scf.yield %one, %other : tensor<8xf32>, tensor<8xf32>
+  }
+  return %0#0, %1#0 : tensor<16xf32>, tensor<8xf32>
+}
+
+// Under a condition, or of what may be another each time.
+// CHECK-LABEL: func.func @others
+// CHECK: scf.for
+// CHECK: scf.if
+// CHECK-NEXT: shard.all_gather
+// CHECK: shard.all_gather
+func.func @others(%a: tensor<8xf32>, %n: index, %condition: i1) -> tensor<16xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant dense<0.0> : tensor<16xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%x = %zero) -> tensor<16xf32> {
+    %chosen = scf.if %condition -> tensor<16xf32> {
+      %all = shard.all_gather %a on @grid grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+      scf.yield %all : tensor<16xf32>
+    } else {
+      scf.yield %x : tensor<16xf32>
+    }
+    %slice = tensor.extract_slice %a[%i] [8] [1] : tensor<8xf32> to tensor<8xf32>
+    %all = shard.all_gather %slice on @grid grid_axes = [0] gather_axis = 0 : tensor<8xf32> -> tensor<16xf32>
+    %sum = arith.addf %all, %chosen : tensor<16xf32>
+    scf.yield %sum : tensor<16xf32>
+  }
+  return %r : tensor<16xf32>
+}
