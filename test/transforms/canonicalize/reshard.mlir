@@ -1,4 +1,5 @@
 // RUN: shard-opt %s --canonicalize | FileCheck %s
+// RUN: shard-opt %s --canonicalize='enable-patterns=reshard-of-reshard,reshard-repeated' | FileCheck %s --check-prefix=EXACT
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
@@ -24,6 +25,9 @@ func.func @chain_with_other_use(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf
 }
 
 // CHECK-LABEL: func @repeated
+// EXACT-LABEL: func @repeated
+// EXACT-COUNT-2: sdy.reshard
+// EXACT-NEXT: return
 func.func @repeated(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
   // CHECK-NEXT: %[[R:.*]] = sdy.reshard %arg0 <@mesh, [{"x", ?}]>
   // CHECK-NEXT: %[[S:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}]>
@@ -46,7 +50,10 @@ func.func @unreduced_differ(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<4x2xf32
 }
 
 // Both shardings give device y the elements from 8 * y on, in row-major order.
+// The reshapes made have no sharding, so those who go by them have this pattern off.
 // CHECK-LABEL: func @behind_reshape
+// EXACT-LABEL: func @behind_reshape
+// EXACT-COUNT-2: sdy.reshard
 func.func @behind_reshape(%a: tensor<4x8xf32>) -> (tensor<32xf32>, tensor<2x2x8xf32>) {
   // CHECK-NEXT: %[[F:.*]] = stablehlo.reshape %arg0 : (tensor<4x8xf32>) -> tensor<32xf32>
   // CHECK-NEXT: %[[R:.*]] = sdy.reshard %[[F]] <@mesh, [{"y"}]>
@@ -133,4 +140,18 @@ func.func @in_another_block(%a: tensor<8xf32>, %i: tensor<i32>) -> (tensor<8xf32
     stablehlo.return %a : tensor<8xf32>
   }) : (tensor<i32>) -> tensor<8xf32>
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
+sdy.mesh @third = <[], device_ids=[2]>
+
+// To one device and from it the way is by way of all.
+// CHECK-LABEL: func @one_device
+func.func @one_device(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32>, tensor<8xf32>) {
+  // CHECK-NEXT: %[[ALL:.*]] = sdy.reshard %arg0 <@mesh, [{}]>
+  // CHECK-NEXT: %[[ONE:.*]] = sdy.reshard %[[ALL]] <@third, []>
+  // CHECK-NEXT: %[[BACK:.*]] = sdy.reshard %[[ONE]] <@mesh, [{}]>
+  %0 = sdy.reshard %a <@mesh, [{}]> : tensor<8xf32>
+  %1 = sdy.reshard %0 <@third, []> : tensor<8xf32>
+  %2 = sdy.reshard %1 <@mesh, [{}]> : tensor<8xf32>
+  return %2, %a : tensor<8xf32>, tensor<8xf32>
 }

@@ -153,7 +153,10 @@ class LocalPlanner:
         operands, results = self._placed(op.operands), self._placed(op.results)
         if name in REMARKS:
             return self._remark(op, operands, results)
-        if name in ("sdy.constant", "sdy.return", "sdy.sharding_group"):
+        if name == "sdy.return":
+            # That of a manual computation goes with it, before its turn would come.
+            return None
+        if name in ("sdy.constant", "sdy.sharding_group"):
             return OpPlan(op, operands, results)
         if name == DRAWING and not any(one is not None for one in operands):
             return None if _is_manual(op) else OpPlan(op, operands, results)

@@ -1,0 +1,136 @@
+// RUN: shard-opt %s --split-input-file --shard-unify-meshes | FileCheck %s
+// RUN: shard-opt %s --split-input-file --shard-unify-meshes --shard-unify-meshes | FileCheck %s --check-prefix=TWICE
+
+// The main mesh is the one that most arguments and results are on. It comes first, and those that nothing refers to go.
+// CHECK: module {
+// CHECK-NEXT: sdy.mesh @m = <["a"=2, "b"=3]>
+// CHECK-NEXT: sdy.mesh @reversed
+// CHECK-NEXT: func.func @main
+// TWICE: sdy.mesh @m
+// TWICE-NEXT: sdy.mesh @reversed
+// TWICE-NEXT: func.func @main
+sdy.mesh @line = <["x"=6]>
+sdy.mesh @m = <["a"=2, "b"=3]>
+sdy.mesh @reversed = <["a"=2, "b"=3], device_ids=[5, 4, 3, 2, 1, 0]>
+sdy.mesh @transposed = <["q"=3, "p"=2], device_ids=[0, 3, 1, 4, 2, 5]>
+
+// CHECK-SAME: (%arg0: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}p1, {?}]>}
+// CHECK-SAME: %arg1: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", "b"}, {}]>}
+// CHECK-SAME: -> (tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}], replicated={"a", "b"}>})
+func.func @main(%a: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}p1, {?}]>},
+                %b: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@line, [{"x"}, {}]>})
+    -> (tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}], replicated={"a", "b"}>}) {
+  // CHECK-NEXT: stablehlo.add {{.*}}<[<@m, [{}, {"a"}]>]>
+  %0 = stablehlo.add %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@line, [{}, {"x":(1)2}]>]>} : tensor<12x6xf32>
+  // The devices of @transposed come in the order of the axes of @m the other way round.
+  // CHECK-NEXT: sdy.sharding_constraint %{{.*}} <@m, [{"a"}, {"b", ?}]>
+  %1 = sdy.sharding_constraint %0 <@transposed, [{"p"}, {"q", ?}]> : tensor<12x6xf32>
+  // Inside nobody sees the order of devices.
+  // CHECK-NEXT: sdy.reshard %{{.*}} <@m, [{"b"}, {"a"}]>
+  %2 = sdy.reshard %1 <@reversed, [{"b"}, {"a"}]> : tensor<12x6xf32>
+  // CHECK-NEXT: sdy.all_gather [{"b"}, {"a"}] %{{.*}} out_sharding=<@m, [{}, {}]>
+  %3 = sdy.all_gather [{"b"}, {"a"}] %2 out_sharding=<@reversed, [{}, {}]> : tensor<12x6xf32>
+  // CHECK-NEXT: return
+  return %3 : tensor<12x6xf32>
+}
+
+// Who calls it does.
+// CHECK-LABEL: func.func @order_of_signature
+// CHECK-SAME: %arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"a", ?}]>}
+// CHECK-SAME: %arg1: tensor<12xf32> {sdy.sharding = #sdy.sharding<@m, [{?}]>}
+// CHECK-SAME: -> (tensor<12xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"b"}]>}, tensor<12xf32>)
+func.func @order_of_signature(%a: tensor<12xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"a", ?}]>},
+                              %b: tensor<12xf32> {sdy.sharding = #sdy.sharding<@reversed, [{?}]>})
+    -> (tensor<12xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"b"}]>}, tensor<12xf32>) {
+  // CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@m, [{"a", ?}]>
+  // CHECK-NEXT: %[[SUM:.*]] = stablehlo.add %[[A]], %arg1
+  // CHECK-NEXT: %[[R:.*]] = sdy.reshard %[[SUM]] <@reversed, [{"b"}]>
+  // CHECK-NEXT: return %[[R]], %[[SUM]]
+  %0 = stablehlo.add %a, %b : tensor<12xf32>
+  return %0, %0 : tensor<12xf32>, tensor<12xf32>
+}
+
+// CHECK-LABEL: func.func private @private(
+// CHECK-SAME: tensor<12xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}]>}
+func.func private @private(%a: tensor<12xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"a"}]>}) -> tensor<12xf32> {
+  return %a : tensor<12xf32>
+}
+
+// A body may ask for the number of its device.
+// CHECK-LABEL: func.func @manual
+func.func @manual(%a: tensor<12xf32> {sdy.sharding = #sdy.sharding<@m, [{}]>}) -> (tensor<12xf32> {sdy.sharding = #sdy.sharding<@m, [{}]>}) {
+  // CHECK-NEXT: %[[IN:.*]] = sdy.reshard %arg0 <@reversed, [{"b", "a"}]>
+  // CHECK-NEXT: %[[OUT:.*]] = sdy.manual_computation(%[[IN]]) in_shardings=[<@reversed, [{"b", "a"}]>] out_shardings=[<@reversed, [{"b"}]>] manual_axes={"b"}
+  // CHECK-NEXT: stablehlo.negate {{.*}}<[<@reversed, [{"a"}]>]>
+  // CHECK: %[[BACK:.*]] = sdy.reshard %[[OUT]] <@m, [{"b"}]>
+  // CHECK-NEXT: return %[[BACK]]
+  %0 = sdy.manual_computation(%a) in_shardings=[<@reversed, [{"b", "a"}]>] out_shardings=[<@reversed, [{"b"}]>] manual_axes={"b"} (%b: tensor<4xf32>) {
+    %1 = stablehlo.negate %b {sdy.sharding = #sdy.sharding_per_value<[<@reversed, [{"a"}]>]>} : tensor<4xf32>
+    sdy.return %1 : tensor<4xf32>
+  } : (tensor<12xf32>) -> tensor<12xf32>
+  return %0 : tensor<12xf32>
+}
+
+// -----
+
+// Neither mesh is fine enough for the other one's axes.
+// CHECK: sdy.mesh @m_0 = <["x"=2, "a_0"=2, "b"=2]>
+// CHECK-NEXT: func.func @refined
+sdy.mesh @m = <["a"=4, "b"=2]>
+sdy.mesh @n = <["x"=2, "a"=4]>
+// CHECK-SAME: <@m_0, [{"x", "a_0"}, {"b"}]>
+// CHECK-SAME: <@m_0, [{"a_0", "b"}, {"x"}]>
+func.func @refined(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}, {"b"}]>},
+                   %b: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@n, [{"a"}, {"x"}]>}) -> tensor<16x8xf32> {
+  // CHECK-NEXT: stablehlo.add {{.*}}<[<@m_0, [{"x", "a_0", "b"}, {}]>]>
+  %0 = stablehlo.add %a, %b {sdy.sharding = #sdy.sharding_per_value<[<mesh<["y"=8]>, [{"y"}, {}]>]>} : tensor<16x8xf32>
+  // CHECK: sdy.manual_computation({{.*}}) in_shardings=[<@m_0, [{"a_0", "b"}, {}]>] out_shardings=[<@m_0, [{"a_0", "b"}, {}]>] manual_axes={"a_0", "b"}
+  %1 = sdy.manual_computation(%0) in_shardings=[<@n, [{"a"}, {}]>] out_shardings=[<@n, [{"a"}, {}]>] manual_axes={"a"} (%c: tensor<4x8xf32>) {
+    // CHECK-NEXT: sdy.all_slice [{"x"}, {}] {{.*}} out_sharding=<@m_0, [{"x"}, {}]>
+    // CHECK-NEXT: sdy.all_to_all [{"x"}: 0->1] {{.*}} out_sharding=<@m_0, [{}, {"x"}]>
+    %2 = sdy.all_slice [{"x"}, {}] %c out_sharding=<@n, [{"x"}, {}]> : tensor<4x8xf32>
+    %3 = sdy.all_to_all [{"x"}: 0->1] %2 out_sharding=<@n, [{}, {"x"}]> : tensor<4x8xf32>
+    sdy.return %3 : tensor<4x8xf32>
+  } : (tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %1 : tensor<16x8xf32>
+}
+
+// -----
+
+// No axes say both; what shards nothing is on any mesh.
+// CHECK: sdy.mesh @m = <["a"=2, "b"=3]>
+// CHECK-NEXT: sdy.mesh @n = <["a"=3, "b"=2]>
+sdy.mesh @m = <["a"=2, "b"=3]>
+sdy.mesh @n = <["a"=3, "b"=2]>
+// CHECK-NEXT: func.func @nothing_in_common(%arg0: {{.*}}<@m, [{"a"}]>}) -> ({{.*}}<@n, [{"a"}]>})
+func.func @nothing_in_common(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}]>})
+    -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@n, [{"a"}]>}) {
+  // CHECK-NEXT: stablehlo.negate {{.*}}<[<@m, [{}]>]>
+  %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@n, [{}]>]>} : tensor<6xf32>
+  return %0 : tensor<6xf32>
+}
+
+// -----
+
+// What a function takes on one device and gives there is everywhere.
+// CHECK: sdy.mesh @one
+// CHECK-NEXT: func.func @single_device(%arg0: tensor<6xf32>, %arg1: {{.*}}<@m, [{"a"}]>}) -> tensor<6xf32>
+// CHECK-NEXT: stablehlo.negate {{.*}}<[<@one, []>]>
+sdy.mesh @m = <["a"=2]>
+sdy.mesh @one = <[], device_ids=[1]>
+func.func @single_device(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@one, []>},
+                         %b: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}]>})
+    -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@one, []>}) {
+  %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : tensor<6xf32>
+  return %0 : tensor<6xf32>
+}
+
+// -----
+
+// One mesh stays as it is.
+// CHECK: sdy.mesh @unused
+// CHECK: func.func @one_mesh({{.*}}<mesh<["a"=2]>, [{"a"}]>})
+sdy.mesh @unused = <["a"=2]>
+func.func @one_mesh(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<mesh<["a"=2]>, [{"a"}]>}) -> tensor<6xf32> {
+  return %a : tensor<6xf32>
+}
