@@ -61,12 +61,3 @@ def insert_slice(op: Any, blocks: Blocks) -> None:
 def _take_blocks(op: Any, tensor: Any) -> None:
     sizes = [min(size, local) for size, local in zip(op.attributes["static_sizes"], tensor.type.shape, strict=True)]
     op.attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
-
-
-def _all_if_by_position(op: Any, rule: OpShardingRule) -> range:
-    """All factors where what is padded with depends on where it is."""
-    arguments = op.regions[0].blocks[0].arguments
-    return range(rule.num_factors if any(list(argument.uses) for argument in arguments) else 0)
-
-
-partition_rule("tensor.pad", unshardable=_all_if_by_position, allows_uneven=True)(set_result_types)

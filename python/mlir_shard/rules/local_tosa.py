@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import dialect, ir
-from mlir_shard.rules.initial_values import count_once
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
 from mlir_shard.rules.tosa import elementwise
 
@@ -24,19 +23,15 @@ partition_rule(
 partition_rule(
     *elementwise.NAMES,
     "tosa.argmax",
-    "tosa.avg_pool2d",
     "tosa.avg_pool2d_adaptive",
     "tosa.cast_from_block_scaled",
     "tosa.cast_to_block_scaled",
     "tosa.concat",
-    "tosa.depthwise_conv2d",
     "tosa.fft2d",
     "tosa.matmul",
     "tosa.matmul_t",
     "tosa.matmul_t_block_scaled",
-    "tosa.max_pool2d",
     "tosa.max_pool2d_adaptive",
-    "tosa.pad",
     "tosa.reduce_all",
     "tosa.reduce_any",
     "tosa.reduce_max",
@@ -51,15 +46,6 @@ partition_rule(
     "tosa.transpose",
     allows_uneven=True,
 )(set_result_types)
-
-
-@partition_rule("tosa.conv2d", "tosa.conv2d_block_scaled", "tosa.conv3d", "tosa.transpose_conv2d", allows_uneven=True)
-def convolution(op: Any, blocks: Blocks) -> None:
-    """The same convolution of blocks; where channels are sharded, the bias is added on one device of each group."""
-    set_result_types(op, blocks)
-    if blocks.reduction_axes:
-        bias = 4 if op.name == "tosa.conv2d_block_scaled" else 2
-        count_once(op, {bias: 0}, blocks)
 
 
 @partition_rule("tosa.reshape", "tosa.slice", allows_uneven=True)

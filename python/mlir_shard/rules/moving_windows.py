@@ -10,10 +10,21 @@ from typing import Any
 from mlir_shard.host import dialect, ir
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg import is_structured, loops_of
-from mlir_shard.sharding import OpShardingRule
+from mlir_shard.rules.neutral_elements import neutral_number
+from mlir_shard.rules.padding_amounts import padding_of, scalar_of_region
+from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import TensorMapping
 
 _linalg = dialect("linalg")
+
+# Where a spatial dimension is among those of the kernel; pools have a kernel that is none of their operands.
+_KERNEL_DIMS = {
+    "tosa.avg_pool2d": None,
+    "tosa.conv2d": 0,
+    "tosa.conv3d": 0,
+    "tosa.depthwise_conv2d": -1,
+    "tosa.max_pool2d": None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,10 @@ def windows_of(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
         return _of_loops(op, rule)
     if op.name == "tensor.extract_slice" and rule.permutation_factors:
         return _of_slice(op, rule)
+    if op.name in ("tensor.pad", "tosa.pad") and rule.permutation_factors:
+        return _of_pad(op, rule)
+    if op.name in _KERNEL_DIMS and rule.permutation_factors:
+        return _of_tosa(op, rule)
     return ()
 
 
@@ -86,4 +101,35 @@ def _of_slice(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
         is_known = offsets[dim] >= 0 and strides[dim] > 0
         if is_known and len(factors) == 1 and factors[0] in rule.permutation_factors:
             found.append(Window(0, dim, factors[0], strides[dim], 1, offsets[dim]))
+    return tuple(found)
+
+
+def _of_pad(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
+    """What is read for padding is replaced afterwards."""
+    amounts = padding_of(op)
+    if amounts is None or (op.name == "tensor.pad" and scalar_of_region(op) is None):
+        return ()
+    found = ((factor, dim_of(factor, rule.operand_mappings[0])) for factor in rule.permutation_factors)
+    return tuple(Window(0, dim, factor, 1, 1, -amounts[dim][0]) for factor, dim in found if dim is not None)
+
+
+def _of_tosa(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
+    """The windows of convolutions and pools, but for averages with padding: these do not count it."""
+    padding, strides = list(op.attributes["pad"]), list(op.attributes["stride"])
+    if op.name == "tosa.max_pool2d" and neutral_number(ReductionOp.MAX, op.operands[0].type.element_type) is None:
+        return ()
+    moved = _KERNEL_DIMS[op.name]
+    found = []
+    for factor in rule.permutation_factors:
+        dim = dim_of(factor, rule.operand_mappings[0])
+        if dim is None:
+            continue
+        low, high = padding[2 * dim - 2 : 2 * dim]
+        if op.name == "tosa.avg_pool2d" and (low or high):
+            continue
+        if moved is None:
+            extent = op.attributes["kernel"][dim - 1]
+        else:
+            extent = op.attributes["dilation"][dim - 1] * (shape_of(op.operands[1].type)[dim + moved] - 1) + 1
+        found.append(Window(0, dim, factor, strides[dim - 1], extent, -low))
     return tuple(found)

@@ -144,3 +144,13 @@ func.func @caller(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]
   %0 = call @callee(%a) : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %n: index) {
+  // expected-error@+1 {{'tensor.extract_slice' op cannot be computed on blocks: result 0 has type tensor<?x4xf32>, and sizes have to be static}}
+  %0 = tensor.extract_slice %a[0, 0] [%n, 4] [1, 1] : tensor<8x4xf32> to tensor<?x4xf32>
+  return
+}

@@ -189,3 +189,20 @@ func.func @gathered_rows(%a: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh
     : (tensor<8x6xf32>, tensor<5xi32>) -> tensor<5x6xf32>
   return %0 : tensor<5x6xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+// A dimension keeps its size, and its elements move over the borders of blocks.
+// CHECK-LABEL: func.func @moved_by_a_pad
+// CHECK: shard.all_gather
+// CHECK: tensor.pad {{.*}} low[-1, 0] high[1, 0]
+func.func @moved_by_a_pad(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %c = arith.constant 1.0 : f32
+  %0 = tensor.pad %a low[-1, 0] high[1, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %c : f32
+  } {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x4xf32> to tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}

@@ -101,3 +101,23 @@ func.func @manual_in_short_blocks(%a: tensor<7xf32>) -> tensor<7xf32> {
   } : (tensor<7xf32>) -> tensor<7xf32>
   return %0 : tensor<7xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+func.func @dynamic_result(%a: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  // expected-error@+1 {{'stablehlo.tanh' cannot be partitioned: operand 0 has type tensor<?x4xf32>, and sizes have to be static where a tensor is sharded}}
+  %0 = stablehlo.tanh %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %n: index) -> tensor<?x4xf32> {
+  // expected-error@+1 {{'tensor.extract_slice' cannot be partitioned: result 0 has type tensor<?x4xf32>, and sizes have to be static}}
+  %0 = tensor.extract_slice %a[0, 0] [%n, 4] [1, 1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x4xf32> to tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}

@@ -4,7 +4,7 @@
 // Reductions that sdy has no word for work on blocks, and what devices have got is put together. Initial values count
 // once, whatever they are.
 // CHECK: result
-// CHECK-COUNT-9: OK
+// CHECK-COUNT-11: OK
 sdy.mesh @mesh = <["x"=2, "y"=3]>
 // LOCAL-NOT: gather_axis = 1
 // LOCAL: func.func @main
@@ -12,8 +12,10 @@ func.func @main(
     %a: tensor<8x6xf64> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
     %b: tensor<8x6xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
     %c: tensor<8x6xi1> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
-    %init: tensor<f64>)
-    -> (tensor<8xf64>, tensor<8xi32>, tensor<8xi32>, tensor<8xf64>, tensor<8xf64>, tensor<8x1xi1>, tensor<8xf64>, tensor<8xi32>, tensor<8xf64>) {
+    %init: tensor<f64>,
+    %d: tensor<8x10xf64> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+    -> (tensor<8xf64>, tensor<8xi32>, tensor<8xi32>, tensor<8xf64>, tensor<8xf64>, tensor<8x1xi1>, tensor<8xf64>, tensor<8xi32>, tensor<8xf64>,
+        tensor<8xf64>, tensor<8xf64>) {
   %three = arith.constant dense<3.0> : tensor<8xf64>
   %seven = arith.constant dense<7> : tensor<8xi32>
   // LOCAL: shard.all_reduce {{.*}} reduction = product
@@ -52,6 +54,20 @@ func.func @main(
   }
   // LOCAL: shard.all_reduce {{.*}} reduction = product
   %by_init = stablehlo.reduce(%a init: %init) applies stablehlo.multiply across dimensions = [1] : (tensor<8x6xf64>, tensor<f64>) -> tensor<8xf64>
-  return %product, %and, %xor, %both#0, %both#1, %all, %greatest#0, %greatest#1, %by_init
-      : tensor<8xf64>, tensor<8xi32>, tensor<8xi32>, tensor<8xf64>, tensor<8xf64>, tensor<8x1xi1>, tensor<8xf64>, tensor<8xi32>, tensor<8xf64>
+  // Blocks that are not full: the body passes over what is beyond the end, and still tells how results are combined.
+  // LOCAL: arith.select
+  // LOCAL: shard.all_reduce {{.*}} reduction = product
+  // LOCAL: shard.all_reduce {{.*}} reduction = min
+  %uneven:2 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%d : tensor<8x10xf64>) outs(%three, %three : tensor<8xf64>, tensor<8xf64>) {
+  ^bb0(%x: f64, %product_so_far: f64, %min: f64):
+    %p = arith.mulf %product_so_far, %x : f64
+    %q = arith.minimumf %x, %min : f64
+    linalg.yield %p, %q : f64, f64
+  } -> (tensor<8xf64>, tensor<8xf64>)
+  return %product, %and, %xor, %both#0, %both#1, %all, %greatest#0, %greatest#1, %by_init, %uneven#0, %uneven#1
+      : tensor<8xf64>, tensor<8xi32>, tensor<8xi32>, tensor<8xf64>, tensor<8xf64>, tensor<8x1xi1>, tensor<8xf64>, tensor<8xi32>, tensor<8xf64>,
+        tensor<8xf64>, tensor<8xf64>
 }

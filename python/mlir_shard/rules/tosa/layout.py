@@ -8,6 +8,7 @@ from typing import Any
 
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.compound import without_ones
+from mlir_shard.rules.padding_amounts import padding_of
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.rules.tensor import join, reshape_beside_whole
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
@@ -44,7 +45,9 @@ def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.build()
 
 
-@sharding_rule("tosa.slice", "tosa.pad")
+# What a device's block of the result needs of others differs by the padding.
+@sharding_rule("tosa.pad", context_key=padding_of)
+@sharding_rule("tosa.slice")
 def shift(op: Any, options: RuleOptions) -> OpShardingRule:
     """Where the size changes, elements move by offsets that are constant, so neighbours can exchange them."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)

@@ -14,6 +14,7 @@ from mlir_shard.passes.registry import Pass, PassFailure
 from mlir_shard.passes.reporting import warn
 from mlir_shard.rules import RuleError, RuleOptions
 from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.dynamic_shapes import is_dynamic
 from mlir_shard.transforms.propagate.debug_propagation import begin_record, write_record
 from mlir_shard.transforms.propagate.phases import Plan, disagreeing_groups, propagate
 from mlir_shard.transforms.propagate.read_module import ModuleReader
@@ -65,12 +66,13 @@ class PropagationPass(Pass):
 
 def _reject_unsupported_types(ops: Iterable[Any]) -> None:
     for op in ops:
-        for result in op.results:
+        for number, result in enumerate(op.results):
             type_ = result.type
             if isinstance(type_, ir.TupleType):
                 raise PassFailure(f"propagation does not look into tuples, but a result has type {type_}", op)
-            if isinstance(type_, ir.ShapedType) and not (type_.has_rank and type_.has_static_shape):
-                raise PassFailure(f"propagation needs static shapes, but a result has type {type_}", op)
+            if is_dynamic(type_):
+                why = f"propagation needs static shapes, but result {number} has type {type_}"
+                raise PassFailure(f"'{op.name}' op: {why}", op)
 
 
 def _separate_groups(reader: ModuleReader) -> bool:

@@ -16,6 +16,7 @@ from mlir_shard.rules.reduction import reduction_kind
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes, axes_difference
 from mlir_shard.sharding.projection import ShardingProjection, TensorFactorShardings
+from mlir_shard.transforms.dynamic_shapes import dynamic_value
 from mlir_shard.transforms.rule_cache import rule_cache
 from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
 from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
@@ -69,7 +70,7 @@ class BlockComputations:
             if rule is not None:
                 axes = self._factor_axes(op, rule, chosen, operands, results, mesh)
             elif partition is None or any(one is not None for one in operands):
-                raise NotOnBlocksError(op, "no sharding rule of it is known")
+                raise NotOnBlocksError(op, _without_rule(op))
         if rule is not None and rule.reduction_factors:
             self._check_reductions(op, rule, operands, mesh)
         return OnBlocks(chosen, rule, axes)
@@ -259,3 +260,8 @@ def reduced_axes(op: Any) -> Axes:
 
 def _failure(op: Any, why: str) -> PassFailure:
     return PassFailure(f"'{op.name}' op cannot be computed on blocks: {why}", op)
+
+
+def _without_rule(op: Any) -> str:
+    dynamic = dynamic_value(op)
+    return "no sharding rule of it is known" if dynamic is None else f"{dynamic}, and sizes have to be static"

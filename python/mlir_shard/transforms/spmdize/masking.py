@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.host import dialect, ir
+from mlir_shard.rules.inside_bounds import Bounds, inside_bounds, is_before
 from mlir_shard.rules.linalg import loops_of
 from mlir_shard.rules.uneven_blocks import Mask, masking_number
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.emission import device_index
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, UnevenEdge
 
-_arith, _linalg, _tensor = dialect("arith"), dialect("linalg"), dialect("tensor")
+_arith = dialect("arith")
 
 
 def mask(planned: OpPlan, grid: DeviceGrid) -> None:
@@ -29,7 +30,10 @@ def mask(planned: OpPlan, grid: DeviceGrid) -> None:
         assert number is not None
         with ir.InsertionPoint(op), op.location:
             valid = _valid(edge, value.type.shape[edge.dim], grid)
-            op.operands[edge.operand] = _masked(value, edge.dim, valid, number)
+            element = value.type.element_type
+            attribute = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
+            filling = _arith.ConstantOp(element, attribute.get(element, number)).result
+            op.operands[edge.operand] = inside_bounds(value, [Bounds(edge.dim, None, valid)], filling)
 
 
 def _valid(edge: UnevenEdge, block: int, grid: DeviceGrid) -> Any:
@@ -43,30 +47,6 @@ def _index(value: int) -> Any:
     return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
 
 
-def _is_inside(loop: int, valid: Any) -> Any:
-    position = _linalg.IndexOp(loop).result
-    return _arith.CmpIOp(_arith.CmpIPredicate.slt, position, valid).result
-
-
-def _masked(value: Any, dim: int, valid: Any, number: float) -> Any:
-    """The value with a number for each element from `valid` on along a dimension."""
-    type_ = value.type
-    element, rank = type_.element_type, type_.rank
-    attribute = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
-    filling = _arith.ConstantOp(element, attribute.get(element, number)).result
-    empty = _tensor.EmptyOp(list(type_.shape), element, encoding=type_.encoding).result
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    maps, loops = ir.ArrayAttr.get([identity] * 2), ir.ArrayAttr.get([parallel] * rank)
-    op = _linalg.GenericOp([type_], [value], [empty], maps, loops)
-    location = ir.Location.current
-    block = op.operation.regions[0].blocks.append(element, element, arg_locs=[location] * 2)
-    with ir.InsertionPoint(block):
-        chosen = _arith.SelectOp(_is_inside(dim, valid), block.arguments[0], filling).result
-        _linalg.YieldOp([chosen])
-    return op.operation.results[0]
-
-
 def _mask_body(op: Any, edges: Sequence[UnevenEdge], grid: DeviceGrid) -> None:
     block = op.regions[0].blocks[0]
     last = block.operations[len(block.operations) - 1].operation
@@ -76,7 +56,7 @@ def _mask_body(op: Any, edges: Sequence[UnevenEdge], grid: DeviceGrid) -> None:
     with ir.InsertionPoint(last), last.location:
         inside = None
         for edge, one in zip(edges, valid, strict=True):
-            condition = _is_inside(edge.dim, one)
+            condition = is_before(edge.dim, one)
             inside = condition if inside is None else _arith.AndIOp(inside, condition).result
         for number, before in enumerate(accumulated):
             last.operands[number] = _arith.SelectOp(inside, last.operands[number], before).result

@@ -20,6 +20,7 @@ from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
 from mlir_shard.rules.uneven_blocks import mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.dynamic_shapes import dynamic_value
 from mlir_shard.transforms.rule_cache import rule_cache
 from mlir_shard.transforms.spmdize.computations import computation_sides
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
@@ -100,13 +101,13 @@ class Planner:
         try:
             self._plan(op, plans)
         except (GridError, NoPlan, RuleError) as error:
-            raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
+            raise _not_partitioned(op, error) from error
 
     def _guarded_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:
         try:
             return self._operand_reshards(op, needed)
         except (GridError, NoPlan) as error:
-            raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
+            raise _not_partitioned(op, error) from error
 
     def _plan(self, op: Any, plans: list[OpPlan]) -> None:
         name = op.name
@@ -323,6 +324,12 @@ class Planner:
         self._manual_depth -= is_manual
         plans[-1] = replace(plans[-1], role=Role.LEFT)
         self._place(op.results, outputs.outside)
+
+
+def _not_partitioned(op: Any, error: Exception) -> PassFailure:
+    dynamic = dynamic_value(op)
+    why = str(error) if dynamic is None else f"{dynamic}, and sizes have to be static where a tensor is sharded"
+    return PassFailure(f"'{op.name}' cannot be partitioned: {why}", op)
 
 
 def _is_example(op: Any, plans: Sequence[OpPlan]) -> bool:

@@ -11,7 +11,7 @@ from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.rules.combinations import combination_of
+from mlir_shard.rules.combinations import Combination, combination_of
 from mlir_shard.rules.local_ops import smaller_splat
 from mlir_shard.rules.partition import Blocks, PartitionError
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
@@ -91,6 +91,8 @@ class PlanApplication:
         # A partition rule may put more behind the op, and that is then what it makes.
         uses = [[(use.owner, use.operand_number) for use in result.uses] for result in op.results]
         if planned.role is Role.COMPUTED:
+            # A mask changes the body that tells how partial results are combined.
+            combination = combination_of(op) if planned.combined else None
             for update in planned.halos:
                 with ir.InsertionPoint(op), op.location:
                     op.operands[update.operand] = with_halo(op.operands[update.operand], update, self._grid)
@@ -98,8 +100,8 @@ class PlanApplication:
                 reshards = planned.whole_reshards
             if planned.uneven_edges:
                 mask(planned, self._grid)
-            if planned.combined:
-                self._combine(planned, uses)
+            if combination is not None:
+                self._combine(planned, combination, uses)
         elif planned.made:
             for result, type_ in zip(op.results, planned.result_types, strict=True):
                 result.set_type(type_)
@@ -107,9 +109,7 @@ class PlanApplication:
             if resharding is not None and of_result:
                 self._insert_before_uses(op, of_result, resharding)
 
-    def _combine(self, planned: OpPlan, uses: Sequence[Sequence[tuple[Any, int]]]) -> None:
-        combination = combination_of(planned.op)
-        assert combination is not None
+    def _combine(self, planned: OpPlan, combination: Combination, uses: Sequence[Sequence[tuple[Any, int]]]) -> None:
         values = combined(planned.op, combination, planned.combined, self._grid)
         for value, of_result in zip(values, uses, strict=True):
             for user, number in of_result:

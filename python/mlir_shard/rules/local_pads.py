@@ -1,0 +1,88 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Partition rules of pads: what of its block is not padding a device has from others, and it puts padding around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlir_shard.host import dialect, ir
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.inside_bounds import Bounds, inside_bounds
+from mlir_shard.rules.local_results import continue_with
+from mlir_shard.rules.moving_windows import Window, windows_of
+from mlir_shard.rules.padding_amounts import padding_of, scalar_of_region
+from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
+from mlir_shard.sharding import OpShardingRule
+
+_arith, _tensor, _tosa = dialect("arith"), dialect("tensor"), dialect("tosa")
+
+
+def _moved_in_place(op: Any, rule: OpShardingRule) -> list[int]:
+    """The factors of dimensions that keep their size though their elements move, or may."""
+    amounts = padding_of(op)
+    return [
+        factor
+        for dim, of_dim in enumerate(rule.operand_mappings[0].dim_mappings)
+        if amounts is None or amounts[dim] != (0, 0)
+        for factor in of_dim.factor_indices
+    ]
+
+
+def _unshardable(op: Any, rule: OpShardingRule) -> list[int]:
+    """As `_moved_in_place`; all factors where what is padded with depends on where it is."""
+    arguments = op.regions[0].blocks[0].arguments
+    if any(list(argument.uses) for argument in arguments):
+        return list(range(rule.num_factors))
+    return _moved_in_place(op, rule)
+
+
+@partition_rule("tensor.pad", unshardable=_unshardable, allows_uneven=True)
+def pad(op: Any, blocks: Blocks) -> None:
+    """Along a dimension that is in blocks and is padded, the block of the result is filled up on each device."""
+    windows = _in_blocks(op, blocks)
+    for name in ("static_low", "static_high"):
+        amounts = [0 if dim in windows else one for dim, one in enumerate(op.attributes[name])]
+        op.attributes[name] = ir.DenseI64ArrayAttr.get(amounts)
+    _pad_blocks(op, windows, blocks, lambda: scalar_of_region(op))
+
+
+@partition_rule("tosa.pad", unshardable=_moved_in_place, allows_uneven=True)
+def tosa_pad(op: Any, blocks: Blocks) -> None:
+    """As `pad`; how much is padded is an operand."""
+    windows = _in_blocks(op, blocks)
+    amounts = padding_of(op)
+    if windows and amounts is not None:
+        index = ir.IndexType.get()
+        flat = [ir.IntegerAttr.get(index, 0 if dim in windows else one) for dim, of in enumerate(amounts) for one in of]
+        with ir.InsertionPoint(op), op.location:
+            values = ir.DenseElementsAttr.get(flat, ir.RankedTensorType.get([len(flat)], index))
+            op.operands[1] = _tosa.ConstShapeOp(op.operands[1].type, values).result
+    _pad_blocks(op, windows, blocks, lambda: _tensor.ExtractOp(op.operands[2], [_index(0)]).result)
+
+
+def _in_blocks(op: Any, blocks: Blocks) -> dict[int, Window]:
+    if blocks.rule is None:
+        return {}
+    return {one.dim: one for one in windows_of(op, blocks.rule) if blocks.factor_axes[one.factor]}
+
+
+def _pad_blocks(op: Any, windows: dict[int, Window], blocks: Blocks, filling: Callable[[], Any]) -> None:
+    set_result_types(op, blocks)
+    if not windows or blocks.rule is None:
+        return
+    shape, sizes = shape_of(blocks.result_types[0]), blocks.rule.factor_sizes
+    with ir.InsertionPoint(op), op.location:
+        bounds = []
+        for dim, window in windows.items():
+            start = _arith.MulIOp(blocks.device_index(blocks.factor_axes[window.factor]), _index(shape[dim])).result
+            ends = (_index(-window.offset), _index(sizes[window.factor] - window.offset))
+            bounds.append(Bounds(dim, *(_arith.SubIOp(one, start).result for one in ends)))
+        scalar = filling()
+    continue_with(op, 0, lambda: inside_bounds(op.results[0], bounds, scalar))
+
+
+def _index(value: int) -> Any:
+    type_ = ir.IndexType.get()
+    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
