@@ -28,13 +28,16 @@ void Repetitions::findConstants() {
   std::unordered_map<Key, std::int32_t, NumbersHash> made;
   for (std::size_t number = 0; number < arrays.ops.size(); ++number) {
     const auto op = static_cast<std::int32_t>(number);
-    if (ends[op] > op + 1 || arrays.results.begin(op) == arrays.results.end(op))
+    if (arrays.results.begin(op) == arrays.results.end(op))
       continue;
     Key key{arrays.signatures[op]};
     for (const std::int32_t *value = arrays.operands.begin(op); value != arrays.operands.end(op); ++value)
       key.push_back(constants[*value]);
     if (std::find(key.begin() + 1, key.end(), -1) != key.end())
       continue;
+    // A fill is a constant too, and says in a region what it does.
+    if (ends[op] > op + 1)
+      addRegions(op, key);
     // Results of one operation have consecutive numbers.
     std::int32_t constant = made.emplace(std::move(key), static_cast<std::int32_t>(number)).first->second;
     constant = *arrays.results.begin(constant);

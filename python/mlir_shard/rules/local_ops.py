@@ -71,8 +71,15 @@ def constant(op: Any, blocks: Blocks) -> bool:
 
 
 def smaller_splat(value: Any, type_: Any) -> Any | None:
-    """The same number all over another type; None where the attribute is none of one number that can be had."""
-    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+    """The same number all over another type; None where the attribute is none of one number that can be had.
+
+    Where there are no elements any number is.
+    """
+    if not isinstance(value, ir.DenseElementsAttr):
+        return None
+    if 0 in type_.shape:
+        return ir.Attribute.parse(f"dense<> : {type_}")
+    if not value.is_splat:
         return None
     if not isinstance(type_.element_type, ir.IntegerType | ir.FloatType | ir.IndexType):
         return None

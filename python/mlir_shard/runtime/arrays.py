@@ -25,6 +25,8 @@ _STORAGE: dict[str, Any] = {
     "f64": np.float64,
     "f32": np.float32,
     "f16": np.float16,
+    "complex<f64>": np.complex128,
+    "complex<f32>": np.complex64,
     "bf16": np.uint16,
     "i1": np.bool_,
     "index": np.int64,
@@ -67,7 +69,12 @@ def numpy_dtype(element_type: str) -> np.dtype[Any]:
 
 def is_float(element_type: str) -> bool:
     """Whether results of this element type depend on the order of operations."""
-    return element_type in ("f64", "f32", "f16", "bf16")
+    return element_type in ("f64", "f32", "f16", "bf16") or is_complex(element_type)
+
+
+def is_complex(element_type: str) -> bool:
+    """Whether elements have a real and an imaginary part, two floats one after the other."""
+    return element_type.startswith("complex")
 
 
 def checked(name: str, array: Array, spec: TensorSpec) -> Array:
@@ -94,8 +101,12 @@ def stored(array: Array, element_type: str) -> Array:
 
 
 def random(spec: TensorSpec, generator: np.random.Generator) -> Array:
-    """A random array: floats from a standard normal distribution, integers from 0 to 9."""
+    """A random array: floats, and both parts of complex numbers, from a standard normal distribution, integers from 0
+    to 9."""
     dtype = numpy_dtype(spec.element_type)
+    if is_complex(spec.element_type):
+        parts = np.asarray(generator.standard_normal((*spec.shape, 2)))
+        return parts.view(np.complex128).reshape(spec.shape).astype(dtype)
     if is_float(spec.element_type):
         return np.asarray(generator.standard_normal(spec.shape)).astype(dtype)
     if spec.element_type == "i1":

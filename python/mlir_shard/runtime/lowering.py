@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mlir_shard import host
+from mlir_shard.dialects import empty_tensors
 from mlir_shard.host import ir, passmanager
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
@@ -98,6 +99,7 @@ def _run_stages(module: Any, entry: str) -> None:
     module.operation.attributes[_MPI_ATTRIBUTE] = ir.Attribute.parse(_MPI_CHOICE)
     collectives.legalize(module, entry)
     _run(module, _TO_STABLEHLO)
+    empty_tensors.fold(module)
     stablehlo_loops.legalize(module)
     _run(module, _TO_LINALG)
     generic_operations.prepare(module)

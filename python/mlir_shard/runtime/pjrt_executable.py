@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.errors import JaxRuntimeError
-from jaxlib import xla_client
+from jaxlib import lapack, xla_client
 from jaxlib.mlir.dialects import stablehlo
 
 from mlir_shard import host
@@ -23,6 +23,8 @@ from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.program import Program
+
+_LAPACK = "@lapack_"
 
 
 class PjrtExecutable:
@@ -39,6 +41,9 @@ class PjrtExecutable:
             one.num_replicas, one.num_partitions = program.ranks, 1
         numbers = np.array([[device.id] for device in self._devices])
         options.device_assignment = xla_client.DeviceAssignment.create(numbers)
+        if _LAPACK in program.text:
+            # Its functions are found when jax first lowers a call of one; until then XLA calls a null pointer.
+            lapack.prepare_lapack_call("potrf", np.dtype(np.float32))
         with _errors("compile"):
             self._executable = self._devices[0].client.compile_and_load(
                 _portable(program.text), xla_client.DeviceList(tuple(self._devices)), options

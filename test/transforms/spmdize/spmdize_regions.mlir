@@ -108,3 +108,17 @@ func.func @divided(%a: tensor<7xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   %0 = arith.divsi %a, %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<7xi32>
   return %0 : tensor<7xi32>
 }
+
+// What frontends say of the scalars in a reduction has no meaning there.
+// CHECK-LABEL: func.func @scalars
+// CHECK: stablehlo.reduce({{.*}}) applies stablehlo.add across dimensions = [1]
+func.func @scalars(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%a init: %zero) across dimensions = [1] : (tensor<8x16xf32>, tensor<f32>) -> tensor<8xf32>
+   reducer(%b: tensor<f32>, %c: tensor<f32>) {
+    %1 = stablehlo.add %b, %c : tensor<f32>
+    %2 = sdy.reshard %1 <@mesh, []> : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }
+  return %0 : tensor<8xf32>
+}

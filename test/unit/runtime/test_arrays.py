@@ -90,7 +90,7 @@ def test_bf16_without_ml_dtypes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
         arrays.numpy_dtype("bf16")
 
 
-@pytest.mark.parametrize("element_type", ["f64", "f32", "f16", "i1", "i8", "i32", "index", "ui8"])
+@pytest.mark.parametrize("element_type", ["f64", "f32", "f16", "i1", "i8", "i32", "index", "ui8", "complex<f32>"])
 def test_random_arrays_are_of_the_type_and_the_same_for_a_seed(element_type: str) -> None:
     spec = TensorSpec((50, 3), element_type)
     first, second = (arrays.random(spec, np.random.default_rng(3)) for _ in range(2))

@@ -134,7 +134,7 @@ def test_devices_are_numbered(number: str) -> None:
 
 
 @needs_jax
-@pytest.mark.parametrize("element_type", ["f64", "f16", "bf16", "i1", "i8", "ui16", "i64", "ui64"])
+@pytest.mark.parametrize("element_type", ["f64", "f16", "bf16", "i1", "i8", "ui16", "i64", "ui64", "complex<f64>"])
 def test_element_types_are_kept(element_type: str) -> None:
     stored = np.arange(2 * DEVICES).reshape(DEVICES, 2).astype(storage_dtype(element_type))
     body = f"%0 = stablehlo.optimization_barrier %a : tensor<2x{element_type}>"
@@ -167,6 +167,28 @@ def test_a_program_is_sharded_and_run(rows: int) -> None:
     product, sums = execute(module, [a, b], engine="pjrt")
     np.testing.assert_allclose(product, a @ b, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(sums, (a @ b).sum(axis=0), rtol=1e-5, atol=1e-5)
+
+
+@needs_jax
+def test_custom_calls_of_jax_with_their_own_sharding_rules() -> None:
+    """The rule says nothing of blocks, and LAPACK's functions have to be found before XLA calls them."""
+    layouts = (
+        "operand_layouts = [dense<[0, 1]> : tensor<2xindex>], "
+        "result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>]"
+    )
+    call = (
+        "%r:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {mhlo.backend_config = {uplo = 76 : ui8}, "
+        f"{layouts}, sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([k, l], []) {{i=4, j=4, k=4, l=4}}, custom>"
+        "} : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<i32>)"
+    )
+    text = (
+        'sdy.mesh @mesh = <["x"=2]> func.func @main('
+        '%a: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x4xf32> {'
+        f"{call} return %r#0 : tensor<4x4xf32> }}"
+    )
+    positive = np.eye(4, dtype=np.float32) * 4 + 1
+    (factor,) = execute(mlir_shard.parse(text, mlir_shard.create_context()), [positive], engine="pjrt")
+    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(positive), rtol=1e-5)
 
 
 def test_an_engine_that_is_none() -> None:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from mlir_shard.asm import editor
+from mlir_shard.dialects import sdy
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.transforms.operations import operations_named
@@ -68,6 +70,8 @@ class ConvertGlobalToLocal(Pass):
         for plan in plans:
             repeated.carry_out(plan.op, partial(_carry_out, localization, plan))
         number_channels(op, first)
+        # Rules are of whole tensors.
+        editor.remove_attributes(op, sdy.SHARDING_RULE)
         for named in operations_named(op, "sdy.named_computation", "sdy.return"):
             refresh_lengths(named)
 

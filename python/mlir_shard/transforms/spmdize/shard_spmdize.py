@@ -11,6 +11,9 @@ from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.canonicalize import reshard
 from mlir_shard.transforms.pipeline_steps import step
 
+# Before reshards are inserted, and of those that were.
+_WITHOUT_EMPTY = "shard-fold-empty-tensors"
+
 
 @register_pipeline("shard-spmdize", "Makes a module whose shardings are decided the program of one device")
 def shard_spmdize(
@@ -33,9 +36,11 @@ def shard_spmdize(
     explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{reshards})"
     optimized = step("shard-optimize-communication", collectives=collectives)
     if collectives == "shard":
-        return f"shard-unify-meshes,{explicit},func.func(shard-reduce-in-blocks),spmdize,cse,{optimized}"
+        around = f"func.func(shard-reduce-in-blocks),{_WITHOUT_EMPTY},spmdize"
+        return f"shard-unify-meshes,{_WITHOUT_EMPTY},{explicit},{around},cse,{optimized}"
     passes = [
         "shard-unify-meshes",
+        _WITHOUT_EMPTY,
         "sdy-export-named-computations",
         "sdy-update-non-divisible-input-output-shardings",
         "sdy-insert-func-call-reshards",
@@ -44,6 +49,7 @@ def shard_spmdize(
         "sdy-resolve-permutation-factors",
         f"func.func({step('sdy-reshard-to-collectives', planner=planner)})",
         step("canonicalize", enable_patterns=("sdy-collective", "shard-collective")),
+        _WITHOUT_EMPTY,
         "shard-whole-reductions",
         "func.func(sdy-pad-for-divisibility,sdy-resolve-single-device-sharding)",
         step("shard-compute-whole", report=report_whole),
