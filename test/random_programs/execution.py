@@ -85,24 +85,24 @@ def outcome(text: str, route: Route, seed: int, begin: Callable[[str], None]) ->
     except ParseError as error:
         return Outcome(INVALID, stage, str(error))
     except RunError as error:
-        return Outcome(INVALID if stage in WITHOUT_SHARDING else REFUSAL, stage, _report(error), is_uneven)
+        return Outcome(INVALID if stage in WITHOUT_SHARDING else REFUSAL, stage, refusal_report(error), is_uneven)
     try:
         enter(WITHOUT_SHARDING[1])
         inputs = random_inputs(whole, seed)
         expected = [result.array for result in run_program(whole, inputs, route.alone)]
     except RunError as error:
-        return Outcome(INVALID, stage, _report(error))
+        return Outcome(INVALID, stage, refusal_report(error))
     try:
         enter("run")
         results = run_program(compiled, inputs, route.engine)
     except RunError as error:
-        return Outcome(ENGINE if isinstance(error, EngineError) else REFUSAL, stage, _report(error), is_uneven)
+        return Outcome(ENGINE if isinstance(error, EngineError) else REFUSAL, stage, refusal_report(error), is_uneven)
     except RanksEnded as error:
         return Outcome(CRASH, stage, str(error), is_uneven)
     for result, wanted in zip(results, expected, strict=True):
-        difference = result.disagreement or _difference(result.array, wanted, result.port)
-        if difference:
-            return Outcome(MISMATCH, stage, difference, is_uneven)
+        found = result.disagreement or difference(result.array, wanted, result.port)
+        if found:
+            return Outcome(MISMATCH, stage, found, is_uneven)
     return Outcome(RIGHT, stage, "", is_uneven)
 
 
@@ -128,11 +128,12 @@ def _unsharded(text: str, route: Route) -> Program:
     return Program(lowered, "main", arguments, results, 1)
 
 
-def _report(error: RunError) -> str:
+def refusal_report(error: RunError) -> str:
+    """What an error says, with its diagnostics."""
     return "\n".join([error.message, *(str(one) for one in error.diagnostics)])
 
 
-def _difference(got: Array, wanted: Array, port: Port) -> str:
+def difference(got: Array, wanted: Array, port: Port) -> str:
     """Where a result is wrong, empty if it is right. NaN equals NaN, and an infinity itself."""
     element_type = port.spec.element_type
     if not is_float(element_type):

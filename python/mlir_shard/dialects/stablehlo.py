@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mlir_shard.host import ir
 
@@ -82,11 +83,13 @@ def splat(type_: Any, value: float) -> Any:
     return constant(ir.DenseElementsAttr.get_splat(type_, element(type_.element_type, value)))
 
 
-def numbers(values: Sizes, type_: Any | None = None) -> Any:
+def numbers(values: Sizes | npt.NDArray[np.int64], type_: Any | None = None) -> Any:
     """A constant vector of integers, of i64 or of another type."""
     if type_ is None or type_ == i64():
-        return constant(ir.DenseElementsAttr.get(np.array(values, np.int64)))
-    entries = [ir.IntegerAttr.get(type_, value) for value in values]
+        return constant(ir.DenseElementsAttr.get(np.asarray(values, np.int64)))
+    if type_ == boolean():
+        return constant(ir.DenseElementsAttr.get(np.asarray(values, np.bool_)))
+    entries = [ir.IntegerAttr.get(type_, int(value)) for value in values]
     return constant(ir.DenseElementsAttr.get(entries, tensor(type_, len(values))))
 
 

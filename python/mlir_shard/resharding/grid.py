@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 
@@ -18,10 +18,17 @@ from mlir_shard.sharding.verify.axes import check_axis_ref
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A mesh whose axes are cut where a sharding uses a part of one: grid axis i is the axis `atoms[i]` of `mesh`."""
+    """A mesh whose axes are cut where a sharding uses a part of one: grid axis i is the axis `atoms[i]` of `mesh`.
+
+    `sizes` are those of the grid axes.
+    """
 
     mesh: Mesh
     atoms: Axes
+    sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", tuple(atom.size(self.mesh) for atom in self.atoms))
 
     @staticmethod
     def of(mesh: Mesh, axes: Iterable[AxisRef]) -> Grid:
@@ -57,11 +64,6 @@ class Grid:
             if len(factors) <= 1:
                 atoms[len(atoms) - len(factors) :] = [atom]
         return Grid(self.mesh, tuple(atoms))
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The sizes of the grid axes."""
-        return tuple(atom.size(self.mesh) for atom in self.atoms)
 
     @property
     def as_mesh(self) -> Mesh:

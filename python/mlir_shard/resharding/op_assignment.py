@@ -10,6 +10,7 @@ are left. What remains is priced in the order of these bounds, until none is lef
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from mlir_shard.resharding.common_axes import AxesPerFactor
 from mlir_shard.resharding.factor_candidates import factor_candidates, grid_of
@@ -49,7 +50,7 @@ def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MO
 
 class _Search:
     def __init__(self, problem: OpProblem, costs: OpCosts, grid: Grid, most_nodes: int) -> None:
-        self._problem, self._costs, self._grid = problem, costs, grid
+        self._problem, self._costs = problem, costs
         self._candidates = factor_candidates(problem, grid)
         self._nodes_left = most_nodes
         rule = problem.rule
@@ -64,6 +65,11 @@ class _Search:
         self._order = sorted(range(rule.num_factors), key=lambda factor: (-sizes[factor], factor))
         self._completed = self._tensors_by_depth()
         self._axes: list[GridAxes] = [()] * rule.num_factors
+        all_axes = {(), *(one for of in self._candidates for one in of)}
+        self._counts = {one: grid.num_devices(one) for one in all_axes}
+        self._merged = {
+            one: add_axes_or_merge((), (grid.atoms[axis] for axis in one), problem.mesh) for one in all_axes
+        }
         self._used: frozenset[int] = frozenset()
         self._found: list[tuple[float, AxesPerFactor]] = []
         self._num_used = grid.num_devices(tuple({axis for of in self._candidates for one in of for axis in one}))
@@ -123,14 +129,14 @@ class _Search:
         self._axes[factor], self._used = (), used
 
     def _least_compute(self, depth: int) -> float:
-        rest = self._num_used // self._grid.num_devices(tuple(self._used))
-        given = set(self._order[:depth])
-        blocks = [self._grid.num_devices(axes) if factor in given else rest for factor, axes in enumerate(self._axes)]
+        counts = [self._counts[self._axes[factor]] for factor in self._order[:depth]]
+        blocks = [self._num_used // prod(counts)] * len(self._axes)
+        for factor, count in zip(self._order, counts, strict=False):
+            blocks[factor] = count
         return self._costs.compute_cost(blocks)
 
     def _axes_per_factor(self) -> AxesPerFactor:
-        mesh = self._problem.mesh
-        return tuple(add_axes_or_merge((), (self._grid.atoms[axis] for axis in axes), mesh) for axes in self._axes)
+        return tuple([self._merged[axes] for axes in self._axes])
 
     def _is_sayable(self, index: int, axes_per_factor: AxesPerFactor) -> bool:
         """Whether the dimensions of a tensor can be sharded so: a factor behind one that is not fully sharded cannot

@@ -95,6 +95,9 @@ class OpCosts:
         self._own_meshes = [_own_mesh(sharding, meshes, problem.mesh) for sharding in problem.shardings]
         self._prices: dict[tuple[int, AxesPerFactor], Price] = {}
         self._bounds: dict[tuple[int, AxesPerFactor], Price] = {}
+        self._shardings: dict[tuple[int, AxesPerFactor], TensorSharding] = {}
+        self._compute_costs: dict[tuple[int, ...], float] = {}
+        self._sizes: dict[Axes, int] = {}
         self._factors = [self._factors_of(index) for index in range(len(self._mappings))]
         self.known = known
 
@@ -149,33 +152,53 @@ class OpCosts:
         The device that has to receive most has nothing of its block where the axes of a dimension do not continue each
         other, and has to receive all of it where it is reduced.
         """
-        factors = self._factors[index]
-        key = (index, tuple([axes_per_factor[factor] for factor in factors]))
+        key = self._key(index, axes_per_factor)
         if key not in self._bounds:
             self._bounds[key] = self._tensor_bound(index, axes_per_factor)
         return self._bounds[key]
 
     def tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
         """What it costs to reshard an operand before the op, or to reduce and reshard a result after it."""
-        key = (index, tuple([axes_per_factor[factor] for factor in self._factors[index]]))
+        key = self._key(index, axes_per_factor)
         if key not in self._prices:
             self._prices[key] = self._tensor_price(index, axes_per_factor)
         return self._prices[key]
 
     def sharding(self, index: int, axes_per_factor: Sequence[Axes]) -> TensorSharding:
         """How the op takes an operand or leaves a result."""
-        tensor = self._projection.tensors[index]
-        for factor, axes in enumerate(axes_per_factor):
-            tensor = tensor.update(factor, axes)
-        rule, mesh = self._problem.rule, self._problem.mesh
-        return tensor.to_sharding(self._mappings[index], rule.factor_sizes, mesh, mesh)
+        key = self._key(index, axes_per_factor)
+        found = self._shardings.get(key)
+        if found is None:
+            tensor = self._projection.tensors[index]
+            for factor, axes in enumerate(axes_per_factor):
+                tensor = tensor.update(factor, axes)
+            rule, mesh = self._problem.rule, self._problem.mesh
+            found = tensor.to_sharding(self._mappings[index], rule.factor_sizes, mesh, mesh)
+            self._shardings[key] = found
+        return found
+
+    def _key(self, index: int, axes_per_factor: Sequence[Axes]) -> tuple[int, AxesPerFactor]:
+        return index, tuple([axes_per_factor[factor] for factor in self._factors[index]])
+
+    def _size(self, axes: Axes) -> int:
+        found = self._sizes.get(axes)
+        if found is None:
+            found = self._sizes[axes] = total_size(axes, self._problem.mesh)
+        return found
 
     def compute_cost(self, blocks: Sequence[int]) -> float:
         """What a device computes where each factor is in so many blocks; nothing for an op without operands, which is
         no work at run time."""
-        rule = self._problem.rule
-        if not rule.operand_mappings:
+        if not self._problem.rule.operand_mappings:
             return 0.0
+        key = tuple(blocks)
+        found = self._compute_costs.get(key)
+        if found is None:
+            found = self._compute_costs[key] = self._compute_cost(key)
+        return found
+
+    def _compute_cost(self, blocks: Sequence[int]) -> float:
+        rule = self._problem.rule
         local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, blocks, strict=True)]
         operations = prod(local) * (2 if rule.reduction_factors else 1)
         num_bytes = 0
@@ -200,7 +223,7 @@ class OpCosts:
         )
         elements, kept = 1, 0 if is_reduced else 1
         for size, old, new in zip(tensor.shape, before, after, strict=True):
-            blocks, new_blocks = total_size(old, mesh), total_size(new, mesh)
+            blocks, new_blocks = self._size(old), self._size(new)
             if size % blocks or size % new_blocks:
                 return Price()
             elements *= size // new_blocks
@@ -225,7 +248,7 @@ class OpCosts:
         return self._reshardings.price(partial, made, tensor) + self._reshardings.price(made, own, tensor)
 
     def _compute(self, axes_per_factor: Sequence[Axes]) -> float:
-        return self.compute_cost([total_size(axes, self._problem.mesh) for axes in axes_per_factor])
+        return self.compute_cost([self._size(axes) for axes in axes_per_factor])
 
     def _neighbour_cost(self, axes_per_factor: Sequence[Axes]) -> float:
         num_bytes = 0

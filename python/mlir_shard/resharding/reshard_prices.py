@@ -58,6 +58,6 @@ class PlannedPrices:
     def price(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Price:
         """The price of the plan; ValueError where there is none."""
         plan = self._planner.plan(source, target, element_size)
-        received = sum(max(step.bytes_received) for step in plan.steps)
+        received = sum(step.most_bytes for step in plan.steps)
         moving = min(received / self._planner.cost_model.default.bandwidth, plan.time)
         return Price(moving, plan.time - moving)

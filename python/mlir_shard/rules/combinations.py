@@ -45,6 +45,7 @@ _TOSA = {
     "tosa.reduce_any": "bitwise_or",
     "tosa.reduce_product": PRODUCT,
 }
+_REDUCE = "stablehlo.reduce"
 NEUTRAL = {SUM: 0, PRODUCT: 1, XOR: 0}
 """What an initial value is on all devices but one, for kinds to which it would make a difference."""
 
@@ -56,12 +57,17 @@ class Combination:
     kinds: tuple[str, ...] = ()
 
 
+def may_combine(name: str) -> bool:
+    """Whether `combination_of` may know an op of this name."""
+    return name in _TOSA or name == _REDUCE or name.startswith("linalg.")
+
+
 def combination_of(op: Any) -> Combination | None:
     """How partial results of an op are put together; None where they cannot be."""
     op = op.operation
     if op.name in _TOSA:
         return _of_kinds(op, (_TOSA[op.name],))
-    if op.name == "stablehlo.reduce":
+    if op.name == _REDUCE:
         return _of_kinds(op, _kinds_of_body(op, 0)) or Combination()
     if is_structured(op) and len(op.results):
         return _of_kinds(op, _kinds_of_body(op, len(op.operands) - len(op.results)))

@@ -60,7 +60,7 @@ def compile_module(
     default the LLVM dialect. RunError where it cannot be compiled.
     """
     entry = interface.name_of(interface.entry_function(module, function))
-    propagated = module.operation.clone()
+    propagated = _called_from_outside(module, entry)
     _run(propagated, pipelines.propagate)
     if watch:
         watch(PROPAGATED, propagated)
@@ -73,7 +73,7 @@ def compile_module(
     interface.check_local(interface.entry_function(local, entry), arguments, results)
     texts = [_text(local)]
     if with_unsharded:
-        unsharded = module.operation.clone()
+        unsharded = _called_from_outside(module, entry)
         drop_sharding(unsharded)
         texts.append(_text(unsharded))
     lowered = lower(texts, entry)
@@ -82,6 +82,15 @@ def compile_module(
         return Compiled(sharded, None)
     whole_arguments, whole_results = tuple(map(interface.alone, arguments)), tuple(map(interface.alone, results))
     return Compiled(sharded, Program(lowered[1], entry, whole_arguments, whole_results, 1))
+
+
+def _called_from_outside(module: Any, entry: str) -> Any:
+    """A copy whose function `entry` is public: passes take out private ones that nothing in the module calls."""
+    copied = module.operation.clone()
+    attributes = interface.entry_function(copied, entry).attributes
+    if "sym_visibility" in attributes:
+        del attributes["sym_visibility"]
+    return copied
 
 
 def _run(module: Any, pipeline: str) -> None:

@@ -81,9 +81,16 @@ def check_inputs(program: Program, inputs: Sequence[Array]) -> list[Array]:
         wanted = ", ".join(str(port.spec) for port in program.arguments)
         raise RunError(f"the program takes {len(program.arguments)} arrays, not {len(inputs)}: ({wanted})")
     return [
-        arrays.checked(port.name, np.asarray(array), port.spec)
-        for port, array in zip(program.arguments, inputs, strict=True)
+        arrays.checked(port.name, _array(port, given), port.spec)
+        for port, given in zip(program.arguments, inputs, strict=True)
     ]
+
+
+def _array(port: Port, given: Any) -> Array:
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise RunError(f"{port.name} of the program is {port.spec}: what is given is no array: {error}") from None
 
 
 def random_inputs(program: Program, seed: int) -> list[Array]:

@@ -45,6 +45,8 @@ def check_ranks(module: Any, ranks: int | None) -> int:
 
     RunError where that is not `ranks`, or where the meshes do not agree.
     """
+    if ranks is not None and ranks < 1:
+        raise RunError(f"the number of ranks is {ranks}: it has to be 1 or more")
     meshes = {f"@{name} of": mesh for name, mesh in sdy.meshes(module).items()} | _inlined_meshes(module)
     described = {
         f"{name} {mesh.total_size} ({mesh})": mesh.total_size

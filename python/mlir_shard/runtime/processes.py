@@ -27,6 +27,8 @@ from mlir_shard.runtime.rank_times import Observe
 _SECONDS_TO_END = 2.0
 _OBSERVE_SECONDS = 0.1
 _LINES_SHOWN = 12
+# What a process, or a device of one, takes at the least; more than a machine holds would stall it, not fail.
+_BYTES_OF_PROCESS, _BYTES_OF_DEVICE = 32 << 20, 4 << 20
 # One thread a rank: they share the machine's cores already.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -47,9 +49,11 @@ def run(
     count: the number of processes, by default one for each rank; where it is 1, that does the work of all ranks.
     observe: is told the times of the processes.
 
-    RunError where a rank fails, with its name and the last it wrote, or after `timeout` seconds. However this ends,
-    by an exception such as KeyboardInterrupt too, the processes are gone and so are their files.
+    RunError where the machine has no memory for as many ranks, a rank fails, with its name and the last it wrote, or
+    after `timeout` seconds. However this ends, by an exception such as KeyboardInterrupt too, the processes are gone
+    and so are their files.
     """
+    _check_memory(program.ranks, _BYTES_OF_PROCESS if count is None else _BYTES_OF_DEVICE)
     with tempfile.TemporaryDirectory(prefix="mlir-shard-", ignore_cleanup_errors=True) as name:
         exchange, status = Exchange(Path(name)), RankStatus(Path(name))
         exchange.write_program(program, inputs, os.getpid())
@@ -62,6 +66,12 @@ def run(
             raise RunError(failure)
         running.tell()
         return [exchange.read_results(rank, len(program.results)) for rank in range(program.ranks)]
+
+
+def _check_memory(ranks: int, bytes_of_one: int) -> None:
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // bytes_of_one
+    if ranks > max(most, 1):
+        raise RunError(f"the program is for {ranks} devices, and this machine has memory for {most} at the most")
 
 
 @dataclass(frozen=True, slots=True)

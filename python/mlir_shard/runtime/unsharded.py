@@ -9,6 +9,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.passes import diagnostic
+from mlir_shard.runtime import manual_computations
 from mlir_shard.runtime.error import RunError
 
 # Without a sharding there is nothing for these to say.
@@ -40,8 +41,13 @@ _CONSTANT = "sdy.constant"
 def drop_sharding(module: Any) -> None:
     """Takes every sharding annotation out of a global module, in place.
 
-    RunError for an operation that means nothing without its sharding, such as a `sdy.manual_computation`.
+    A `sdy.manual_computation` becomes its body on the blocks of all devices. RunError for an operation that means
+    nothing on one device, such as a collective in such a body.
     """
+    refusals = manual_computations.refusals(module)
+    if refusals:
+        raise _refused(refusals)
+    manual_computations.compute_on_one_device(module)
     found: list[Any] = []
 
     def visit(op: Any) -> Any:
@@ -54,11 +60,15 @@ def drop_sharding(module: Any) -> None:
     module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
     wrong = [op for op in found if not _is_droppable(op)]
     if wrong:
-        messages = [_without_meaning(op) for op in wrong]
-        raise RunError("the program cannot be run without its sharding, to compare the results with", messages)
+        raise _refused([_without_meaning(op) for op in wrong])
     for op in reversed(found):
         if op.name != "sdy.return":
             _drop(op)
+
+
+def _refused(diagnostics: Sequence[diagnostic.Diagnostic]) -> RunError:
+    message = "the program cannot be run without its sharding, to compare the results with; --no-verify runs it alone"
+    return RunError(message, diagnostics)
 
 
 def _is_droppable(op: Any) -> bool:

@@ -9,7 +9,7 @@ groups of replicas.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from mlir_shard.dialects.context import create_context
@@ -43,11 +43,17 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
 def _lower(module: Any, entry: str) -> str:
     wrong: list[Any] = []
     numbers: list[Any] = []
+    declared: list[Any] = []
+    called: set[str] = set()
 
     def visit(op: Any) -> Any:
         if op.name.partition(".")[0] not in _KNOWN or op.name in _REFUSED:
             wrong.append(op)
             return ir.WalkResult.SKIP
+        if op.name == "func.func" and not len(op.regions[0].blocks):
+            declared.append(op)
+        elif op.name == "func.call":
+            called.add(op.attributes["callee"].value)
         if op.name == _PARTITION:
             numbers.append(op)
         elif op.name in _COLLECTIVES:
@@ -57,6 +63,7 @@ def _lower(module: Any, entry: str) -> str:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    _drop_declarations(declared, called)
     if wrong:
         messages = [diagnostic.at("error", f"'{op.name}' cannot be run by PJRT", op.location) for op in wrong]
         raise RunError("the program is not in StableHLO alone, which is what PJRT runs", messages)
@@ -67,6 +74,17 @@ def _lower(module: Any, entry: str) -> str:
         op.erase()
     _prepare_functions(module, entry)
     return str(module)
+
+
+def _drop_declarations(declared: Sequence[Any], called: Container[str]) -> None:
+    """XLA ends the process at a function without a body, called or not."""
+    missing = [op for op in declared if op.attributes["sym_name"].value in called]
+    if missing:
+        names = [(op, op.attributes["sym_name"].value) for op in missing]
+        messages = [diagnostic.at("error", f"@{name} is called, but has no body", op.location) for op, name in names]
+        raise RunError("the program is not whole, as PJRT needs it", messages)
+    for op in declared:
+        op.erase()
 
 
 def _prepare_functions(module: Any, entry: str) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.sharding.axis_lists import split_mesh_axes
@@ -66,9 +67,11 @@ class Box:
 
 def device_coordinates(mesh: Mesh, device: int) -> tuple[int, ...]:
     """The place of a device along each mesh axis, major to minor; ValueError where the mesh has no such device."""
-    if device not in mesh.devices:
+    # Without ids the devices are numbered by their places, which need no list of them.
+    known = mesh.device_ids or range(mesh.total_size)
+    if device not in known:
         raise ValueError(f"device {device} is not in the mesh {mesh}")
-    position = mesh.devices.index(device)
+    position = known.index(device)
     coordinates: list[int] = []
     for axis in reversed(mesh.axes):
         position, coordinate = divmod(position, axis.size)
@@ -181,9 +184,18 @@ def device_groups(axes: Sequence[AxisRef], mesh: Mesh) -> tuple[tuple[int, ...],
 
     Groups come in the order of the mesh, and in a group devices are in the order of `axes`, the first the major one.
     """
+    return tuple(map(tuple, device_group_array(axes, mesh).tolist()))
+
+
+def device_array(mesh: Mesh) -> npt.NDArray[np.int64]:
+    """The devices of a mesh as an array, which counts them natively where they are in order."""
+    return np.array(mesh.device_ids, np.int64) if mesh.device_ids else np.arange(mesh.total_size, dtype=np.int64)
+
+
+def device_group_array(axes: Sequence[AxisRef], mesh: Mesh) -> npt.NDArray[np.int64]:
+    """What `device_groups` says, a row for each group."""
     parts = split_mesh_axes(axes, mesh)
     rest = [number for number, part in enumerate(parts) if not any(axis.overlaps(part) for axis in axes)]
     members = [number for axis in axes for number, part in enumerate(parts) if axis.contains(part)]
-    devices = np.array(mesh.devices).reshape([part.size(mesh) for part in parts])
-    groups = devices.transpose(rest + members).reshape(-1, prod(devices.shape[number] for number in members))
-    return tuple(map(tuple, groups.tolist()))
+    devices = device_array(mesh).reshape([part.size(mesh) for part in parts])
+    return devices.transpose(rest + members).reshape(-1, prod(devices.shape[number] for number in members))

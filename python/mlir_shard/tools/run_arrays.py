@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -16,6 +17,17 @@ from mlir_shard.tools import output
 from mlir_shard.tools.command_line import UsageError
 
 ONE, SEVERAL = ".npy", ".npz"
+# What NumPy raises for files that are damaged, each where it is: in a header, an archive, or what that has packed.
+_DAMAGED = (
+    OSError,
+    ValueError,
+    EOFError,
+    SyntaxError,
+    RuntimeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def read(paths: Sequence[str]) -> list[Any]:
@@ -31,10 +43,21 @@ def _read(path: str) -> list[Any]:
         if isinstance(loaded, np.ndarray):
             return [loaded]
         with loaded:
-            return [loaded[name] for name in loaded.files]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it holds no array of NumPy's"
-        raise UsageError(f"cannot read the input '{path}': {reason}") from None
+            found = {name: loaded[name] for name in loaded.files}
+    except MemoryError:
+        raise _unreadable(path, "it says that it holds more than this machine's memory does") from None
+    except _DAMAGED as error:
+        known = error.strerror if isinstance(error, OSError) else None
+        raise _unreadable(path, known or "it holds no array of NumPy's") from None
+    for name, array in found.items():
+        # Of other files in an archive NumPy gives the bytes.
+        if not isinstance(array, np.ndarray):
+            raise _unreadable(path, f"its '{name}' holds no array of NumPy's")
+    return list(found.values())
+
+
+def _unreadable(path: str, reason: str) -> UsageError:
+    return UsageError(f"cannot read the input '{path}': {reason}")
 
 
 def check_output(path: str) -> None:

@@ -87,6 +87,12 @@ def test_the_number_of_inputs_is_checked() -> None:
         check_inputs(program, [np.zeros((6, 2), np.float32)] * 2)
 
 
+def test_what_is_no_array_is_refused() -> None:
+    program = identity_program(TensorSpec((2,), "f32"), [("x",)])
+    with pytest.raises(RunError, match=r"argument 0 of the program is tensor<2xf32>: what is given is no array"):
+        check_inputs(program, [[1.0, [2.0]]])
+
+
 def test_random_inputs_fit_and_follow_the_seed() -> None:
     program = identity_program(TensorSpec((6, 2), "f32"), [("x",), ()])
     first, again, other = (random_inputs(program, seed)[0] for seed in (0, 0, 1))

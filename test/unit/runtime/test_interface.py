@@ -86,6 +86,12 @@ def test_the_number_of_ranks() -> None:
         interface.check_ranks(differing, None)
 
 
+@pytest.mark.parametrize("ranks", [0, -1])
+def test_no_ranks_are_too_few(ranks: int) -> None:
+    with pytest.raises(RunError, match=f"the number of ranks is {ranks}: it has to be 1 or more"):
+        interface.check_ranks(parse(""), ranks)
+
+
 def test_a_program_that_was_not_made_local_is_refused() -> None:
     module = parse("""
       sdy.mesh @mesh = <["x"=2]>

@@ -76,14 +76,53 @@ def test_a_named_computation_and_a_constant() -> None:
     assert without_sharding(text) == plain(body, "%2")
 
 
-def test_a_manual_computation_has_no_meaning_on_one_device() -> None:
-    text = f"""{HEADER}
+def manual(body: str, sharding: str = '<@mesh, [{"x"}, {}]>', local: str = "tensor<4x8xf32>") -> str:
+    return f"""{HEADER}
+    func.func private @index() -> tensor<ui32> {{
+      %0 = stablehlo.partition_id : tensor<ui32>
+      return %0 : tensor<ui32>
+    }}
     func.func @main(%a: {TYPE}) -> {TYPE} {{
-      %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{"x"}}, {{}}]>] out_shardings=[<@mesh, [{{"x"}}, {{}}]>]
-          manual_axes={{"x"}} (%b: tensor<4x8xf32>) {{
-        sdy.return %b : tensor<4x8xf32>
+      %0 = sdy.manual_computation(%a) in_shardings=[{sharding}] out_shardings=[{sharding}] manual_axes={{"x"}}
+          (%b: {local}) {{
+        {body}
       }} : ({TYPE}) -> {TYPE}
       return %0 : {TYPE}
     }}"""
-    with pytest.raises(RunError, match=r"4:12: error: 'sdy.manual_computation' has no meaning on one device"):
-        without_sharding(text)
+
+
+def test_a_manual_computation_is_its_body_on_all_blocks() -> None:
+    text = manual("%1 = stablehlo.negate %b : tensor<4x8xf32>\n sdy.return %1 : tensor<4x8xf32>")
+    body = f"""
+      %0 = stablehlo.slice %a [0:4, 0:8] : ({TYPE}) -> tensor<4x8xf32>
+      %1 = stablehlo.negate %0 : tensor<4x8xf32>
+      %2 = stablehlo.slice %a [4:8, 0:8] : ({TYPE}) -> tensor<4x8xf32>
+      %3 = stablehlo.negate %2 : tensor<4x8xf32>
+      %4 = stablehlo.concatenate %1, %3, dim = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) -> {TYPE}"""
+    assert without_sharding(text).split("@main")[1] == plain(body, "%4").split("@main")[1]
+
+
+def test_devices_with_the_same_block_compute_it_once() -> None:
+    text = manual(f"%1 = stablehlo.negate %b : {TYPE}\n sdy.return %1 : {TYPE}", "<@mesh, [{}, {}]>", TYPE)
+    expected = plain(f"  %0 = stablehlo.negate %a : {TYPE}", "%0")
+    assert without_sharding(text).split("@main")[1] == expected.split("@main")[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        (
+            """%1 = "stablehlo.collective_permute"(%b) {source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}
+                : (tensor<4x8xf32>) -> tensor<4x8xf32>""",
+            "'stablehlo.collective_permute' in a manual computation has no meaning on one device",
+        ),
+        (
+            "%1 = func.call @index() : () -> tensor<ui32>",
+            "'stablehlo.partition_id' in a manual computation has no meaning on one device",
+        ),
+    ],
+)
+def test_what_devices_say_to_each_other_has_no_meaning_on_one(body: str, complaint: str) -> None:
+    with pytest.raises(RunError, match="--no-verify runs it alone") as raised:
+        without_sharding(manual(f"{body}\n sdy.return %b : tensor<4x8xf32>"))
+    assert [one.message for one in raised.value.diagnostics] == [complaint]

@@ -227,8 +227,10 @@ class ModuleReader:
         for op in (op for op, signature in enumerate(self._numbers if own else ()) if signature in own):
             self._set_results(op, own[self._numbers[op]])
         for function in self._program.functions:
-            given = self.functions.states(self.arrays.operation(function), ARGUMENTS)
-            for number, state in zip(self._arguments[function], given, strict=True):
+            numbers = self._arguments[function]
+            # A declaration has arguments, but no values for them.
+            given = self.functions.states(self.arrays.operation(function), ARGUMENTS) if numbers else ()
+            for number, state in zip(numbers, given, strict=True):
                 graph.states[number + 1] = state
         for owner, edge in self._edges.items():
             if edge.is_of_argument and self.place(owner) == owner + 1:

@@ -126,7 +126,7 @@ def moved(op: Any, value: Any, padding: Any, exchanges: Sequence[Exchange], part
     inside = sharding_of(op.operands[0])
     assert inside is not None
     inside = inside.without_axes(part.manual_axes)
-    is_zero = op.name == "stablehlo.slice" or _is_zero(op.operands[1], hlo.zero(value.type.element_type))
+    is_zero = op.name == "stablehlo.slice" or is_zero_constant(op.operands[1])
     for one in exchanges:
         if not one.halo.is_local_copy:
             value = part.exchange(value, padding, one, inside, is_zero=is_zero)
@@ -177,6 +177,8 @@ def _along_whole_dims(op: Any, value: Any, padding: Any, sharded: frozenset[int]
     return hlo.piece(value, starts, limits, inside, strides)
 
 
-def _is_zero(value: Any, zero: Any) -> bool:
+def is_zero_constant(value: Any) -> bool:
+    """Whether a value is known to be a constant of zeros of a type that has them."""
+    zero = hlo.zero(value.type.element_type)
     constant = defining_op(value, "stablehlo.constant") or defining_op(value, sdy.ConstantOp.OPERATION_NAME)
     return constant is not None and constant.attributes["value"] == ir.DenseElementsAttr.get_splat(value.type, zero)

@@ -25,6 +25,7 @@ from mlir_shard.transforms.reshard.insertion import apply, put_after
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, communicates_along, exchange_around
 from mlir_shard.transforms.reshard.reversed_ops import ReversedMeshes, reverse_across_devices
 from mlir_shard.transforms.reshard.split_reshapes import resolve_reshape
+from mlir_shard.transforms.reshard.windowed_ops import WINDOWED, exchange_borders
 from mlir_shard.transforms.rule_cache import rule_cache
 from mlir_shard.transforms.shardings import meshes_around
 
@@ -51,6 +52,9 @@ class ResolvePermutationFactors(Pass):
     device would get all shards is not made. Then, without the option, and for all other ops, the factors are
     replicated: operands are resharded before and results after. A reshape has no such factor; it is treated where it
     splits or joins dimensions of uneven shards, other than along block boundaries.
+
+    With `exchange-windows`, which Shardy has not, a convolution or a windowed reduction becomes a manual computation
+    of its blocks with the borders of their neighbours, where these reach as far as its windows.
     """
 
     name = "sdy-resolve-permutation-factors"
@@ -60,16 +64,23 @@ class ResolvePermutationFactors(Pass):
     enable_halo_exchange: bool = option(True, "exchange shards between neighbours where that can be")
     replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
     partition_count: int = option(1, "the number of partitions")
+    exchange_windows: bool = option(
+        False, "exchange the borders of blocks for convolutions and windowed reductions too"
+    )
 
     def run(self, op: Any) -> None:
         if self.replica_count > 1 and self.partition_count > 1:
             counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
             raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
         around = Surroundings(meshes_around(op), self.replica_count > 1, Channels(next_channel(op)))
-        resolve_permutation_factors(op, around, by_exchange=self.enable_halo_exchange)
+        resolve_permutation_factors(
+            op, around, by_exchange=self.enable_halo_exchange, with_windows=self.exchange_windows
+        )
 
 
-def resolve_permutation_factors(module: Any, around: Surroundings, *, by_exchange: bool) -> None:
+def resolve_permutation_factors(
+    module: Any, around: Surroundings, *, by_exchange: bool, with_windows: bool = False
+) -> None:
     """What the pass does. Raises PassFailure where an op has no valid rule."""
     meshes = ReversedMeshes(module)
     names = {one.name for one in ModuleArrays(module, (sdy.SHARDING,)).representatives() if _may_resolve(one)}
@@ -79,6 +90,8 @@ def resolve_permutation_factors(module: Any, around: Surroundings, *, by_exchang
             continue
         rule = _rule(one)
         if rule is None or not rule.permutation_factors or rule.is_custom_rule:
+            continue
+        if by_exchange and with_windows and one.name in WINDOWED and exchange_borders(one, around):
             continue
         if not (by_exchange and _exchange(one, around, meshes)):
             _replicate(one, rule, around)

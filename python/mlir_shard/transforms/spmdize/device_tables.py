@@ -9,24 +9,33 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
 from mlir_shard.resharding.shard_shift import Digit
 from mlir_shard.sharding import AxisRef, Mesh
-from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.sharding.axis_lists import Axes, total_size
+from mlir_shard.sharding.layout import device_array
 
 
 @lru_cache(maxsize=1024)
 def positions_along(axes: Axes, mesh: Mesh) -> tuple[int, ...]:
     """The position along axes, major to minor, of each device, by the number of the device."""
-    digits = [Digit.of(axis, mesh) for axis in axes]
-    found = [0] * mesh.total_size
-    for place, device in enumerate(mesh.devices):
-        position = 0
-        for digit in digits:
-            position = position * digit.size + digit.at(place)
-        found[device] = position
-    return tuple(found)
+    return tuple(_positions(axes, mesh).tolist())
+
+
+@lru_cache(maxsize=1024)
+def _positions(axes: Axes, mesh: Mesh) -> npt.NDArray[np.int64]:
+    places = np.arange(mesh.total_size, dtype=np.int64)
+    positions = np.zeros_like(places)
+    for axis in axes:
+        digit = Digit.of(axis, mesh)
+        positions = positions * digit.size + places // digit.stride % digit.size
+    found = np.zeros_like(places)
+    found[device_array(mesh)] = positions
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,8 @@ class DeviceTables:
     def entry(self, axes: Sequence[AxisRef], mesh: Mesh, value: Callable[[int], int], type_: Any = None) -> Any:
         """What `value` is of this device's position along axes, a tensor of one element of i64 or another type."""
         device = self.device()
-        table = stablehlo.numbers([value(position) for position in positions_along(tuple(axes), mesh)], type_)
+        by_position = np.array([value(position) for position in range(total_size(axes, mesh))], np.int64)
+        table = stablehlo.numbers(by_position[_positions(tuple(axes), mesh)], type_)
         return stablehlo.dynamic_slice(table, [device], [1])
 
     def block(self, value: Any, axes_per_dim: Sequence[Sequence[AxisRef]], mesh: Mesh, shape: Sequence[int]) -> Any:

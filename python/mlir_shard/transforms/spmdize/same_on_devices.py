@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mlir_shard.host import ir
@@ -13,18 +13,19 @@ from mlir_shard.transforms.spmdize.pure_ops import is_pure
 from mlir_shard.transforms.walk import ops_below, ops_in
 
 _DEVICE_IDS = frozenset(("stablehlo.partition_id", "stablehlo.replica_id"))
+_SHARING = frozenset((*GATHERS, *REDUCES))
 
 
 class SameOnDevices:
     """What is known to be the same among the devices that a collective brings together.
 
     That is what they have gathered or reduced, constants, and what is computed of such values alone. Arguments of
-    functions and loops may be another on every device.
+    functions and loops may be another on every device. `known` says of some values whether they are.
     """
 
-    def __init__(self, collective: Any) -> None:
+    def __init__(self, collective: Any, known: dict[Any, bool] | None = None) -> None:
         self._among = among(collective)
-        self._known: dict[Any, bool] = {}
+        self._known: dict[Any, bool] = {} if known is None else known
 
     def has(self, value: Any) -> bool:
         """Whether a value is known to be."""
@@ -51,14 +52,34 @@ class SameOnDevices:
         if isinstance(value.owner, ir.Block):
             return None
         op = value.owner.operation
-        if op.name in (*GATHERS, *REDUCES) and among(op) == self._among:
+        name = op.name
+        if name in _SHARING and among(op) == self._among:
             return []
-        if op.name.startswith("shard.") or not is_pure(op) or any(one.name in _DEVICE_IDS for one in ops_in(op)):
+        if name.startswith("shard.") or not is_pure(op) or any(one.name in _DEVICE_IDS for one in ops_in(op)):
             return None
         return [*op.operands, *_captured(op)]
 
 
+class KnownSame:
+    """What is known for all collectives of a program, of which those that communicate alike share it."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], dict[Any, bool]] = {}
+
+    def of(self, collective: Any) -> SameOnDevices:
+        """What is the same for a collective."""
+        return SameOnDevices(collective, self._known.setdefault(among(collective), {}))
+
+    def forget(self, values: Iterable[Any]) -> None:
+        """To be called of values before they change or are gone; what is computed of them has to stay as it is."""
+        for value in values:
+            for known in self._known.values():
+                known.pop(value, None)
+
+
 def _captured(op: Any) -> Iterator[Any]:
+    if not len(op.regions):
+        return
     own = set(ops_in(op))
     for one in ops_below(op):
         for value in one.operands:

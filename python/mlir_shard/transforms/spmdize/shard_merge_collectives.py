@@ -61,53 +61,65 @@ class MergeCollectives(Pass):
 
 
 class _Block:
-    """One block, whose ops are visited in order; `_needs` are the kinds of all-reduces that values wait for."""
+    """One block, whose ops are visited in order; `_needs` are the kinds of all-reduces that values wait for.
+
+    Kinds are bits of an integer, in the order in which they first come.
+    """
 
     def __init__(self, block: Any, reader: CommunicationReader, most_bytes: int) -> None:
         self._ops = [one.operation for one in block.operations]
         self._reader = reader
         self._most_bytes = most_bytes
-        self._waiting: dict[Hashable, _Waiting] = {}
-        self._needs: dict[Any, frozenset[Hashable]] = {}
-        self._deferred: list[Any] = []
+        self._waiting: dict[int, _Waiting] = {}
+        self._needs: dict[Any, int] = {}
+        self._deferred: list[tuple[Any, int]] = []
         self._is_changed = False
 
     def merge(self) -> bool:
         """Merges what can be; says whether there was any."""
-        kinds = [_kind(op) for op in self._ops if op.name == _REDUCE]
-        if len(set(kinds)) == len(kinds):
+        bits: dict[Hashable, int] = {}
+        kinds = [bits.setdefault(_kind(op), 1 << len(bits)) for op in self._ops if op.name == _REDUCE]
+        if len(bits) == len(kinds):
             return False
+        kinds_left = iter(kinds)
         for op in self._ops:
-            needed = self._needed(op)
-            if op.name == _REDUCE:
+            name, needed = op.name, self._needed(op)
+            if name == _REDUCE:
                 self._flush(needed, op)
-                self._wait(op)
-            elif needed and len(op.results) and op.name.startswith("stablehlo.") and op.name not in _IN_ORDER:
+                self._wait(op, next(kinds_left))
+            elif needed and len(op.results) and name.startswith("stablehlo.") and name not in _IN_ORDER:
                 self._defer(op, needed)
             elif needed:
                 self._flush(needed, op)
         return self._is_changed
 
-    def _needed(self, op: Any) -> frozenset[Hashable]:
-        values = (value for inner in ops_in(op) for value in inner.operands) if len(op.regions) else op.operands
-        return frozenset().union(*(found for value in values if (found := self._needs.get(value))))
+    def _needed(self, op: Any) -> int:
+        if not self._needs:
+            return 0
+        needed = 0
+        for inner in ops_in(op) if len(op.regions) else (op,):
+            for value in inner.operands:
+                needed |= self._needs.get(value, 0)
+        return needed
 
-    def _wait(self, reduce: Any) -> None:
-        kind, size = _kind(reduce), self._reader.read(reduce).operand_bytes
+    def _wait(self, reduce: Any, kind: int) -> None:
+        size = self._reader.read(reduce).operand_bytes
         if kind in self._waiting and self._waiting[kind].num_bytes + size > self._most_bytes:
-            self._flush(frozenset((kind,)), reduce)
+            self._flush(kind, reduce)
         group = self._waiting.setdefault(kind, _Waiting())
         group.reduces.append(reduce)
         group.num_bytes += size
-        self._needs |= dict.fromkeys(reduce.results, frozenset((kind,)))
+        self._needs |= dict.fromkeys(reduce.results, kind)
 
-    def _defer(self, op: Any, needed: frozenset[Hashable]) -> None:
-        self._deferred.append(op)
+    def _defer(self, op: Any, needed: int) -> None:
+        self._deferred.append((op, needed))
         self._needs |= dict.fromkeys(op.results, needed)
 
-    def _flush(self, kinds: frozenset[Hashable], before: Any) -> None:
+    def _flush(self, kinds: int, before: Any) -> None:
         """Carries out what waits before an op, and then what has waited for that."""
-        for kind in [one for one in self._waiting if one in kinds]:
+        if not kinds:
+            return
+        for kind in [one for one in self._waiting if one & kinds]:
             reduces = self._waiting.pop(kind).reduces
             for reduce in reduces:
                 for result in reduce.results:
@@ -115,18 +127,18 @@ class _Block:
             if len(reduces) > 1:
                 _merge(reduces, before)
                 self._is_changed = True
-        still: list[Any] = []
-        for op in self._deferred if kinds else ():
-            needed = self._needed(op)
-            for result in op.results:
-                del self._needs[result]
-            if needed:
-                self._needs |= dict.fromkeys(op.results, needed)
-                still.append(op)
+        still: list[tuple[Any, int]] = []
+        for op, needed in self._deferred:
+            left = needed & ~kinds
+            if left:
+                if left != needed:
+                    self._needs |= dict.fromkeys(op.results, left)
+                still.append((op, left))
             else:
+                for result in op.results:
+                    del self._needs[result]
                 op.move_before(before)
-        if kinds:
-            self._deferred = still
+        self._deferred = still
 
 
 def _merge(reduces: list[Any], before: Any) -> None:

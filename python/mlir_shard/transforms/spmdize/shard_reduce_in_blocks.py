@@ -8,13 +8,15 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.rules.combinations import combination_of
+from mlir_shard.rules.combinations import combination_of, may_combine
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.sharding import OpShardingRule
+from mlir_shard.transforms.canonicalize.pattern import defining_op
+from mlir_shard.transforms.operations import operations_where
 from mlir_shard.transforms.rule_cache import rule_cache
-from mlir_shard.transforms.walk import ops_below
+
+_RESHARD = "sdy.reshard"
 
 
 @register
@@ -33,7 +35,9 @@ class ReduceInBlocks(Pass):
     def run(self, op: Any) -> bool:
         rules = rule_cache()
         changed = False
-        for inner in list(ops_below(op)):
+        for inner in operations_where(op, may_combine):
+            if not any(defining_op(value, _RESHARD) for value in inner.operands):
+                continue
             if not len(inner.results) or combination_of(inner) is None or reduction_op(inner) is not None:
                 continue
             rule = rules.rule_for(inner)
@@ -45,8 +49,8 @@ class ReduceInBlocks(Pass):
 def _take_blocks(op: Any, rule: OpShardingRule) -> bool:
     changed = False
     for number, value in enumerate(op.operands):
-        reshard = None if isinstance(value.owner, ir.Block) else value.owner.operation
-        if reshard is None or reshard.name != "sdy.reshard" or not _gathers_reduced(reshard, rule, number):
+        reshard = defining_op(value, _RESHARD)
+        if reshard is None or not _gathers_reduced(reshard, rule, number):
             continue
         op.operands[number] = reshard.operands[0]
         if not list(reshard.results[0].uses):

@@ -15,7 +15,7 @@ from mlir_shard.transforms.canonicalize.pattern import users
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.rule_cache import rule_cache
 from mlir_shard.transforms.spmdize.elementwise_blocks import OnBlock, on_block
-from mlir_shard.transforms.spmdize.same_on_devices import SameOnDevices
+from mlir_shard.transforms.spmdize.same_on_devices import KnownSame
 
 
 @register
@@ -38,14 +38,15 @@ class SplitAllReduces(Pass):
             grid.attributes["sym_name"].value: shard.grid_shape(grid) for grid in operations_named(op, "shard.grid")
         }
         is_changed = False
+        rules, same = rule_cache(), KnownSame()
         for reduce in operations_named(op, "shard.all_reduce"):
             shape = grids.get(reduce.attributes["grid"].value)
             if shape is not None and "grid_axes" in reduce.attributes:
-                is_changed |= _split(reduce, shape, rule_cache())
+                is_changed |= _split(reduce, shape, rules, same)
         return is_changed
 
 
-def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache) -> bool:
+def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache, known: KnownSame) -> bool:
     type_ = reduce.results[0].type
     axes = list(reduce.attributes["grid_axes"])
     blocks = prod(grid[axis] for axis in axes)
@@ -55,16 +56,17 @@ def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache) -> bool:
         return False
     cuttable = [dim for dim, size in enumerate(type_.shape) if size and size % blocks == 0]
     for dim in sorted(cuttable, key=lambda one: (type_.shape[one], one), reverse=True):
-        if chain := _chain(reduce, dim, rules):
+        if chain := _chain(reduce, dim, rules, known):
+            known.forget(one.results[0] for one in (reduce, *(of_chain.op for of_chain in chain)))
             _apply(reduce, dim, chain, axes, blocks)
             return True
     return False
 
 
-def _chain(reduce: Any, dim: int, rules: RuleCache) -> list[OnBlock]:
+def _chain(reduce: Any, dim: int, rules: RuleCache, known: KnownSame) -> list[OnBlock]:
     """The elementwise ops that come one after the other behind an all-reduce, whose results have its shape."""
     found: list[OnBlock] = []
-    value, same = reduce.results[0], SameOnDevices(reduce)
+    value, same = reduce.results[0], known.of(reduce)
     while len(behind := users(value)) == 1:
         next_one = on_block(behind[0], value, dim, rules)
         if next_one is None or behind[0].block != reduce.block:

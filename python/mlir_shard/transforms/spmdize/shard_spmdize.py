@@ -46,7 +46,7 @@ def shard_spmdize(
         "sdy-insert-func-call-reshards",
         explicit,
         step("canonicalize", enable_patterns=reshard.EXACT),
-        "sdy-resolve-permutation-factors",
+        step("sdy-resolve-permutation-factors", exchange_windows=True),
         f"func.func({step('sdy-reshard-to-collectives', planner=planner)})",
         step("canonicalize", enable_patterns=("sdy-collective", "shard-collective")),
         _WITHOUT_EMPTY,

@@ -20,7 +20,7 @@ from mlir_shard.resharding.device_permutation import device_permutation
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes, split_mesh_axes, total_size
-from mlir_shard.sharding.layout import device_groups
+from mlir_shard.sharding.layout import device_group_array
 from mlir_shard.transforms.reshard.halo_exchange import Channels
 from mlir_shard.transforms.spmdize.device_tables import DeviceTables, positions_along
 
@@ -213,7 +213,7 @@ class LocalCollectives:
             if self._options.by_mesh_axes and all(axis.sub_axis_info is None for axis in axes):
                 self._groups[key] = _mesh_axes(axes, ref)
             else:
-                self._groups[key] = ir.DenseElementsAttr.get(np.array(device_groups(axes, mesh), np.int64))
+                self._groups[key] = ir.DenseElementsAttr.get(np.ascontiguousarray(device_group_array(axes, mesh)))
         return self._groups[key]
 
 

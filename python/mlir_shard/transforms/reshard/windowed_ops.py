@@ -1,0 +1,288 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""StableHLO convolutions and windowed reductions along sharded dimensions, on blocks with their neighbours' borders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlir_shard import host
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.resharding.op_mesh import op_mesh
+from mlir_shard.resharding.window_halo import window_halo
+from mlir_shard.rules.builder import rank_of
+from mlir_shard.rules.reduction import reduction_of_body
+from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
+from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
+from mlir_shard.transforms.reshard.border_exchange import BorderExchange, with_borders
+from mlir_shard.transforms.reshard.halo_exchange import ManualPart
+from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_zero_constant
+
+_bindings = host.module("_mlir_libs._stablehlo")
+
+CONVOLUTION = "stablehlo.convolution"
+_IDEMPOTENT = (ReductionOp.MAX, ReductionOp.MIN)
+WINDOWED = (CONVOLUTION, "stablehlo.reduce_window")
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """The windows along dimension `dim` of the op's windowed operands, `result_dim` of its results.
+
+    `position` is where the attributes of the op have them. A window has `extent` elements, the next one begins
+    `stride` elements on, and the first one `low` before the first element. `is_padded` says that some have padding.
+    """
+
+    dim: int
+    result_dim: int
+    position: int
+    extent: int
+    stride: int
+    low: int
+    is_padded: bool
+    is_dilated: bool
+
+    @property
+    def are_elements(self) -> bool:
+        """Whether each window is one element, and each element has one window."""
+        return (self.extent, self.stride, self.low) == (1, 1, 0) and not (self.is_padded or self.is_dilated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Windowed:
+    """An op: the operands its windows are of, with the scalars around them (None: zeros), and its windows.
+
+    `labels` name the dimensions of each tensor, operands first: those with the same name have to be sharded alike,
+    those that have none to be whole.
+    """
+
+    op: Any
+    padding: Mapping[int, Any | None]
+    windows: tuple[_Windows, ...]
+    labels: tuple[tuple[str | None, ...], ...]
+
+    @staticmethod
+    def of(op: Any) -> _Windowed:
+        return _convolution(op) if op.name == CONVOLUTION else _reduce_window(op)
+
+
+def exchange_borders(op: Any, around: Surroundings) -> bool:
+    """Replaces a convolution or a windowed reduction by one of blocks with what is sent from next to them.
+
+    Says whether it did: not where no dimension with windows is sharded, where windows reach further than a neighbour's
+    block, where elements are dilated, where groups of features or batches are sharded, or where it is not certain what
+    the padding of a reduction does to its result.
+    """
+    values = [*op.operands, *op.results]
+    shardings = [sharding_of(value) for value in values]
+    found = op_mesh(shardings, around.meshes)
+    if found is None or not all(_is_static(value) for value in values):
+        return False
+    ref, mesh = found
+    if mesh.is_maximal or any(sharding is not None and sharding.unreduced_axes for sharding in shardings):
+        return False
+    known = [
+        sharding or TensorSharding.fully_closed(rank_of(value.type), ref)
+        for value, sharding in zip(values, shardings, strict=True)
+    ]
+    windowed = _Windowed.of(op)
+    axes = _axes_by_label(windowed, known)
+    exchanges = None if axes is None else _exchanges(windowed, known, mesh)
+    if (
+        not exchanges
+        or not _may_be_padded(windowed, exchanges)
+        or any(hlo.zero(value.type.element_type) is None for value in values)
+    ):
+        return False
+    part = around.part(mesh, (axis for sharding in known for axis in sharding.sharding_axes))
+    with ir.InsertionPoint(op), op.location:
+        results = _Builder(windowed, known, exchanges, part).build()
+    for old, new in zip(op.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    op.erase()
+    return True
+
+
+class _Builder:
+    """Builds the manual computation; shards that are not even are padded before, and cut after."""
+
+    def __init__(
+        self,
+        windowed: _Windowed,
+        shardings: Sequence[TensorSharding],
+        exchanges: Mapping[int, BorderExchange],
+        part: ManualPart,
+    ) -> None:
+        self._op = windowed.op
+        self._windowed = windowed
+        self._shardings = shardings
+        self._exchanges = exchanges
+        self._part = part
+
+    def build(self) -> list[Any]:
+        """The results of the op, whole as they were."""
+        op, count = self._op, len(self._op.operands)
+        inside, outside = self._shardings[:count], self._shardings[count:]
+        operands = [
+            self._even(number, value, one) for number, (value, one) in enumerate(zip(op.operands, inside, strict=True))
+        ]
+        types = [
+            hlo.with_shape(value.type, self._even_shape(value, one))
+            for value, one in zip(op.results, outside, strict=True)
+        ]
+        made = self._part.build_all(
+            list(zip(operands, inside, strict=True)), list(zip(types, outside, strict=True)), self._body
+        )
+        return [
+            new if new.type == old.type else hlo.piece(new, [0] * old.type.rank, list(old.type.shape), one)
+            for new, old, one in zip(made, op.results, outside, strict=True)
+        ]
+
+    def _body(self, blocks: Sequence[Any]) -> list[Any]:
+        values = list(blocks)
+        for number, around in self._windowed.padding.items():
+            padding = self._zero(values[number]) if around is None else values[around]
+            is_zero = around is None or is_zero_constant(self._op.operands[around])
+            for one in self._exchanges.values():
+                values[number] = with_borders(values[number], padding, one, self._part.devices, is_zero=is_zero)
+        copied = self._op.clone().operation
+        for number, value in enumerate(values):
+            copied.operands[number] = value
+        for name in (sdy.SHARDING, sdy.SHARDING_RULE):
+            if name in copied.attributes:
+                del copied.attributes[name]
+        if "padding" in copied.attributes:
+            amounts = np.array(list(copied.attributes["padding"]), np.int64).reshape(-1, 2)
+            amounts[list(self._exchanges)] = 0
+            copied.attributes["padding"] = ir.DenseElementsAttr.get(amounts)
+        for result, sharding in zip(copied.results, self._shardings[len(values) :], strict=True):
+            even = hlo.with_shape(result.type, self._even_shape(result, sharding))
+            result.set_type(self._part.local_type(even, sharding))
+        return list(copied.results)
+
+    def _even(self, number: int, value: Any, sharding: TensorSharding) -> Any:
+        """An operand with even shards, more of what is around it behind it."""
+        shape = self._even_shape(value, sharding)
+        if shape == list(value.type.shape):
+            return value
+        around = self._windowed.padding.get(number)
+        padding = self._zero(value) if around is None else self._op.operands[around]
+        return hlo.pad_behind(value, padding, shape, sharding)
+
+    def _even_shape(self, value: Any, sharding: TensorSharding) -> list[int]:
+        counts = (self._part.shards(sharding, dim) for dim in range(sharding.rank))
+        return [-(-size // count) * count for size, count in zip(value.type.shape, counts, strict=True)]
+
+    @staticmethod
+    def _zero(value: Any) -> Any:
+        return hlo.scalar_constant(hlo.zero(value.type.element_type))
+
+
+def _is_static(value: Any) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape and 0 not in value.type.shape
+
+
+def _axes_by_label(windowed: _Windowed, shardings: Sequence[TensorSharding]) -> dict[str, Axes] | None:
+    """The axes of dimensions by name; None where tensors do not agree, or one without a name is sharded."""
+    found: dict[str, Axes] = {}
+    for labels, sharding in zip(windowed.labels, shardings, strict=True):
+        for label, of_dim in zip(labels, sharding.dim_shardings, strict=True):
+            if found.setdefault(label, of_dim.axes) != of_dim.axes if label is not None else of_dim.axes:
+                return None
+    return found
+
+
+def _exchanges(
+    windowed: _Windowed, shardings: Sequence[TensorSharding], mesh: Mesh
+) -> dict[int, BorderExchange] | None:
+    """What is exchanged, by the position of its windows in attributes; None where a window reaches too far."""
+    op = windowed.op
+    found = {}
+    for one in windowed.windows:
+        of_dim = shardings[0].dim_shardings[one.dim]
+        blocks = of_dim.sharded_size(mesh)
+        if blocks == 1:
+            continue
+        sizes = op.operands[0].type.shape[one.dim], op.results[0].type.shape[one.result_dim]
+        halo = None if one.is_dilated else window_halo(*sizes, blocks, one.stride, one.extent, -one.low)
+        if halo is None:
+            return None
+        found[one.position] = BorderExchange(one.dim, of_dim.axes, blocks, halo)
+    return found
+
+
+def _may_be_padded(windowed: _Windowed, exchanges: Mapping[int, BorderExchange]) -> bool:
+    """Whether elements that are padding in the op may be elements of a block.
+
+    Where they are no elements, it is up to whoever runs the op whether they are combined.
+    """
+    op = windowed.op
+    scalars = [op.operands[number] for number in windowed.padding.values() if number is not None]
+    if not scalars or not any(one.is_padded for one in windowed.windows if one.position in exchanges):
+        return True
+    kind = reduction_of_body(op)
+    return kind in _IDEMPOTENT or (kind is ReductionOp.SUM and all(map(is_zero_constant, scalars)))
+
+
+def _reduce_window(op: Any) -> _Windowed:
+    count, rank = len(op.results), op.results[0].type.rank
+    given = _Given(op, "base_dilations", "window_dilations")
+    sizes = list(op.attributes["window_dimensions"])
+    windows = [given.windows(dim, dim, dim, sizes[dim]) for dim in range(rank)]
+    moving = tuple(one for one in windows if not one.are_elements)
+    dims: tuple[str | None, ...] = tuple(map(str, range(rank)))
+    padding = {number: number + count for number in range(count)}
+    return _Windowed(op, padding, moving, (dims,) * count + ((),) * count + (dims,) * count)
+
+
+def _convolution(op: Any) -> _Windowed:
+    numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    dims = (
+        numbers.input_spatial_dimensions,
+        numbers.kernel_spatial_dimensions,
+        numbers.output_spatial_dimensions,
+    )
+    given = _Given(op, "lhs_dilation", "rhs_dilation")
+    labels: list[list[str | None]] = [[None] * value.type.rank for value in (*op.operands, *op.results)]
+    windows = []
+    for position, (dim, kernel_dim, result_dim) in enumerate(zip(*dims, strict=True)):
+        windows.append(given.windows(position, dim, result_dim, op.operands[1].type.shape[kernel_dim]))
+        labels[0][dim] = labels[2][result_dim] = f"window {position}"
+    feature_groups, batch_groups = (op.attributes[f"{name}_group_count"].value for name in ("feature", "batch"))
+    if batch_groups == 1:
+        labels[0][numbers.input_batch_dimension] = labels[2][numbers.output_batch_dimension] = "batch"
+    if feature_groups == batch_groups == 1:
+        labels[0][numbers.input_feature_dimension] = labels[1][numbers.kernel_input_feature_dimension] = "in"
+        labels[1][numbers.kernel_output_feature_dimension] = labels[2][numbers.output_feature_dimension] = "out"
+    return _Windowed(op, {0: None}, tuple(windows), tuple(map(tuple, labels)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The attributes of an op with windows, two of them by their names: those of dilations."""
+
+    op: Any
+    between: str
+    in_window: str
+
+    def windows(self, position: int, dim: int, result_dim: int, size: int) -> _Windows:
+        """Those at a position, of `size` elements each."""
+        low, high = self._around(position)
+        extent = (size - 1) * self._at(position, self.in_window) + 1
+        stride, is_dilated = self._at(position, "window_strides"), self._at(position, self.between) != 1
+        return _Windows(dim, result_dim, position, extent, stride, low, low > 0 or high > 0, is_dilated)
+
+    def _at(self, position: int, name: str) -> int:
+        return self.op.attributes[name][position] if name in self.op.attributes else 1
+
+    def _around(self, position: int) -> list[int]:
+        if "padding" not in self.op.attributes:
+            return [0, 0]
+        return list(self.op.attributes["padding"])[2 * position : 2 * position + 2]

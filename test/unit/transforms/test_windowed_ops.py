@@ -1,0 +1,94 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Convolutions and windowed reductions along a dimension on two devices give what the whole op gives."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from transforms import stablehlo_interpreter
+
+from mlir_shard import asm
+from mlir_shard import run as run_passes
+from mlir_shard.dialects.context import create_context
+
+HALVES = '{sdy.sharding = #sdy.sharding<@m, [{}, {"x"}, {}]>}'
+LOCAL = "builtin.module(shard-spmdize{collectives=stablehlo})"
+CONVOLUTION = """
+  %0 = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+    window = {{stride = [{stride}], pad = [[{low}, {high}]], rhs_dilate = [{step}]}}
+    {{batch_group_count = 1 : i64, feature_group_count = 1 : i64, {of}}} : ({operand}, {kernel}) -> {result}"""
+REDUCTION = """
+  %i = stablehlo.constant dense<{initial}> : tensor<i32>
+  %0 = "stablehlo.reduce_window"(%a, %i) <{{window_dimensions = array<i64: 1, {size}, 1>,
+      window_strides = array<i64: 1, {stride}, 1>, window_dilations = array<i64: 1, {step}, 1>,
+      padding = dense<[[0, 0], [{low}, {high}], [0, 0]]> : tensor<3x2xi64>}}> ({{
+  ^bb0(%l: tensor<i32>, %r: tensor<i32>):
+    %s = stablehlo.{combiner} %l, %r : tensor<i32>
+    stablehlo.return %s : tensor<i32>
+  }}) {{{of}}} : ({operand}, tensor<i32>) -> {result}"""
+
+
+def windows(random: np.random.Generator) -> dict[str, int]:
+    """Windows over an even number of elements, an even number of them."""
+    while True:
+        length, size, stride, step = (int(random.integers(*ends)) for ends in ((4, 10), (1, 5), (1, 4), (1, 3)))
+        low, high = (int(random.integers(-1, 4)) for _ in range(2))
+        spare = 2 * length + low + high - (size - 1) * step - 1
+        count = spare // stride + 1
+        if spare >= 0 and count % 2 == 0:
+            return {"length": 2 * length, "size": size, "stride": stride, "step": step} | {
+                "low": low,
+                "high": high,
+                "count": count,
+            }
+
+
+def program(form: str, window: dict[str, int], **others: Any) -> str:
+    types = {
+        "operand": f"tensor<2x{window['length']}x3xi32>",
+        "kernel": f"tensor<{window['size']}x3x4xi32>",
+        "result": f"tensor<2x{window['count']}x{4 if form is CONVOLUTION else 3}xi32>",
+    }
+    of = 'sdy.sharding = #sdy.sharding_per_value<[<@m, [{}, {"x"}, {}]>]>'
+    arguments = f"%a: {types['operand']} {HALVES}, %k: {types['kernel']}"
+    return f"""sdy.mesh @m = <["x"=2]>
+func.func @main({arguments}) -> ({types["result"]} {HALVES}) {{
+  {form.format(of=of, **types, **window, **others)}
+  return %0 : {types["result"]}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("form", "others"),
+    [
+        (CONVOLUTION, {}),
+        (REDUCTION, {"combiner": "add", "initial": 0}),
+        (REDUCTION, {"combiner": "maximum", "initial": -2}),
+        (REDUCTION, {"combiner": "minimum", "initial": 9}),
+        (REDUCTION, {"combiner": "add", "initial": 1}),
+    ],
+)
+def test_random_windows(form: str, others: dict[str, Any]) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("the interpreter takes a CPU for each of 2 devices")
+    random = np.random.default_rng(5)
+    exchanged = 0
+    for _ in range(8):
+        window = windows(random)
+        text = program(form, window, **others)
+        inputs = [random.integers(-9, 9, (2, window["length"], 3)), random.integers(-9, 9, (window["size"], 3, 4))]
+        operand, kernel = (one.astype(np.int32) for one in inputs)
+        whole = asm.parse_module(text, create_context())
+        run_passes(whole, "builtin.module(sdy-drop-sharding-and-mesh)")
+        ((expected,),) = stablehlo_interpreter.run(whole, [[operand, kernel]])
+        module = asm.parse_module(text, create_context())
+        run_passes(module, LOCAL)
+        blocks = stablehlo_interpreter.run(module, [[half, kernel] for half in np.split(operand, 2, axis=1)])
+        local = asm.print_operation(module.operation)
+        np.testing.assert_array_equal(np.concatenate([of for (of,) in blocks], axis=1), expected, err_msg=local)
+        exchanged += "all_gather" not in local
+    assert exchanged > 3 or others.get("initial") == 1
