@@ -91,6 +91,17 @@ class ManualPart:
         axes = sharding.dim_shardings[dim].axes
         return total_size((axis for axis in axes if axis.name in self.manual_axes), self.devices.mesh)
 
+    def takes(self, shape: Sequence[int], sharding: TensorSharding) -> bool:
+        """Whether a tensor of a shape can be an operand or a result.
+
+        In each dimension the manual axes have to come before those that stay free, and the shards to be even.
+        """
+        for dim, (size, of) in enumerate(zip(shape, sharding.dim_shardings, strict=True)):
+            are_manual = [axis.name in self.manual_axes for axis in of.axes]
+            if are_manual != sorted(are_manual, reverse=True) or size % self.shards(sharding, dim):
+                return False
+        return True
+
     def local_shape(self, shape: Sequence[int], sharding: TensorSharding) -> list[int]:
         """The shape inside of a tensor that is of even shards outside."""
         return [size // self.shards(sharding, dim) for dim, size in enumerate(shape)]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.shard_shift import with_reversed_axes
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
+from mlir_shard.transforms.reshard.halo_exchange import ManualPart
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_static
 
 
@@ -75,13 +76,16 @@ def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes
     target = sharding_of(result) or TensorSharding.fully_closed(len(shape), sharding.mesh_or_ref)
     axes = [axis for dim in sorted(dims) for axis in sharding.dim_shardings[dim].axes]
     ref = meshes.reference(with_reversed_axes(mesh, axes), sharding.mesh_or_ref, op.location)
-    even = list(shape)
-    for dim in dims:
-        shards = sharding.dim_shardings[dim].sharded_size(mesh)
-        even[dim] = -(-shape[dim] // shards) * shards
+    even = _even_shape(shape, sharding, mesh, dims)
+    uneven = [dim for dim in dims if even[dim] > shape[dim]]
+    part = around.part(mesh, (axis for dim in uneven for axis in sharding.dim_shardings[dim].axes))
+    if not part.takes(even, sharding):
+        # Sub-axes of one axis are in several dimensions, and a manual computation takes axes whole.
+        part = around.part(mesh, sharding.sharding_axes)
+        even = _even_shape(shape, sharding, mesh, range(len(shape)))
     uses = [(use.owner, use.operand_number) for use in result.uses]
     with ir.InsertionPoint(op), op.location:
-        op.operands[0] = _with_padding_in_front(operand, even, sharding, mesh, around)
+        op.operands[0] = _with_padding_in_front(operand, even, dims, sharding, part)
     result.set_type(op.operands[0].type)
     sdy.set_sharding(result, replace(sharding, mesh_or_ref=ref))
     with ir.InsertionPoint.after(op), op.location:
@@ -93,16 +97,25 @@ def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes
     return True
 
 
+def _even_shape(shape: Sequence[int], sharding: TensorSharding, mesh: Mesh, dims: Iterable[int]) -> list[int]:
+    even = list(shape)
+    for dim in dims:
+        shards = sharding.dim_shardings[dim].sharded_size(mesh)
+        even[dim] = -(-shape[dim] // shards) * shards
+    return even
+
+
 def _with_padding_in_front(
-    value: Any, even: list[int], sharding: TensorSharding, mesh: Mesh, around: Surroundings
+    value: Any, even: list[int], dims: Sequence[int], sharding: TensorSharding, part: ManualPart
 ) -> Any:
-    shape = list(value.type.shape)
-    amounts = {dim: new - old for dim, (new, old) in enumerate(zip(even, shape, strict=True)) if new > old}
-    if not amounts:
+    """The value of shape `even`, what is added before the elements in `dims`, behind them in the others."""
+    amounts = {dim: even[dim] - value.type.shape[dim] for dim in dims if even[dim] > value.type.shape[dim]}
+    if even == list(value.type.shape):
         return value
     padding = hlo.scalar_constant(hlo.zero(value.type.element_type))
     padded = hlo.pad_behind(value, padding, even, sharding)
-    part = around.part(mesh, (axis for dim in amounts for axis in sharding.dim_shardings[dim].axes))
+    if not amounts:
+        return padded
 
     def body(arguments: Sequence[Any]) -> Any:
         (local,) = arguments

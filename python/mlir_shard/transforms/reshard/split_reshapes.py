@@ -54,10 +54,13 @@ class ShardedReshape:
         exchanges = [self._exchange(group, even) for group in self._uneven]
         if any(max(one.halo.left_hops, one.halo.right_hops) > 1 for one in exchanges):
             return False
+        part = around.part(self._mesh, self._axes)
+        if not (part.takes(even, self._before) and part.takes(new_even, self._after)):
+            return False
         if hlo.zero(self._op.results[0].type.element_type) is None:
             return False
         with ir.InsertionPoint(self._op), self._op.location:
-            value = self._exchanged(exchanges, even, new_even, around.part(self._mesh, self._axes))
+            value = self._exchanged(exchanges, even, new_even, part)
         self._replace(value)
         return True
 
