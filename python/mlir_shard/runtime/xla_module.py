@@ -16,6 +16,7 @@ from mlir_shard.dialects.context import create_context
 from mlir_shard.host import ir
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.xla_layouts import TRANSFORM, constrain_layouts
 
 ENTRY = "main"
 
@@ -43,6 +44,7 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
 def _lower(module: Any, entry: str) -> str:
     wrong: list[Any] = []
     numbers: list[Any] = []
+    transforms: list[Any] = []
     declared: list[Any] = []
     called: set[str] = set()
 
@@ -56,6 +58,8 @@ def _lower(module: Any, entry: str) -> str:
             called.add(op.attributes["callee"].value)
         if op.name == _PARTITION:
             numbers.append(op)
+        elif op.name == TRANSFORM:
+            transforms.append(op)
         elif op.name in _COLLECTIVES:
             for name in _MODES:
                 if name in op.attributes:
@@ -72,6 +76,8 @@ def _lower(module: Any, entry: str) -> str:
             replica = ir.Operation.create(_REPLICA, [op.results[0].type])
         op.results[0].replace_all_uses_with(replica.results[0])
         op.erase()
+    for op in transforms:
+        constrain_layouts(op)
     _prepare_functions(module, entry)
     return str(module)
 
