@@ -195,14 +195,14 @@ def test_custom_calls_of_jax_with_their_own_sharding_rules() -> None:
 def test_a_fourier_transform_of_columns_that_are_gathered() -> None:
     """XLA's layout assignment would have it in the order of columns, which ends the run."""
     text = """
-    sdy.mesh @mesh = <["x"=2]>
-    func.func @main(%a: tensor<6x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<6x4xf32> {
-      %b = stablehlo.complex %a, %a : tensor<6x4xcomplex<f32>>
-      %c = stablehlo.fft %b, type = FFT, length = [4] : (tensor<6x4xcomplex<f32>>) -> tensor<6x4xcomplex<f32>>
-      %d = stablehlo.imag %c : (tensor<6x4xcomplex<f32>>) -> tensor<6x4xf32>
-      return %d : tensor<6x4xf32>
+    sdy.mesh @mesh = <["x"=3]>
+    func.func @main(%a: tensor<10x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<10x4xf32> {
+      %b = stablehlo.complex %a, %a : tensor<10x4xcomplex<f32>>
+      %c = stablehlo.fft %b, type = FFT, length = [4] : (tensor<10x4xcomplex<f32>>) -> tensor<10x4xcomplex<f32>>
+      %d = stablehlo.imag %c : (tensor<10x4xcomplex<f32>>) -> tensor<10x4xf32>
+      return %d : tensor<10x4xf32>
     }"""
-    value = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+    value = np.random.default_rng(0).standard_normal((10, 4)).astype(np.float32)
     (found,) = execute(mlir_shard.parse(text, mlir_shard.create_context()), [value], engine="pjrt")
     np.testing.assert_allclose(found, np.fft.fft(value * (1 + 1j)).imag, rtol=1e-5, atol=1e-5)
 
