@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every collective along every selection of axes on every grid: from the folder `test`,
+"""Every collective along every selection of axes on every grid, and StableHLO's among drawn groups: from `test`,
 
     python -m collectives_on_ranks [--ranks 6] [--seed 3]
 
@@ -14,9 +14,10 @@ import argparse
 import sys
 from time import perf_counter
 
-from collectives_on_ranks import cases, run
+from collectives_on_ranks import cases, run, stablehlo_cases
 
 _IN_ONE_PROGRAM = 60
+_ROUNDS = 10
 
 
 def main() -> int:
@@ -31,6 +32,7 @@ def main() -> int:
     print(f"{'ranks':>5} {'collectives':>11} {'failures':>8} {'seconds':>8}", flush=True)
     for ranks in arguments.ranks or cases.GRIDS:
         begin, every = perf_counter(), cases.every_case(ranks, arguments.seed)
+        every += stablehlo_cases.some_cases(ranks, arguments.seed, _ROUNDS)
         found = []
         for start in range(0, len(every), _IN_ONE_PROGRAM):
             found += run.failures(every[start : start + _IN_ONE_PROGRAM], ranks, arguments.seed)

@@ -171,6 +171,7 @@ def matrix(scope: Scope) -> None:
 
 
 def fft(scope: Scope) -> None:
+    """Along the last dimension or the last two, of real or complex numbers."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -181,10 +182,10 @@ def fft(scope: Scope) -> None:
     if kind == "RFFT":
         shape = (*shape[:-1], shape[-1] // 2 + 1)
     else:
-        operand = scope.converted(value, "complex<f32>")
+        (operand,) = scope.op("complex", [value, scope.alike(value)], [(value.shape, "complex<f32>")])
     properties = f"fft_length = {array(length)}, fft_type = #stablehlo<fft_type {kind}>"
-    scope.op("fft", [operand], [(shape, "complex<f32>")], properties)
-    scope.op("real", [scope.values[-1]], [(shape, "f32")])
+    (both,) = scope.op("fft", [operand], [(shape, "complex<f32>")], properties)
+    scope.op(scope.random.choice(["real", "imag"]), [both], [(shape, "f32")])
 
 
 def random_bits(scope: Scope) -> None:

@@ -85,12 +85,12 @@ def _fill(scope: Scope, count: int) -> None:
     if scope.depth < _DEEPEST:
         choices |= {partial(kind, fill=_fill): weight for kind, weight in _WITH_REGIONS.items()}
     if scope.depth == 0:
-        choices |= {_call: _CALLS if scope.module.functions else 0, sdy.group: _GROUPS}
+        choices |= {call: _CALLS if scope.module.functions else 0, sdy.group: _GROUPS}
     for choice in scope.random.choices([*choices], [*choices.values()], k=count):
         choice(scope)
 
 
-def _call(scope: Scope) -> None:
+def call(scope: Scope) -> None:
     """Calls a function with arguments of its types."""
     function = scope.random.choice(scope.module.functions)
     operands = [scope.of_type(one.value.shape) for one in function.arguments]

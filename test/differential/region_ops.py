@@ -24,7 +24,7 @@ def while_loop(scope: Scope, fill: Fill) -> None:
     arguments = [body.define(value.shape) for value in carried]
     body.values += arguments
     fill(body, scope.random.randint(1, 3))
-    returned = [_result_like(body, value) for value in carried]
+    returned = [result_like(body, value) for value in carried]
     regions = [
         condition.body("stablehlo.return", [go_on], tested),
         body.body("stablehlo.return", returned, arguments),
@@ -117,7 +117,7 @@ def manual_computation(scope: Scope, fill: Fill) -> None:
     )
 
 
-def _result_like(scope: Scope, value: Value) -> Value:
+def result_like(scope: Scope, value: Value) -> Value:
     """A value of the same type, rather one that is computed in this block."""
     made = {result.name for statement in scope.statements for result in statement.results}
     return scope.pick(lambda one: one.shape == value.shape and one.name in made) or scope.of_type(value.shape)

@@ -40,7 +40,7 @@ def main() -> int:
     if unknown := [name for name in dialects if name not in known]:
         parser.error(f"programs for {arguments.target} are in {', '.join(known)}, not {', '.join(unknown)}")
     numbers = map(int, arguments.only.split(",")) if arguments.only else range(arguments.programs)
-    is_compiled = arguments.target == routes.SHARD
+    is_compiled = arguments.target in routes.COMPILED
     cases = [case(arguments.seed, number, dialects, is_compiled=is_compiled) for number in numbers]
 
     def observe(finding: Finding) -> None:

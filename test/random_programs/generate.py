@@ -16,7 +16,7 @@ from differential import layout_ops as layout
 from differential import region_ops as region
 from differential import sdy_ops as sdy
 from differential.annotations import Annotations, Axes
-from differential.generate import unused
+from differential.generate import call, unused
 from differential.program import Function, Program, Statement, Tied, Value
 from differential.scope import Module, Scope
 
@@ -84,7 +84,7 @@ _COMPUTING: dict[Kind, int] = {
     ordering.batch_norm: 1,
     ordering.matrix: 2,
     ordering.random_bits: 1,
-    ending.fft: 1,
+    contraction.fft: 1,
 }
 _SDY: dict[Kind, int] = {
     sdy.constraint: 4,
@@ -170,7 +170,7 @@ class Kinds:
         if scope.depth < _DEEPEST:
             choices |= {partial(kind, fill=self.fill): weight for kind, weight in self.with_regions.items()}
         if scope.depth == 0:
-            choices |= {_call: _CALLS if scope.module.functions else 0, **self.at_top}
+            choices |= {call: _CALLS if scope.module.functions else 0, **self.at_top}
         for choice in scope.random.choices([*choices], [*choices.values()], k=count):
             values, statements = list(scope.values), list(scope.statements)
             choice(scope)
@@ -182,18 +182,6 @@ def _can_be_run(statement: Statement) -> bool:
     """Not for very many elements, nor scatters of two tensors, which XLA's CPU computes differently on each device."""
     is_double = len(statement.results) > 1 and str(statement.parts[0]).startswith('"stablehlo.scatter"')
     return not is_double and all(result.count <= _MOST_ELEMENTS for result in statement.results)
-
-
-def _call(scope: Scope) -> None:
-    """Calls a function with arguments of its types."""
-    function = scope.random.choice(scope.module.functions)
-    operands = [scope.of_type(one.value.shape) for one in function.arguments]
-    results = [scope.define(one.value.shape) for one in function.returned]
-    names = ", ".join(value.name for value in operands)
-    types = ", ".join(value.type for value in operands)
-    out = ", ".join(value.type for value in results)
-    mark = scope.annotations.on_op([len(value.shape) for value in results], scope.manual, 0.3)
-    scope.add(results, f"func.call @{function.name}({names})", mark, f" : ({types}) -> ({out})")
 
 
 def _arguments(scope: Scope, count: int, share: float, ranks: Sequence[int]) -> tuple[Tied, ...]:

@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 
 from differential.program import Statement, Value
-from differential.scope import Scope, array
+from differential.region_ops import Fill, result_like
+from differential.scope import Scope
 
-Fill = Callable[[Scope, int], None]
 # Between these comments is what the line after the second one says for the program without sharding.
 MANUAL, WHOLE = "// manual", "// whole: "
 
@@ -46,7 +45,7 @@ def while_loop(scope: Scope, fill: Fill) -> None:
     body.values += arguments
     fill(body, scope.random.randint(1, 3))
     (count,) = body.op("add", [counter, one], [((), "i32")])
-    returned = [count, *(_result_like(body, value) for value in carried)]
+    returned = [count, *(result_like(body, value) for value in carried)]
     regions = [
         condition.body("stablehlo.return", [go_on], tested),
         body.body("stablehlo.return", returned, [counter, *arguments]),
@@ -70,12 +69,6 @@ def branches(scope: Scope, fill: Fill) -> None:
     element = "i1" if name == "if" else "i32"
     chosen = scope.converted(scope.of_type(()), element) if scope.chance(0.5) else scope.constant((), element)
     scope.op(name, [chosen], [(shape, "f32") for shape in shapes], regions=regions)
-
-
-def _result_like(scope: Scope, value: Value) -> Value:
-    """A value of the same type, rather one that is computed in this block."""
-    made = {result.name for statement in scope.statements for result in statement.results}
-    return scope.pick(lambda one: one.shape == value.shape and one.name in made) or scope.of_type(value.shape)
 
 
 def manual_elementwise(scope: Scope) -> None:
@@ -191,21 +184,3 @@ def _groups(scope: Scope, chosen: list[str]) -> list[list[int]]:
         key = tuple(index for axis, index in coordinates.items() if axis not in chosen)
         groups.setdefault(key, []).append(device)
     return list(groups.values())
-
-
-def fft(scope: Scope) -> None:
-    """Along the last dimension or the last two, of real or complex numbers."""
-    value = scope.pick(lambda one: len(one.shape) > 0)
-    if value is None:
-        return
-    count = scope.random.randint(1, min(2, len(value.shape)))
-    length = value.shape[len(value.shape) - count :]
-    kind = scope.random.choice(["FFT", "IFFT", "RFFT"])
-    shape, operand = value.shape, value
-    if kind == "RFFT":
-        shape = (*shape[:-1], shape[-1] // 2 + 1)
-    else:
-        (operand,) = scope.op("complex", [value, scope.alike(value)], [(value.shape, "complex<f32>")])
-    properties = f"fft_length = {array(length)}, fft_type = #stablehlo<fft_type {kind}>"
-    (both,) = scope.op("fft", [operand], [(shape, "complex<f32>")], properties)
-    scope.op(scope.random.choice(["real", "imag"]), [both], [(shape, "f32")])

@@ -9,21 +9,26 @@ from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Pipelines
 from random_programs import generate, ranks_engine, xla_engine
 from random_programs.execution import Route
 
-STABLEHLO, SHARD = "stablehlo", "shard"
-TARGETS = (STABLEHLO, SHARD)
-DIALECTS = {STABLEHLO: (generate.STABLEHLO,), SHARD: generate.DIALECTS}
-_PIPELINES = {
-    STABLEHLO: Pipelines(
-        "shard-propagate,sdy-update-non-divisible-input-output-shardings",
-        "shard-spmdize{collectives=stablehlo}",
-    ),
-    SHARD: DEFAULT_PIPELINES,
+# StableHLO's collectives by XLA, and on MPI ranks; upstream's on MPI ranks.
+STABLEHLO, STABLEHLO_ON_RANKS, SHARD = "stablehlo", "stablehlo-on-ranks", "shard"
+TARGETS = (STABLEHLO, STABLEHLO_ON_RANKS, SHARD)
+# Those whose programs LLVM compiles.
+COMPILED = (STABLEHLO_ON_RANKS, SHARD)
+DIALECTS = {
+    STABLEHLO: (generate.STABLEHLO,),
+    STABLEHLO_ON_RANKS: (generate.STABLEHLO,),
+    SHARD: generate.DIALECTS,
 }
+_IN_STABLEHLO = Pipelines(
+    "shard-propagate,sdy-update-non-divisible-input-output-shardings",
+    "shard-spmdize{collectives=stablehlo}",
+)
+_PIPELINES = {STABLEHLO: _IN_STABLEHLO, STABLEHLO_ON_RANKS: _IN_STABLEHLO, SHARD: DEFAULT_PIPELINES}
 
 
 def route(target: str) -> Route:
     """The way of a target, to be called before jax is loaded: this process has then as many devices as are needed."""
-    if target == SHARD:
+    if target in COMPILED:
         ranks = ranks_engine.RanksEngine()
         return Route(_PIPELINES[target], ranks_engine.lower, ranks, ranks_engine.AloneEngine())
     xla_engine.prepare()

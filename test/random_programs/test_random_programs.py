@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
-from runtime.local_program import needs_mpich
+from runtime.local_program import needs_jax, needs_mpich
 
 from random_programs import campaign, routes
 from random_programs.cases import case, op_kinds
@@ -15,7 +13,6 @@ from random_programs.execution import HANG, INVALID, MISMATCH, Outcome
 from random_programs.region_ops import whole_text
 from random_programs.worker import Worker
 
-needs_jax = pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reason="jax is not installed")
 TIMEOUT = 120.0
 WRONG = """
 sdy.mesh @m = <["a"=2]>
@@ -48,7 +45,7 @@ func.func @main(%0: tensor<i32>) -> tensor<i32> {
 
 
 def run(target: str, count: int) -> None:
-    is_compiled = target == routes.SHARD
+    is_compiled = target in routes.COMPILED
     cases = [case(0, index, routes.DIALECTS[target], is_compiled=is_compiled) for index in range(count)]
     report = campaign.run(target, cases, jobs=1, timeout=TIMEOUT)
     print(report.summary())
@@ -64,6 +61,11 @@ def test_programs_with_stablehlo_collectives() -> None:
 @needs_mpich
 def test_programs_with_shard_collectives_on_ranks() -> None:
     run(routes.SHARD, 6)
+
+
+@needs_mpich
+def test_programs_with_stablehlo_collectives_on_ranks() -> None:
+    run(routes.STABLEHLO_ON_RANKS, 6)
 
 
 @needs_jax

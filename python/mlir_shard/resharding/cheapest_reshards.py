@@ -12,6 +12,7 @@ from mlir_shard.resharding.op_assignment import OpAssignment, cheapest_assignmen
 from mlir_shard.resharding.op_cost import OpCosts, OpProblem, OpTensor, Reshardings
 from mlir_shard.resharding.op_mesh import MeshAndRef, mesh_of, op_mesh
 from mlir_shard.resharding.op_reshards import (
+    OpKind,
     OpReshards,
     ShardedOp,
     axes_of_factors,
@@ -94,7 +95,8 @@ def _problem(
     if on[1].is_empty or any(one is not None and one.unreduced_axes for one in shardings):
         return None
     rule = op.rule if op.reducible else with_whole_reductions(op.rule)
-    problem = OpProblem(rule, shardings, tensors, on[1], tuple(meshes.items()), reduction)
+    indexes = op.kind is OpKind.INDEXING
+    problem = OpProblem(rule, shardings, tensors, on[1], tuple(meshes.items()), reduction, op.windows, indexes)
     return None if problem.projection.tensors_with_overflow else problem
 
 

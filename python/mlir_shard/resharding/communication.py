@@ -83,20 +83,27 @@ class Communication:
 
     def time(self, link: Callable[[str], Link]) -> float:
         """Seconds, where `link` is that along an axis of a name; see `link_times`."""
-        links = [(link(axis.name), axis.size) for axis in self.axes if axis.size > 1]
+        links = self._links(link)
+        if not links or not self._received().total:
+            return 0.0
+        return self.latency(link) + self.bytes_received / min(one.bandwidth for one, _ in links)
+
+    def latency(self, link: Callable[[str], Link]) -> float:
+        """The seconds of it that it takes whatever the size of its tensors; see `link_times`."""
+        links = self._links(link)
         if not links or not self._received().total:
             return 0.0
         ring = sum(num_ring_messages(size) * one.latency for one, size in links)
-        latency = max(one.latency for one, _ in links)
+        longest = max(one.latency for one, _ in links)
         if self.kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE):
-            latency = 2 * ring
-        elif self.kind in _RINGS:
-            latency = ring
-        elif self.kind is CollectiveKind.ALL_TO_ALL:
-            latency *= self.group_size - 1
-        else:
-            latency *= self.messages
-        return latency + self.bytes_received / min(one.bandwidth for one, _ in links)
+            return 2 * ring
+        if self.kind in _RINGS:
+            return ring
+        return longest * (self.group_size - 1 if self.kind is CollectiveKind.ALL_TO_ALL else self.messages)
+
+    def _links(self, link: Callable[[str], Link]) -> list[tuple[Link, int]]:
+        """Those along the axes that have several devices, and how many."""
+        return [(link(axis.name), axis.size) for axis in self.axes if axis.size > 1]
 
     def _received(self) -> Received:
         if self.received is not None:

@@ -31,23 +31,23 @@ class Grid:
         object.__setattr__(self, "sizes", tuple(atom.size(self.mesh) for atom in self.atoms))
 
     @staticmethod
-    def of(mesh: Mesh, axes: Iterable[AxisRef]) -> Grid:
+    def of(mesh: Mesh, axes: Iterable[AxisRef], name: str = "") -> Grid:
         """The coarsest grid that has every one of `axes` as one or several of its own.
 
-        ValueError where one is not of the mesh, or where two sub-axes cut an axis at sizes that do not divide each
-        other: then only the direct exchange knows a way between the two.
+        `name` is what errors call the mesh. ValueError where one is not of the mesh, or where two sub-axes cut an axis
+        at sizes that do not divide each other: then only the direct exchange knows a way between the two.
         """
         axes = tuple(axes)
         for axis in axes:
             if violation := check_axis_ref(axis, mesh):
-                raise ValueError(f"mesh {mesh}: {violation}")
+                raise ValueError(f"mesh {name or mesh}: {violation}")
         for full in mesh.axes:
             refs = [ref for ref in axes if ref.name == full.name]
             cuts = {1, full.size}.union(*({ref.pre_size, ref.next_pre_size(mesh)} for ref in refs))
             for smaller, larger in pairwise(sorted(cuts)):
                 if larger % smaller:
                     raise ValueError(
-                        f'sub-axes cut axis "{full.name}" of mesh {mesh} at {smaller} and at {larger}, '
+                        f'sub-axes cut axis "{full.name}" of mesh {name or mesh} at {smaller} and at {larger}, '
                         "and no grid has axes for both"
                     )
         return Grid(mesh, split_mesh_axes(axes, mesh))

@@ -3,8 +3,9 @@
 """What an op costs when it is computed along given axes of its factors.
 
 Each operand is resharded from what it has and each result, reduced where a reduction factor is sharded, to what its
-users want; a sharded permutation factor makes a device receive at most a block of the largest tensor that has it; and
-a device computes on its blocks, so that to compute the same on several is not for nothing. All in seconds.
+users want; a sharded permutation factor makes a device receive what its windows reach for, or where these are not known
+at most a block of the largest tensor that has it; and a device computes on its blocks, so that to compute the same on
+several is not for nothing. All in seconds.
 
 Latency is never a reason to compute more: an assignment with which a device computes more than with a known one is
 taken to wait as long as that at least. Else small ops would be computed whole on every device.
@@ -19,6 +20,7 @@ from math import inf, prod
 
 from mlir_shard.resharding.common_axes import AxesPerFactor
 from mlir_shard.resharding.device_rates import DeviceRates
+from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.reshard_prices import Price, ReshardPrices
 from mlir_shard.resharding.tensor_layout import TensorLayout
@@ -41,7 +43,8 @@ class OpProblem:
     """An op whose factors are to get axes of `mesh`.
 
     `shardings` are those that its operands have and its results are wanted in, `tensors` what these are, operands
-    first in both; None is a tensor without sharding, which is whole. None of them is unreduced.
+    first in both; None is a tensor without sharding, which is whole. None of them is unreduced. `windows` are those
+    known along permutation factors. An op that `indexes` combines no element with all others: it reads and writes.
     """
 
     rule: OpShardingRule
@@ -50,6 +53,8 @@ class OpProblem:
     mesh: Mesh
     meshes: tuple[tuple[str, Mesh], ...] = ()
     reduction: ReductionOp = ReductionOp.SUM
+    windows: tuple[FactorWindow, ...] = ()
+    indexes: bool = False
 
     @property
     def projection(self) -> ShardingProjection:
@@ -200,7 +205,7 @@ class OpCosts:
     def _compute_cost(self, blocks: Sequence[int]) -> float:
         rule = self._problem.rule
         local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, blocks, strict=True)]
-        operations = prod(local) * (2 if rule.reduction_factors else 1)
+        operations = 0 if self._problem.indexes else prod(local) * (2 if rule.reduction_factors else 1)
         num_bytes = 0
         for tensor, mapping in zip(self._problem.tensors, self._mappings, strict=True):
             elements = prod(
@@ -251,9 +256,15 @@ class OpCosts:
         return self.compute_cost([self._size(axes) for axes in axes_per_factor])
 
     def _neighbour_cost(self, axes_per_factor: Sequence[Axes]) -> float:
-        num_bytes = 0
+        num_bytes = 0.0
         for factor in self._problem.rule.permutation_factors:
-            if axes_per_factor[factor]:
+            if not axes_per_factor[factor]:
+                continue
+            windows = [window for window in self._problem.windows if window.factor == factor]
+            for window in windows:
+                blocks = self._size(axes_per_factor[factor])
+                num_bytes += window.received(blocks) * self._local_bytes(window.operand, axes_per_factor)
+            if not windows:
                 num_bytes += max(
                     self._local_bytes(index, axes_per_factor)
                     for index, mapping in enumerate(self._mappings)

@@ -13,6 +13,7 @@ from enum import Enum
 
 from mlir_shard.resharding.common_axes import AxesPerFactor, common_axes, common_axes_of_factor
 from mlir_shard.resharding.dot_result import dot_with_result_of_operands
+from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.resharding.op_mesh import MeshAndRef, mesh_of, op_mesh
 from mlir_shard.resharding.reshape_axes import axes_of_reshape
 from mlir_shard.resharding.sharding_steps import ReshardError
@@ -28,6 +29,7 @@ class OpKind(Enum):
 
     DOT = "two operands, contracted"
     RESHAPE = "one operand in another shape"
+    INDEXING = "elements of an operand, or in it, at indices"
     OTHER = "any other"
 
 
@@ -36,7 +38,7 @@ class ShardedOp:
     """An op as resharding sees it.
 
     `tensor_sizes` are in elements, of the operands, then the results. Where partial results cannot be combined, its
-    reduction factors are not `reducible`.
+    reduction factors are not `reducible`. `windows` are those known along its permutation factors.
     """
 
     rule: OpShardingRule
@@ -45,6 +47,7 @@ class ShardedOp:
     tensor_sizes: tuple[int, ...]
     kind: OpKind = OpKind.OTHER
     reducible: bool = True
+    windows: tuple[FactorWindow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,23 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from mlir_shard.resharding import collectives
+from mlir_shard.resharding import collectives, steps
 from mlir_shard.resharding.collectives import REDUCTIONS, Array, Blocks
 from mlir_shard.resharding.device_permutation import device_permutation
 from mlir_shard.resharding.direct_exchange import ExchangeMessages, Phase, direct_exchange
 from mlir_shard.resharding.grid_tensor import GridTensor, as_mesh_axes
-from mlir_shard.resharding.steps import (
-    AllGather,
-    AllReduce,
-    AllSlice,
-    AllToAll,
-    CollectivePermute,
-    DirectExchange,
-    GridAxes,
-    Move,
-    Placement,
-    Together,
-)
+from mlir_shard.resharding.steps import GridAxes, Move, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import ReductionOp
 from mlir_shard.sharding.layout import Box, device_groups, unreduced_index
@@ -86,27 +75,27 @@ def reduce_partials(values: Array, source: TensorLayout, target: TensorLayout) -
 def carry_out(move: Move, blocks: Blocks, before: Placement, tensor: GridTensor) -> Blocks:
     """The local tensors after a move; ValueError where the move cannot be, see `GridTensor.after`."""
     after = tensor.after(move, before)
-    if isinstance(move, Together):
+    if isinstance(move, steps.Together):
         for step in move.steps:
             blocks = carry_out(step, blocks, before, tensor)
             before = tensor.after(step, before)
         return blocks
     source, target = tensor.layout(before), tensor.layout(after)
     check_size(target)
-    if isinstance(move, DirectExchange):
+    if isinstance(move, steps.DirectExchange):
         return exchange(direct_exchange(source, target), blocks)
-    if isinstance(move, CollectivePermute):
+    if isinstance(move, steps.CollectivePermute):
         return collectives.collective_permute(blocks, device_permutation(source, target))
     groups = device_groups(as_mesh_axes(move.axes), source.mesh)
-    if isinstance(move, AllReduce):
+    if isinstance(move, steps.AllReduce):
         return collectives.all_reduce(blocks, groups, move.reduction)
-    if isinstance(move, AllGather):
+    if isinstance(move, steps.AllGather):
         return _resized(collectives.all_gather(blocks, groups, move.dim), target.local_shape)
-    sliced_dim = move.target_dim if isinstance(move, AllToAll) else move.dim
+    sliced_dim = move.target_dim if isinstance(move, steps.AllToAll) else move.dim
     ready = _resized(blocks, _with_equal_parts(source, target, sliced_dim, move.axes, tensor))
-    if isinstance(move, AllSlice):
+    if isinstance(move, steps.AllSlice):
         return collectives.all_slice(ready, groups, sliced_dim)
-    if isinstance(move, AllToAll):
+    if isinstance(move, steps.AllToAll):
         moved = collectives.all_to_all(ready, groups, sliced_dim, move.source_dim)
         return _resized(moved, target.local_shape)
     return collectives.reduce_scatter(ready, groups, sliced_dim, move.reduction)

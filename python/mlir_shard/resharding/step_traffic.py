@@ -9,22 +9,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from mlir_shard.resharding import steps
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.link_times import axes_between
-from mlir_shard.resharding.steps import (
-    AllGather,
-    AllReduce,
-    AllSlice,
-    AllToAll,
-    CollectivePermute,
-    DirectExchange,
-    GridAxes,
-    Move,
-    Placement,
-    ReduceScatter,
-    Together,
-)
+from mlir_shard.resharding.steps import GridAxes, Move, Placement
 from mlir_shard.resharding.traffic import traffic_on
 
 
@@ -54,10 +43,10 @@ class ExchangeTraffic:
 
 def move_axes(move: Move, before: Placement, after: Placement) -> GridAxes:
     """The grid axes along which a move is, sorted."""
-    if isinstance(move, (CollectivePermute, DirectExchange)):
+    if isinstance(move, (steps.CollectivePermute, steps.DirectExchange)):
         return axes_between(before, after)
-    steps = move.steps if isinstance(move, Together) else (move,)
-    return tuple(sorted(axis for step in steps for axis in step.axes))
+    together = move.steps if isinstance(move, steps.Together) else (move,)
+    return tuple(sorted(axis for step in together for axis in step.axes))
 
 
 @lru_cache(maxsize=256)
@@ -69,27 +58,27 @@ def reducing_exchange(before: Placement, after: Placement, tensor: GridTensor) -
 
 def step_traffic(move: Move, before: Placement, after: Placement, tensor: GridTensor) -> StepTraffic:
     """The traffic of a move that leads from one placement to the other, which has to be one that can be."""
-    one = move.steps[0] if isinstance(move, Together) else move
-    if isinstance(one, DirectExchange) and before.unreduced != after.unreduced:
+    one = move.steps[0] if isinstance(move, steps.Together) else move
+    if isinstance(one, steps.DirectExchange) and before.unreduced != after.unreduced:
         return reducing_exchange(before, after, tensor).traffic
     arrays = traffic_on(tensor.grid.sizes, tensor.shape).arrays
     old, new = arrays.box(before.dims), arrays.box(after.dims)
     count = arrays.count(move_axes(move, before, after))
-    if isinstance(one, AllReduce):
+    if isinstance(one, steps.AllReduce):
         own = -(-new // count)
         received = sent = own * (count - 1) + new - own
-    elif isinstance(one, ReduceScatter):
+    elif isinstance(one, steps.ReduceScatter):
         received, sent = new * (count - 1), old - new
-    elif isinstance(one, AllSlice):
+    elif isinstance(one, steps.AllSlice):
         received = sent = old * 0
     else:
         common = arrays.overlap(before.dims, after.dims)
         received = new - common
-        if isinstance(one, AllGather):
+        if isinstance(one, steps.AllGather):
             sent = old * (count - 1)
-        elif isinstance(one, AllToAll):
+        elif isinstance(one, steps.AllToAll):
             sent = old - common
-        elif isinstance(one, CollectivePermute):
+        elif isinstance(one, steps.CollectivePermute):
             # Boxes are equal or have nothing in common, and who receives nothing sends nothing.
             sent = np.where(common > 0, 0, old)
         else:

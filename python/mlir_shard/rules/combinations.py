@@ -68,9 +68,9 @@ def combination_of(op: Any) -> Combination | None:
     if op.name in _TOSA:
         return _of_kinds(op, (_TOSA[op.name],))
     if op.name == _REDUCE:
-        return _of_kinds(op, _kinds_of_body(op, 0)) or Combination()
+        return _of_kinds(op, kinds_of_body(op, 0)) or Combination()
     if is_structured(op) and len(op.results):
-        return _of_kinds(op, _kinds_of_body(op, len(op.operands) - len(op.results)))
+        return _of_kinds(op, kinds_of_body(op, len(op.operands) - len(op.results)))
     return None
 
 
@@ -89,7 +89,7 @@ def _is_reduced(result: Any, kind: str) -> bool:
     return isinstance(element, ir.FloatType) and kind not in _BITWISE
 
 
-def _kinds_of_body(op: Any, first: int) -> tuple[str | None, ...]:
+def kinds_of_body(op: Any, first: int) -> tuple[str | None, ...]:
     """What a body combines each argument from the first of its outputs on with something else by, None where it does
     another thing."""
     block = op.regions[0].blocks[0]

@@ -16,7 +16,7 @@ from mlir_shard.rules.partition import Blocks, PartitionError, partition_rule, s
 _bindings = host.module("_mlir_libs._stablehlo")
 
 
-@partition_rule("stablehlo.gather")
+@partition_rule("stablehlo.gather", allows_uneven=True)
 def gather(op: Any, blocks: Blocks) -> None:
     """The same gather from a block.
 
@@ -37,7 +37,7 @@ def gather(op: Any, blocks: Blocks) -> None:
             continue
         if sizes[dim] == 1:
             selected.append(dim)
-        elif sizes[dim] == tensor.type.shape[dim]:
+        elif sizes[dim] == blocks.operand_size(0, dim):
             sizes[dim] = tensor.block_shape[dim]
         else:
             raise PartitionError(f"its slices reach over blocks of dimension {dim}")

@@ -36,7 +36,7 @@ class BlockIndices:
 
     def inside(self) -> Any:
         """The indices, moved to the ends of the tensor where they are beyond."""
-        last = [self.tensor.type.shape[dim] - 1 for dim in self.dims]
+        last = [self.blocks.operand_size(0, dim) - 1 for dim in self.dims]
         return stablehlo.build("clamp", self.indices.type, self._same(0), self.indices, self._limits(last))
 
     def local(self, indices: Any, *, with_mask: bool) -> tuple[Any, Any]:

@@ -8,37 +8,49 @@ the operand, or are padding.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.rules.local_borders import pad_within_blocks
 from mlir_shard.rules.local_results import continue_with, drop_shardings
+from mlir_shard.rules.local_selection import selected_dims, with_room
+from mlir_shard.rules.moving_windows import windows_of
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
+from mlir_shard.sharding import OpShardingRule
 
 
-def _check_same_blocks(before: BlockedTensor, after: BlockedTensor) -> None:
+def _check_same_blocks(before: BlockedTensor, after: BlockedTensor, but_for: Collection[int] = ()) -> None:
     for dim in range(len(before.counts)):
-        if not before.has_same_blocks(dim, after, dim):
+        if dim not in but_for and not before.has_same_blocks(dim, after, dim):
             raise PartitionError(f"dimension {dim} is sharded differently in its operand and its result")
 
 
-@partition_rule("stablehlo.slice", checks_blocks=True)
+@partition_rule("stablehlo.slice", checks_blocks=True, allows_uneven=True)
 def slice_of_blocks(op: Any, blocks: Blocks) -> None:
     """A slice whose blocks are each in the same block of what it is of.
 
-    Where blocks differ in where that part begins, each device first takes out the stretch that has its own.
+    Where blocks differ in where that part begins, each device first takes out the stretch that has its own. A caller
+    that knows along which axes the factors are has brought every device the stretch that its block needs.
     """
     blocks.check_known()
     set_result_types(op, blocks)
     drop_shardings(op)
+    selected = selected_dims(blocks)
+    if selected:
+        _take_own_part(op, selected, blocks)
+    if blocks.rule is not None and blocks.factor_axes:
+        _slice_stretches(op, blocks.rule, selected, blocks)
+        return
     (before,), (after,) = blocks.operands, blocks.results
-    _check_same_blocks(before, after)
+    _check_same_blocks(before, after, selected)
     starts, limits, strides = (list(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     moving: dict[int, list[int]] = {}
-    stretch = list(before.block_shape)
+    stretch = list(op.operands[0].type.shape)
     for dim, count in enumerate(before.counts):
-        if count == 1:
+        if count == 1 or dim in selected:
             continue
         size, new_size, stride = before.block_shape[dim], after.block_shape[dim], strides[dim]
         begins = [starts[dim] + number * (new_size * stride - size) for number in range(count)]
@@ -56,6 +68,32 @@ def slice_of_blocks(op: Any, blocks: Blocks) -> None:
             for dim, begins in moving.items():
                 first[dim] = stablehlo.reshape(blocks.entry(before.axes[dim], begins.__getitem__, None), ())
             op.operands[0] = stablehlo.dynamic_slice(op.operands[0], first, stretch)
+    op.attributes["start_indices"], op.attributes["limit_indices"] = map(stablehlo.sizes, (starts, limits))
+
+
+def _take_own_part(op: Any, dims: list[int], blocks: Blocks) -> None:
+    """Brings what of the slice is in the block, and zeros for the rest, to the beginning of some dimensions."""
+    starts, limits, strides = (list(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
+    value = op.operands[0]
+    span = list(value.type.shape)
+    for dim in dims:
+        span[dim] = max(0, (op.results[0].type.shape[dim] - 1) * strides[dim] + 1)
+    with ir.InsertionPoint(op), op.location:
+        scalar = stablehlo.tensor(stablehlo.i64())
+        begins = [stablehlo.splat(scalar, start if dim in dims else 0) for dim, start in enumerate(starts)]
+        padded, local = with_room(value, begins, span, dims, blocks)
+        op.operands[0] = stablehlo.dynamic_slice(padded, local, span)
+    for dim in dims:
+        starts[dim], limits[dim] = 0, span[dim]
+    op.attributes["start_indices"], op.attributes["limit_indices"] = map(stablehlo.sizes, (starts, limits))
+
+
+def _slice_stretches(op: Any, rule: OpShardingRule, selected: list[int], blocks: Blocks) -> None:
+    starts, limits = (list(op.attributes[name]) for name in ("start_indices", "limit_indices"))
+    moving = {window.dim for window in windows_of(op, rule) if blocks.factor_axes[window.factor]}
+    for dim, size in enumerate(op.operands[0].type.shape):
+        if dim in moving or (blocks.operands[0].counts[dim] > 1 and dim not in selected):
+            starts[dim], limits[dim] = 0, size
     op.attributes["start_indices"], op.attributes["limit_indices"] = map(stablehlo.sizes, (starts, limits))
 
 
@@ -113,14 +151,19 @@ class _Shift:
         return max(0, self.new_size - min(self.offsets) - self.spread_size)
 
 
-@partition_rule("stablehlo.pad", checks_blocks=True)
+@partition_rule("stablehlo.pad", checks_blocks=True, allows_uneven=True)
 def pad_of_blocks(op: Any, blocks: Blocks) -> None:
     """Every block is padded as its place in the dimension asks.
 
-    Where blocks differ in that, all are padded enough for each, and each device takes out its own part.
+    Where blocks differ in that, all are padded enough for each, and each device takes out its own part. A caller that
+    knows along which axes the factors are has brought every device the elements of its block.
     """
     blocks.check_known()
     drop_shardings(op)
+    if blocks.rule is not None and blocks.factor_axes:
+        set_result_types(op, blocks)
+        pad_within_blocks(op, blocks)
+        return
     before, padding = blocks.operands
     _check_same_blocks(before, blocks.results[0])
     if not padding.is_whole:

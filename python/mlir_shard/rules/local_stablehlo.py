@@ -44,13 +44,6 @@ def iota(op: Any, blocks: Blocks) -> None:
     continue_with(op, 0, shifted)
 
 
-@partition_rule("stablehlo.dynamic_slice")
-def dynamic_slice(op: Any, blocks: Blocks) -> None:
-    """The same slice of a block: along a sharded dimension it takes all there is."""
-    set_result_types(op, blocks)
-    op.attributes["slice_sizes"] = stablehlo.sizes(op.results[0].type.shape)
-
-
 @partition_rule("stablehlo.broadcast", makes_elements=True, allows_uneven=True)
 def broadcast(op: Any, blocks: Blocks) -> None:
     """The leading sizes are those of the block."""

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.rules.local_borders import pad_within_blocks
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
 from mlir_shard.sharding import OpShardingRule
 
@@ -43,10 +44,17 @@ class _Windows:
         return is_plain and self.span <= self.stride and windows * self.stride == elements
 
 
-def _check_windows(op: Any, windowed: Sequence[BlockedTensor], reduced: Sequence[BlockedTensor]) -> None:
-    """Raises PartitionError where a window takes elements of several blocks, or tensors are in different blocks."""
+def _check_windows(
+    op: Any, windowed: Sequence[BlockedTensor], reduced: Sequence[BlockedTensor], bordered: Collection[int] = ()
+) -> None:
+    """Raises PartitionError where a window takes elements of several blocks, or tensors are in different blocks.
+
+    Not along dimensions that are `bordered`: there a device has all that its windows reach.
+    """
     first = windowed[0]
     for dim, count in enumerate(first.counts):
+        if dim in bordered:
+            continue
         for tensor in (*windowed[1:], *reduced):
             if not first.has_same_blocks(dim, tensor, dim):
                 raise PartitionError(f"its tensors are sharded differently along dimension {dim}")
@@ -57,12 +65,13 @@ def _check_windows(op: Any, windowed: Sequence[BlockedTensor], reduced: Sequence
             raise PartitionError(f"its windows along dimension {dim} reach over blocks of {first.block_shape[dim]}")
 
 
-@partition_rule("stablehlo.reduce_window", checks_blocks=True)
+@partition_rule("stablehlo.reduce_window", checks_blocks=True, allows_uneven=True)
 def reduce_window(op: Any, blocks: Blocks) -> None:
-    """The same windows over blocks."""
+    """The same windows over blocks, with what of others they reach where a caller has brought that."""
     set_result_types(op, blocks)
+    bordered = pad_within_blocks(op, blocks)
     if blocks.operands:
-        _check_windows(op, blocks.operands[: len(op.results)], blocks.results)
+        _check_windows(op, blocks.operands[: len(op.results)], blocks.results, bordered)
 
 
 @partition_rule("stablehlo.select_and_scatter", checks_blocks=True)
@@ -105,11 +114,15 @@ def is_one_window(op: Any, position: int, shapes: Sequence[Sequence[int]]) -> bo
     return windows == 1 and image == kernel and not is_changed
 
 
-@partition_rule("stablehlo.convolution", unshardable=_spatial_factors)
+@partition_rule("stablehlo.convolution", unshardable=_spatial_factors, allows_uneven=True)
 def convolution(op: Any, blocks: Blocks) -> None:
-    """The same convolution of blocks, with the groups that a device has of batches and of features."""
+    """The same convolution of blocks, with the groups that a device has of batches and of features.
+
+    Windows may reach what a caller has brought of other blocks.
+    """
     blocks.check_known()
     set_result_types(op, blocks)
+    pad_within_blocks(op, blocks)
     numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     lhs, kernel = blocks.operands
     for name, blocks_of_groups in (
@@ -117,5 +130,5 @@ def convolution(op: Any, blocks: Blocks) -> None:
         ("batch_group_count", lhs.counts[numbers.input_batch_dimension]),
     ):
         groups = op.attributes[name].value
-        local = groups // min(groups, blocks_of_groups)
+        local = -(-groups // min(groups, blocks_of_groups))
         op.attributes[name] = ir.IntegerAttr.get(op.attributes[name].type, local)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.host import dialect, ir
+from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg import is_structured, loops_of
 from mlir_shard.rules.neutral_elements import neutral_number
 from mlir_shard.rules.padding_amounts import padding_of, scalar_of_region
+from mlir_shard.rules.window_attributes import WINDOWED, is_padding_neutral, windows_along_dims
 from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import TensorMapping
 
@@ -27,10 +29,20 @@ _KERNEL_DIMS = {
 }
 
 
+# The attributes that say where a slice begins and how far apart its elements are.
+_SLICES = {
+    "stablehlo.slice": ("start_indices", "strides"),
+    "tensor.extract_slice": ("static_offsets", "static_strides"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Along `dim` of an operand the elements from `offset + stride * i` on, `extent` of them, are read for element i of
     the result along a factor. Other elements of the result may be made of anything.
+
+    With a `dilation` these are places, and elements are so far apart. Where the operand `is_part` of the result, other
+    elements of that are of other operands.
     """
 
     operand: int
@@ -39,6 +51,13 @@ class Window:
     stride: int
     extent: int
     offset: int = 0
+    dilation: int = 1
+    is_part: bool = False
+
+    def sized(self, size: int, result_size: int) -> FactorWindow:
+        """The window of dimensions of these sizes."""
+        geometry = self.stride, self.extent, self.offset, self.dilation
+        return FactorWindow(self.factor, self.operand, size, result_size, *geometry, self.is_part)
 
 
 def windows_of(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
@@ -46,13 +65,30 @@ def windows_of(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
     op = op.operation
     if is_structured(op) and rule.permutation_factors:
         return _of_loops(op, rule)
-    if op.name == "tensor.extract_slice" and rule.permutation_factors:
+    if op.name in _SLICES and rule.permutation_factors:
         return _of_slice(op, rule)
+    if op.name == "stablehlo.concatenate" and rule.permutation_factors:
+        return _of_parts(op, rule)
     if op.name in ("tensor.pad", "tosa.pad") and rule.permutation_factors:
         return _of_pad(op, rule)
     if op.name in _KERNEL_DIMS and rule.permutation_factors:
         return _of_tosa(op, rule)
+    if op.name in WINDOWED and rule.permutation_factors:
+        return _of_stablehlo(op, rule)
     return ()
+
+
+def factor_windows(op: Any, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
+    """The windows along permutation factors of a rule that the first result has a dimension of, without the op."""
+    op = op.operation
+    found = []
+    for window in windows_of(op, rule):
+        result_dim = dim_of(window.factor, rule.result_mappings[0])
+        if result_dim is not None:
+            size = shape_of(op.operands[window.operand].type)[window.dim]
+            new_size = shape_of(op.results[0].type)[result_dim]
+            found.append(window.sized(size, new_size))
+    return tuple(found)
 
 
 def dim_of(factor: int, mapping: TensorMapping) -> int | None:
@@ -94,13 +130,25 @@ def _steps(expr: Any) -> dict[int, int]:
 
 
 def _of_slice(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
-    offsets, strides = op.attributes["static_offsets"], op.attributes["static_strides"]
+    offsets, strides = (op.attributes[name] for name in _SLICES[op.name])
     found = []
     for dim, of_dim in enumerate(rule.operand_mappings[0].dim_mappings):
         factors = of_dim.factor_indices
         is_known = offsets[dim] >= 0 and strides[dim] > 0
         if is_known and len(factors) == 1 and factors[0] in rule.permutation_factors:
             found.append(Window(0, dim, factors[0], strides[dim], 1, offsets[dim]))
+    return tuple(found)
+
+
+def _of_parts(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
+    """Those of the operands that go with the result; each begins where the one before ends."""
+    dim = op.attributes["dimension"].value
+    found, start = [], 0
+    for number, (operand, mapping) in enumerate(zip(op.operands, rule.operand_mappings, strict=True)):
+        (factor,) = mapping.dim_mappings[dim].factor_indices
+        if factor in rule.permutation_factors:
+            found.append(Window(number, dim, factor, 1, 1, -start, is_part=True))
+        start += shape_of(operand.type)[dim]
     return tuple(found)
 
 
@@ -111,6 +159,19 @@ def _of_pad(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
         return ()
     found = ((factor, dim_of(factor, rule.operand_mappings[0])) for factor in rule.permutation_factors)
     return tuple(Window(0, dim, factor, 1, 1, -amounts[dim][0]) for factor, dim in found if dim is not None)
+
+
+def _of_stablehlo(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
+    """The windows of all operands that have some; what is read for padding is replaced before."""
+    found = []
+    for one in windows_along_dims(op):
+        if one.is_padded and not is_padding_neutral(op):
+            continue
+        factors = rule.result_mappings[0].dim_mappings[one.result_dim].factor_indices
+        if len(factors) == 1 and factors[0] in rule.permutation_factors:
+            geometry = one.stride, one.extent, -one.low, one.dilation
+            found += [Window(number, one.dim, factors[0], *geometry) for number in range(len(op.results))]
+    return tuple(found)
 
 
 def _of_tosa(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from mlir_shard.dialects.registered_function import ask, check_op_names, check_takes
 from mlir_shard.host import ir
+from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import FactorType
@@ -65,7 +67,8 @@ class Blocks:
     major to minor. `device_index` gives, for grid axes major to minor, the position of this device among those
     along them as an `index` value in front of the op. `operands` and `results` are the tensors that the op worked on
     before. `entry` gives, for grid axes and an integer for each position along them, the one of this device, as a
-    tensor of one element of the given type (None: i64) at the current insertion point.
+    tensor of one element of the given type (None: i64) at the current insertion point. `windows` are those that
+    operands have been brought what they reach for of other blocks, their halos.
     """
 
     result_types: tuple[Any, ...]
@@ -75,11 +78,18 @@ class Blocks:
     operands: tuple[BlockedTensor, ...] = ()
     results: tuple[BlockedTensor, ...] = ()
     entry: Callable[[Sequence[int], Callable[[int], int], Any], Any] = _no_entry
+    windows: tuple[FactorWindow, ...] = ()
 
     def check_known(self) -> None:
         """Raises PartitionError where a caller has not said how the tensors around the op are in blocks."""
         if not self.results:
             raise PartitionError("it is not known here how its tensors are in blocks")
+
+    def operand_size(self, number: int, dim: int) -> int:
+        """The size of a dimension of an operand, without what makes its last blocks full; the rule has to be known."""
+        assert self.rule is not None
+        mapping = self.rule.operand_mappings[number].dim_mappings[dim]
+        return prod(self.rule.factor_sizes[factor] for factor in mapping.factor_indices)
 
     @property
     def reduction_axes(self) -> tuple[int, ...]:

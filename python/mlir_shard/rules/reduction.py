@@ -25,8 +25,10 @@ _COMBINERS = {
     "stablehlo.maximum": ReductionOp.MAX,
     "stablehlo.minimum": ReductionOp.MIN,
 }
-# A gather sums, as a device that does not have what is selected contributes zeros.
-_SUMMING_OPS = ("stablehlo.convolution", "stablehlo.dot", "stablehlo.dot_general", "stablehlo.gather")
+SELECTING_OPS = ("stablehlo.dynamic_slice", "stablehlo.gather", "stablehlo.slice")
+"""Ops that take elements out of their first operand: a sum, as a device that does not have one contributes zero."""
+
+_SUMMING_OPS = ("stablehlo.convolution", "stablehlo.dot", "stablehlo.dot_general", *SELECTING_OPS)
 # Their bodies take the accumulators first.
 _COMBINING_OPS = ("stablehlo.reduce", "stablehlo.scatter")
 

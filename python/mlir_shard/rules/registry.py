@@ -25,9 +25,14 @@ from mlir_shard.sharding.verify import check_factor_sizes, check_op_sharding_rul
 
 @dataclass(frozen=True, slots=True)
 class RuleOptions:
-    """What a pass asks of rules: `conservative` leaves out factors that need communication to shard."""
+    """What a pass asks of rules.
+
+    `conservative` leaves out factors that need communication to shard. `computing` is for how an op whose tensors have
+    their shardings is computed, where that may be in another way than shardings propagate.
+    """
 
     conservative: bool = False
+    computing: bool = False
 
 
 RuleFunction = Callable[[Any, RuleOptions], "OpShardingRule | None"]

@@ -37,12 +37,15 @@ _STORAGE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """The type of a tensor: its shape and the name of its element type."""
+    """The type of a tensor: its shape and the name of its element type. A scalar is one of rank 0, named otherwise."""
 
     shape: tuple[int, ...]
     element_type: str
+    is_scalar: bool = False
 
     def __str__(self) -> str:
+        if self.is_scalar:
+            return self.element_type
         return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.element_type}>"
 
 

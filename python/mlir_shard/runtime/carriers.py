@@ -14,7 +14,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.runtime import buffers, mpich
+from mlir_shard.runtime import buffers, mpich, ordered_floats
 
 _arith = host.dialect("arith")
 
@@ -54,6 +54,8 @@ def for_reducing(element_type: Any, reduction: str) -> Carrier | None:
         return None
     if reduction.startswith("bitwise") and isinstance(element_type, ir.FloatType):
         return None
+    if isinstance(element_type, ir.FloatType) and element_type.width <= 64 and reduction in _ORDERED:
+        return _ordered(element_type, reduction)
     if _is_carried(element_type):
         return _as_is(reduction)
     if isinstance(element_type, ir.IndexType):
@@ -107,6 +109,21 @@ def _with_sign(element_type: Any, reduction: str) -> Carrier:
         return _arith.xori(value, bits)
 
     return Carrier(lambda value: flip(inner.enter(value)), lambda value: inner.leave(flip(value)), reduction)
+
+
+def _ordered(element_type: Any, reduction: str) -> Carrier:
+    """Floats as integers: MPI's own comparison loses NaN."""
+    wide = element_type if element_type.width >= 32 else ir.F32Type.get()
+
+    def enter(value: Any) -> Any:
+        extended = value if wide == element_type else _arith.extf(_with_elements(value.type, wide), value)
+        return ordered_floats.integers(extended, nan_is_greatest=reduction == "max")
+
+    def leave(value: Any) -> Any:
+        found = ordered_floats.floats(value, _with_elements(value.type, wide))
+        return found if wide == element_type else _arith.truncf(_with_elements(value.type, element_type), found)
+
+    return Carrier(enter, leave, reduction)
 
 
 def _cast(type_: Any, value: Any) -> Any:

@@ -11,11 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import shard
 from mlir_shard.host import ir
-from mlir_shard.runtime import index_arithmetic as index
 from mlir_shard.runtime import library
-from mlir_shard.runtime.device_group import DeviceGroup
+from mlir_shard.runtime.group import Group
 
 _arith, _memref, _scf = host.dialect("arith"), host.dialect("memref"), host.dialect("scf")
 
@@ -28,9 +26,9 @@ class Communicators:
 
     def __init__(self, module: Any) -> None:
         self._module = module
-        self._names: dict[DeviceGroup, str] = {}
+        self._names: dict[Group, str] = {}
 
-    def of(self, group: DeviceGroup) -> Any:
+    def of(self, group: Group) -> Any:
         """The `!mpi.comm` of a group, at the current insertion point."""
         if group.is_world:
             return library.world()
@@ -60,16 +58,10 @@ class Communicators:
         return _memref.GetGlobalOp(ir.Type.parse("memref<i64>"), name).result
 
 
-def _split(group: DeviceGroup) -> Any:
+def _split(group: Group) -> Any:
     """The communicator of a group, in 64 bits: its devices have one colour, and keys in the order of the group."""
-    shape, others = group.shape, group.others
-    colour = index.constant(0)
-    if others:
-        colour = index.linear(shard.process_index(group.grid, others), [shape[axis] for axis in others])
-    key = index.linear(group.own_coordinates(), group.sizes)
-    numbers = [index.to_integer(number, 32) for number in (colour, key)]
     communicator = ir.Operation.create(
-        "mpi.comm_split", results=[ir.Type.parse("!mpi.comm")], operands=[library.world(), *numbers]
+        "mpi.comm_split", results=[ir.Type.parse("!mpi.comm")], operands=[library.world(), *group.colour_and_key()]
     ).result
     cast = "builtin.unrealized_conversion_cast"
     return ir.Operation.create(cast, results=[ir.IntegerType.get_signless(64)], operands=[communicator]).result

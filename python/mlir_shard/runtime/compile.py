@@ -11,9 +11,10 @@ from typing import Any
 import mlir_shard
 from mlir_shard.passes.pipeline import PipelineError
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.runtime import interface, lowering_process
+from mlir_shard.runtime import boundary, interface, lowering_process, precision
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.program import Program
+from mlir_shard.runtime.stablehlo_collectives import set_devices
 from mlir_shard.runtime.unsharded import drop_sharding
 
 PROPAGATED, LOCAL = "propagated", "local"
@@ -35,10 +36,14 @@ class Pipelines:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The program of the ranks, and, where asked for, the program that runs alone and has no sharding."""
+    """The program of the ranks, and, where asked for, the program that runs alone and has no sharding.
+
+    coarsest: the coarsest float type by way of which each result of that is computed, see `precision`.
+    """
 
     sharded: Program
     unsharded: Program | None
+    coarsest: tuple[str, ...] = ()
 
 
 DEFAULT_PIPELINES = Pipelines()
@@ -71,17 +76,21 @@ def compile_module(
     if watch:
         watch(LOCAL, local)
     interface.check_local(interface.entry_function(local, entry), arguments, results)
-    texts = [_text(local)]
+    set_devices(local, ranks)
+    texts = [_text(local, entry)]
     if with_unsharded:
         unsharded = _called_from_outside(module, entry)
         drop_sharding(unsharded)
-        texts.append(_text(unsharded))
+        coarsest = precision.coarsest_floats(unsharded, interface.entry_function(unsharded, entry))
+        set_devices(unsharded, 1)
+        texts.append(_text(unsharded, entry))
     lowered = lower(texts, entry)
     sharded = Program(lowered[0], entry, arguments, results, ranks)
     if not with_unsharded:
         return Compiled(sharded, None)
     whole_arguments, whole_results = tuple(map(interface.alone, arguments)), tuple(map(interface.alone, results))
-    return Compiled(sharded, Program(lowered[1], entry, whole_arguments, whole_results, 1))
+    alone = Program(lowered[1], entry, whole_arguments, whole_results, 1)
+    return Compiled(sharded, alone, coarsest)
 
 
 def _called_from_outside(module: Any, entry: str) -> Any:
@@ -102,7 +111,8 @@ def _run(module: Any, pipeline: str) -> None:
         raise RunError(f"'{pipeline}' is no pipeline: {error.message}") from error
 
 
-def _text(module: Any) -> str:
-    """With locations: what cannot be lowered is reported where it stands in the user's text."""
+def _text(module: Any, entry: str) -> str:
+    """With tensors alone to take and give, and with locations: what cannot be lowered is reported where it stands."""
+    boundary.cross_as_tensors(module, interface.entry_function(module, entry))
     text: str = module.operation.get_asm(enable_debug_info=True)
     return text

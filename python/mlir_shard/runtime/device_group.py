@@ -48,6 +48,11 @@ class DeviceGroup:
         return tuple(axis for axis, size in enumerate(self.shape) if axis not in self.axes and size != 1)
 
     @property
+    def is_even(self) -> bool:
+        """Whether all groups are of one size, as they are along axes."""
+        return True
+
+    @property
     def is_world(self) -> bool:
         """Whether there is one group, in the order of the grid."""
         return not self.others and self.axes == tuple(sorted(self.axes))
@@ -55,6 +60,14 @@ class DeviceGroup:
     def own_coordinates(self) -> list[Any]:
         """This device's position along each axis of the group."""
         return shard.process_index(self.grid, self.axes) if self.axes else []
+
+    def colour_and_key(self) -> tuple[Any, Any]:
+        """The number of this device's group and its place in it, as integers of 32 bits."""
+        others, colour = self.others, index.constant(0)
+        if others:
+            colour = index.linear(shard.process_index(self.grid, others), [self.shape[axis] for axis in others])
+        key = index.linear(self.own_coordinates(), self.sizes)
+        return index.to_integer(colour, 32), index.to_integer(key, 32)
 
     def own_rank(self) -> Any:
         """This device's position in the whole grid."""

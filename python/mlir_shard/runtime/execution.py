@@ -42,7 +42,7 @@ def execute(
 
     Args:
         module: the `ir.Module`, in tensors, annotated for sdy or with upstream's `shard`; it is left as it is.
-        inputs: one global array for each argument, of its shape and dtype.
+        inputs: one global array for each argument, of its shape and dtype; of rank 0 for a scalar, none for a token.
         ranks: by default as many as the mesh has devices, and nothing else where there is a mesh.
         function: the function's name.
         pipelines: what shards the module, where not what the engine has by default.

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes import diagnostic
-from mlir_shard.runtime import arrays
+from mlir_shard.runtime import arrays, boundary
 from mlir_shard.runtime.arrays import TensorSpec
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.program import Port
@@ -87,9 +88,9 @@ def _inlined_meshes(module: Any) -> dict[str, Mesh]:
 
 
 def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-    """The arguments and the results of a function whose shardings are decided.
+    """The arguments and the results of a function whose shardings are decided, but for tokens.
 
-    RunError where one is no tensor that can be passed, or has no place on the devices.
+    RunError where one is no tensor or scalar that can be passed, or has no place on the devices.
     """
     type_ = function.attributes["function_type"].value
     arguments = function.regions[0].blocks[0].arguments
@@ -97,10 +98,12 @@ def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]
         tuple(
             _port(f"argument {index}", one, sdy.get_sharding(arguments[index]), function, ranks)
             for index, one in enumerate(type_.inputs)
+            if not boundary.is_token(one)
         ),
         tuple(
             _port(f"result {index}", one, sdy.get_result_sharding(function, index), function, ranks)
             for index, one in enumerate(type_.results)
+            if not boundary.is_token(one)
         ),
     )
 
@@ -115,7 +118,7 @@ def check_local(function: Any, arguments: tuple[Port, ...], results: tuple[Port,
     """RunError where the types of a local function are not those that the shardings make of the global ones."""
     type_ = function.attributes["function_type"].value
     for types, expected in ((type_.inputs, arguments), (type_.results, results)):
-        local = [str(one) for one in types]
+        local = [str(one) for one in types if not boundary.is_token(one)]
         if local != [str(port.local) for port in expected]:
             wanted = ", ".join(str(port.local) for port in expected)
             message = f"the local function has types ({', '.join(local)}), but its shardings make them ({wanted})"
@@ -158,15 +161,20 @@ def _replicated(name: str, spec: TensorSpec, sharding: str, ranks: int) -> Port:
 def _sharded(name: str, spec: TensorSpec, sharding: TensorSharding, mesh: Mesh) -> Port:
     local = tuple(size or 0 for size in sharding.local_shape(spec.shape, mesh))
     boxes = tuple(device_box(sharding, mesh, spec.shape, device) for device in sorted(mesh.devices))
-    return Port(name, spec, TensorSpec(local, spec.element_type), boxes, str(sharding))
+    return Port(name, spec, replace(spec, shape=local), boxes, str(sharding))
 
 
 def _spec(name: str, type_: Any, function: Any) -> TensorSpec:
-    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
-        message = f"{name} has type {type_}: only tensors of static shape can be passed to a program that is run"
+    if boundary.is_scalar(type_):
+        spec = TensorSpec((), str(type_), is_scalar=True)
+    elif isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
+        spec = TensorSpec(tuple(type_.shape), str(type_.element_type))
+    else:
+        wanted = "only tensors of static shape, scalars and tokens"
+        message = f"{name} has type {type_}: {wanted} can be passed to a program that is run"
         raise RunError("the program cannot be run", [_error(message, function)])
-    spec = TensorSpec(tuple(type_.shape), str(type_.element_type))
     if not arrays.is_supported(spec.element_type):
-        message = f"{name} has type {type_}, whose elements have no counterpart in NumPy"
+        elements = "which has" if spec.is_scalar else "whose elements have"
+        message = f"{name} has type {type_}, {elements} no counterpart in NumPy"
         raise RunError("the program cannot be run", [_error(message, function)])
     return spec

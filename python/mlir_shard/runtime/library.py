@@ -53,6 +53,12 @@ def world() -> Any:
     return ir.Operation.create("mpi.comm_world", results=[ir.Type.parse("!mpi.comm")]).result
 
 
+def rank() -> Any:
+    """The number of this rank among all, an int of C."""
+    number = ir.IntegerType.get_signless(32)
+    return ir.Operation.create("mpi.comm_rank", results=[number], operands=[world()]).result
+
+
 def status_ignore() -> Any:
     """What says that a status is not asked for."""
     address = _arith.ConstantOp(ir.IntegerType.get_signless(64), mpich.STATUS_IGNORE).result

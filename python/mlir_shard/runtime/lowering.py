@@ -18,7 +18,9 @@ from mlir_shard.runtime import (
     generic_operations,
     narrowing,
     shard_to_mpi,
+    stablehlo_collectives,
     stablehlo_loops,
+    tokens,
 )
 from mlir_shard.runtime.error import RunError
 
@@ -97,14 +99,16 @@ def lower(module: Any, entry: str) -> None:
 def _run_stages(module: Any, entry: str) -> None:
     _prepare_functions(module, entry)
     module.operation.attributes[_MPI_ATTRIBUTE] = ir.Attribute.parse(_MPI_CHOICE)
+    tokens.to_values(module)
     collectives.legalize(module, entry)
+    stand_ins = stablehlo_collectives.legalize(module)
     _run(module, _TO_STABLEHLO)
     empty_tensors.fold(module)
     stablehlo_loops.legalize(module)
     _run(module, _TO_LINALG)
     generic_operations.prepare(module)
     _run(module, _SIMPLIFY)
-    shard_to_mpi.lower(module, _function(module, entry))
+    shard_to_mpi.lower(module, _function(module, entry), stand_ins)
     _run(module, _TO_MPI)
     _erase_grids(module)
     _check_dialects(module, _BUFFERIZABLE)

@@ -1,45 +1,29 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a manual computation means on one device: its body on the block of each device, one after the other.
+"""What a manual computation means on one device: its body on the blocks of all devices, joined.
 
-That holds as long as devices do not talk to each other or ask which one they are.
+Collectives of StableHLO in it are then of values that are all at hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.host import ir
 from mlir_shard.passes import diagnostic
+from mlir_shard.runtime.bodies_in_step import MANUAL, BodiesInStep, Known, Values
+from mlir_shard.runtime.collective_checks import error
+from mlir_shard.runtime.stablehlo_collectives.processes import Processes
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.sharding.layout import Box, device_at, device_box
+from mlir_shard.sharding.layout import Box, device_at, device_box, device_coordinates
 
-MANUAL = "sdy.manual_computation"
 # A program has to stay one that can be compiled.
 _MOST_BLOCKS = 64
-_OF_DEVICES = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        "all_gather",
-        "all_reduce",
-        "all_to_all",
-        "collective_broadcast",
-        "collective_permute",
-        "cross-replica-sum",
-        "custom_call",
-        "infeed",
-        "outfeed",
-        "partition_id",
-        "recv",
-        "reduce_scatter",
-        "replica_id",
-        "rng",
-        "send",
-    )
-)
+# Of these there is no telling what they give to each device.
+_OF_DEVICES = frozenset(f"stablehlo.{name}" for name in ("custom_call", "infeed", "outfeed", "recv", "rng", "send"))
 
 
 def refusals(module: Any) -> list[diagnostic.Diagnostic]:
@@ -57,17 +41,60 @@ def refusals(module: Any) -> list[diagnostic.Diagnostic]:
 
 
 def compute_on_one_device(module: Any) -> None:
-    """Replaces each manual computation by its body on all blocks; there have to be no `refusals`."""
-    # Inner ones first, so that they are copied with what holds them.
+    """Replaces each manual computation by its body on all blocks; there have to be no `refusals`.
+
+    RunError at a collective in one that cannot be computed on one device.
+    """
+    outermost = [op for op in _manual_computations(module) if not _is_in_another(op)]
+    # Those in others, or in functions that others call, are computed with them.
+    called = {inner for op in outermost for inner in _reached(op, module) if inner.name == MANUAL and inner != op}
+    for op in outermost:
+        if op not in called:
+            _Computation(op).replace()
+    _drop_unused_functions(module)
     for op in _manual_computations(module):
-        _replace(op)
+        if not _is_in_another(op):
+            _Computation(op).replace()
+
+
+def _is_in_another(op: Any) -> bool:
+    around = op.parent
+    while around is not None and around.operation.name != MANUAL:
+        around = around.operation.parent
+    return around is not None
+
+
+def _drop_unused_functions(module: Any) -> None:
+    """Erases private functions that nothing calls any more: collectives in them have no devices around them."""
+    while True:
+        called = {op.attributes["callee"].value for op in _all(module, "func.call")}
+        unused = [op for op in _all(module, "func.func") if _is_private(op) and _name(op) not in called]
+        for op in unused:
+            op.erase()
+        if not unused:
+            return
+
+
+def _is_private(function: Any) -> bool:
+    attributes = function.attributes
+    return "sym_visibility" in attributes and attributes["sym_visibility"].value == "private"
+
+
+def _name(function: Any) -> str:
+    name: str = function.attributes["sym_name"].value
+    return name
 
 
 def _manual_computations(module: Any) -> list[Any]:
+    return _all(module, MANUAL)
+
+
+def _all(module: Any, name: str) -> list[Any]:
+    """The operations of a name, inner ones first."""
     found: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if op.name == MANUAL:
+        if op.name == name:
             found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -115,7 +142,7 @@ def _not_in_blocks(op: Any) -> str:
         dims = zip(value.type.shape, sharding.dim_shardings, strict=True)
         if any(size % dim.sharded_size(mesh) for size, dim in dims):
             return f"'{op.name}' has no meaning on one device: blocks of {value.type} as {sharding} differ in size"
-    blocks = len({tuple(ins) for ins, _ in _boxes(op, mesh)})
+    blocks = len({tuple(ins) for _, ins, _ in _boxes(op, mesh, [0] * len(mesh.axes))})
     return f"'{op.name}' has too many blocks to be run on one device: {blocks}" if blocks > _MOST_BLOCKS else ""
 
 
@@ -134,62 +161,90 @@ def _mesh(op: Any) -> Mesh | None:
     return meshes[0] if all(mesh == meshes[0] for mesh in meshes) else None
 
 
-def _boxes(op: Any, mesh: Mesh) -> Iterator[tuple[list[Box], list[Box]]]:
-    """What a device takes of each operand and gives of each result, for all places along the manual axes."""
+def _boxes(op: Any, mesh: Mesh, outer: Sequence[int]) -> Iterator[tuple[int, list[Box], list[Box]]]:
+    """What a device takes of each operand and gives of each result, for all places along the manual axes.
+
+    outer: the place along the other axes.
+    """
     manual = op.attributes["manual_axes"].value.value
-    sizes = [axis.size if axis.name in manual else 1 for axis in mesh.axes]
+    along = [range(axis.size) if axis.name in manual else [place] for axis, place in zip(mesh.axes, outer, strict=True)]
     ins, outs = _shardings(op, "in_shardings"), _shardings(op, "out_shardings")
-    for coordinates in product(*map(range, sizes)):
+    for coordinates in product(*along):
         device = device_at(mesh, coordinates)
         yield (
+            device,
             [device_box(one, mesh, value.type.shape, device) for one, value in zip(ins, op.operands, strict=True)],
             [device_box(one, mesh, value.type.shape, device) for one, value in zip(outs, op.results, strict=True)],
         )
 
 
-def _replace(op: Any) -> None:
-    mesh = _mesh(op)
-    assert mesh is not None
-    results: list[dict[Box, Any]] = [{} for _ in op.results]
-    # Devices with the same blocks compute the same.
-    computed: dict[tuple[Box, ...], list[Any]] = {}
-    with ir.InsertionPoint(op), op.location:
-        for ins, outs in _boxes(op, mesh):
-            if tuple(ins) not in computed:
-                computed[tuple(ins)] = _body_on(op, ins)
-            for parts, box, value in zip(results, outs, computed[tuple(ins)], strict=True):
-                parts.setdefault(box, value)
-        joined = [_joined(parts, 0) for parts in results]
-    for result, value in zip(op.results, joined, strict=True):
-        result.replace_all_uses_with(value)
-    op.erase()
+def _mesh_of_all(op: Any, module: Any) -> Mesh:
+    """The mesh of a computation and of those in it; RunError where they have several."""
+    found = Mesh(())
+    for inner in _reached(op, module):
+        mesh = _mesh(inner) if inner.name == MANUAL else None
+        if mesh is None or mesh == Mesh(()):
+            continue
+        if found not in (Mesh(()), mesh):
+            raise error(f"'{inner.name}' has no meaning on one device: it is on {mesh} within one on {found}", inner)
+        found = mesh
+    return found
 
 
-def _body_on(op: Any, boxes: list[Box]) -> list[Any]:
-    """The values that the body returns for these blocks of the operands, computed in front of the operation."""
-    body = op.regions[0].blocks[0]
-    values = {
-        argument: value if box.size == tuple(value.type.shape) else stablehlo.slice_(value, box.start, box.stop)
-        for argument, value, box in zip(body.arguments, op.operands, boxes, strict=True)
-    }
-    *inner, terminator = [one.operation for one in body.operations]
-    for one in inner:
-        copied = one.clone()
-        _use(copied, values)
-        values.update(zip(one.results, copied.results, strict=True))
-    return [values.get(value, value) for value in terminator.operands]
+class _Computation:
+    """A manual computation that is in no other."""
+
+    def __init__(self, op: Any) -> None:
+        module = sdy.enclosing_module(op)
+        mesh = _mesh_of_all(op, module)
+        functions = {
+            one.operation.attributes["sym_name"].value: one.operation
+            for one in module.regions[0].blocks[0].operations
+            if one.operation.name == "func.func"
+        }
+        self._op, self._mesh = op, mesh
+        processes = Processes.among(mesh.total_size, module)
+        self._bodies = BodiesInStep(functions, processes, self._results)
+
+    def replace(self) -> None:
+        """By the values it has, computed in front of it."""
+        op = self._op
+        first = device_at(self._mesh, [0] * len(self._mesh.axes))
+        with ir.InsertionPoint(op), op.location:
+            (values,) = self._results(op, [first], [list(op.operands)], [{}])
+        for result, value in zip(op.results, values, strict=True):
+            result.replace_all_uses_with(value)
+        op.erase()
+
+    def _results(self, op: Any, devices: Sequence[int], operands: Values, known: Sequence[Known]) -> Values:
+        """The results of this computation or one in it, on each of the devices around it."""
+        inner: list[int] = []
+        arguments: Values = []
+        around: list[Known] = []
+        places: list[tuple[int, list[Box]]] = []
+        mesh = self._mesh
+        blocks: dict[tuple[Any, Box], Any] = {}
+        for number, device in enumerate(devices):
+            for place, ins, outs in _boxes(op, mesh, device_coordinates(mesh, device)):
+                inner.append(place)
+                arguments.append([_block(value, box, blocks) for value, box in zip(operands[number], ins, strict=True)])
+                around.append(known[number])
+                places.append((number, outs))
+        computed = self._bodies.results(op.regions[0].blocks[0], inner, arguments, around)
+        parts: list[list[dict[Box, Any]]] = [[{} for _ in op.results] for _ in devices]
+        for (number, outs), values in zip(places, computed, strict=True):
+            for of_result, box, value in zip(parts[number], outs, values, strict=True):
+                of_result.setdefault(box, value)
+        return [[_joined(of_result, 0) for of_result in of_device] for of_device in parts]
 
 
-def _use(op: Any, values: Mapping[Any, Any]) -> None:
-    """Has an operation and what is in it use other values for those of the body it was copied from."""
-
-    def visit(one: Any) -> Any:
-        for index, operand in enumerate(one.operands):
-            if operand in values:
-                one.operands[index] = values[operand]
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
+def _block(value: Any, box: Box, made: dict[tuple[Any, Box], Any]) -> Any:
+    """A block of a tensor, which all devices that have it share."""
+    if box.size == tuple(value.type.shape):
+        return value
+    if (value, box) not in made:
+        made[value, box] = stablehlo.slice_(value, box.start, box.stop)
+    return made[value, box]
 
 
 def _joined(parts: Mapping[Box, Any], dim: int) -> Any:

@@ -28,6 +28,7 @@ from mlir_shard.runtime.device_group import DeviceGroup
 from mlir_shard.runtime.group_exchange import GroupExchange
 from mlir_shard.runtime.library import Library
 from mlir_shard.runtime.messages import NAMES, Messages
+from mlir_shard.runtime.stablehlo_collectives import StandIns
 
 _arith, _tensor = host.dialect("arith"), host.dialect("tensor")
 
@@ -38,8 +39,11 @@ _NEIGHBOURS = "shard.neighbors_linear_indices"
 _INDICES = frozenset({"shard.process_linear_index", "shard.process_multi_index"})
 
 
-def lower(module: Any, entry: Any) -> None:
-    """Lowers the collectives of a module that `collectives.legalize` has seen, for the function `entry` to run."""
+def lower(module: Any, entry: Any, stand_ins: StandIns) -> None:
+    """Lowers the collectives of a module that `collectives.legalize` has seen, for the function `entry` to run.
+
+    With them goes what `stand_ins` stand for.
+    """
     grids, calls = collectives.grids(module), Library(module)
     communicators = Communicators(module)
     exchange, messages = GroupExchange(communicators, calls), Messages(calls)
@@ -64,6 +68,7 @@ def lower(module: Any, entry: Any) -> None:
         for old, new in zip(op.results, values, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
+    stand_ins.lower(exchange)
     communicators.make(entry)
 
 

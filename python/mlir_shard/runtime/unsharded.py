@@ -47,7 +47,10 @@ def drop_sharding(module: Any) -> None:
     refusals = manual_computations.refusals(module)
     if refusals:
         raise _refused(refusals)
-    manual_computations.compute_on_one_device(module)
+    try:
+        manual_computations.compute_on_one_device(module)
+    except RunError as error:
+        raise _refused(error.diagnostics) from error
     found: list[Any] = []
 
     def visit(op: Any) -> Any:

@@ -31,8 +31,11 @@ class Comparison:
     is_equal: bool
 
 
-def compare(actual: Array, expected: Array, element_type: str) -> Comparison:
-    """Compares arrays of one shape and of an element type. NaN equals NaN, and an infinity itself."""
+def compare(actual: Array, expected: Array, element_type: str, coarsest: str = "") -> Comparison:
+    """Compares arrays of one shape and of an element type. NaN equals NaN, and an infinity itself.
+
+    coarsest: the float type by way of which floats were computed, where that is a coarser one than theirs.
+    """
     if not arrays.is_float(element_type):
         wrong = actual != expected
         difference = _greatest_difference(actual[wrong], expected[wrong])
@@ -49,7 +52,7 @@ def compare(actual: Array, expected: Array, element_type: str) -> Comparison:
     magnitude = np.where(np.isfinite(wanted), np.maximum(np.abs(wanted), scale), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(error == 0, 0.0, error / magnitude)
-    tolerance = TOLERANCES[element_type]
+    tolerance = max(TOLERANCES[element_type], TOLERANCES.get(coarsest, 0.0))
     return Comparison(_greatest(error), _greatest(relative), bool((relative <= tolerance).all()))
 
 

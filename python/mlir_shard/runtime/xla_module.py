@@ -15,6 +15,7 @@ from typing import Any
 from mlir_shard.dialects.context import create_context
 from mlir_shard.host import ir
 from mlir_shard.passes import diagnostic
+from mlir_shard.runtime.boundary import CROSSING, is_scalar
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.xla_layouts import TRANSFORM, constrain_layouts
 
@@ -44,12 +45,16 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
 def _lower(module: Any, entry: str) -> str:
     wrong: list[Any] = []
     numbers: list[Any] = []
+    crossing: list[Any] = []
     transforms: list[Any] = []
     declared: list[Any] = []
     called: set[str] = set()
 
     def visit(op: Any) -> Any:
-        if op.name.partition(".")[0] not in _KNOWN or op.name in _REFUSED:
+        _retype(op)
+        if op.name in CROSSING and op.operands[0].type == op.results[0].type:
+            crossing.append(op)
+        elif op.name.partition(".")[0] not in _KNOWN or op.name in _REFUSED:
             wrong.append(op)
             return ir.WalkResult.SKIP
         if op.name == "func.func" and not len(op.regions[0].blocks):
@@ -71,6 +76,9 @@ def _lower(module: Any, entry: str) -> str:
     if wrong:
         messages = [diagnostic.at("error", f"'{op.name}' cannot be run by PJRT", op.location) for op in wrong]
         raise RunError("the program is not in StableHLO alone, which is what PJRT runs", messages)
+    for op in crossing:
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
     for op in numbers:
         with ir.InsertionPoint(op), op.location:
             replica = ir.Operation.create(_REPLICA, [op.results[0].type])
@@ -80,6 +88,30 @@ def _lower(module: Any, entry: str) -> str:
         constrain_layouts(op)
     _prepare_functions(module, entry)
     return str(module)
+
+
+def _retype(op: Any) -> None:
+    """XLA has tensors alone, and no `index`: scalars become tensors of rank 0, and an index a number of 64 bits."""
+    with op.location:
+        for value in (
+            *op.results,
+            *(one for region in op.regions for block in region.blocks for one in block.arguments),
+        ):
+            value.set_type(_retyped(value.type))
+        if op.name == "func.func":
+            signature = op.attributes["function_type"].value
+            sides = (list(map(_retyped, side)) for side in (signature.inputs, signature.results))
+            op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*sides))
+
+
+def _retyped(type_: Any) -> Any:
+    shape = [] if is_scalar(type_) else type_.shape if isinstance(type_, ir.RankedTensorType) else None
+    if shape is None:
+        return type_
+    element = type_ if is_scalar(type_) else type_.element_type
+    return ir.RankedTensorType.get(
+        shape, ir.IntegerType.get_signless(64) if isinstance(element, ir.IndexType) else element
+    )
 
 
 def _drop_declarations(declared: Sequence[Any], called: Container[str]) -> None:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from mlir_shard.sharding.axes import AxisRef, SubAxisInfo
 from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, sort_and_merge
+from mlir_shard.sharding.line_orders import interval_sizes, order_on_line
 from mlir_shard.sharding.line_parts import Parts, axes_of, part_of, parts_by_axis, parts_on_line
 from mlir_shard.sharding.mesh import Mesh, MeshAxis
 from mlir_shard.sharding.tensor import TensorSharding
@@ -71,21 +72,25 @@ def mesh_changes(first: Mesh, others: Iterable[Mesh], used: UsedAxes) -> dict[Me
     """How to say `first` and, as far as possible, the others on meshes that have the same axes.
 
     used: the axes of each mesh that have to be said. Meshes whose devices lie along parts of the line of devices of
-    `first` come to its order, others keep theirs. The axes are those of `first` where these are fine enough. The meshes
-    they are brought to are among the result too; not those of other devices, and those whose axes and the others' have
-    no common refinement.
+    `first` come to its order, others keep theirs, but for those that cut the devices otherwise: their devices are taken
+    in an order in which the cuts are the same. The axes are those of `first` where these are fine enough. The meshes
+    they are brought to are among the result too; not those of other devices, and those whose sub-axes and the others'
+    have no common refinement.
     """
     found = {first: _Line(first.device_ids, parts_by_axis(first))}
     axes = first.axes
     for mesh in others:
-        line = _line(mesh, first)
-        if mesh in found or line is None:
+        if mesh in found or not _has_devices_of(mesh, first):
             continue
-        tried = found | {mesh: line}
-        finer = _refined(first, axes, tried)
-        changes = None if finer is None else _changes(finer, tried)
-        if finer is not None and changes is not None and all(changes[one].can_say(used.get(one, ())) for one in tried):
-            found, axes = tried, finer
+        for line in (_line(mesh, first), _other_line(mesh, axes, found, used)):
+            tried = found if line is None else found | {mesh: line}
+            finer = None if line is None else _refined(first, axes, tried)
+            if finer is None:
+                continue
+            changes = _changes(finer, tried)
+            if all(changes[one].can_say(used.get(one, ())) for one in tried):
+                found, axes = tried, finer
+                break
     return _changes(axes, found)
 
 
@@ -95,16 +100,32 @@ def _changes(axes: tuple[MeshAxis, ...], lines: _Lines) -> dict[Mesh, MeshChange
     return {mesh: MeshChange(mesh, parts_by_axis(mesh)) for mesh in reached} | found
 
 
-def _line(mesh: Mesh, first: Mesh) -> _Line | None:
-    """The order of devices that a mesh is to have; None where they are others than those of `first`."""
-    if not mesh.axes or mesh.total_size != first.total_size:
-        return None
+def _has_devices_of(mesh: Mesh, first: Mesh) -> bool:
+    return bool(mesh.axes) and mesh.total_size == first.total_size and set(mesh.devices) == set(first.devices)
+
+
+def _line(mesh: Mesh, first: Mesh) -> _Line:
+    """The order of devices that a mesh is to have: that of `first` where its axes are parts of it, else its own."""
     if mesh.device_ids == first.device_ids:
         return _Line(first.device_ids, parts_by_axis(mesh))
-    if set(mesh.devices) != set(first.devices):
-        return None
     parts = parts_on_line(mesh, first.devices)
     return _Line(mesh.device_ids, parts_by_axis(mesh)) if parts is None else _Line(first.device_ids, parts)
+
+
+def _other_line(mesh: Mesh, axes: tuple[MeshAxis, ...], lines: _Lines, used: UsedAxes) -> _Line | None:
+    """The order of devices in which the axes of a mesh are cut as `axes` are, and what is used of them in `lines`."""
+    cuts = _cuts(parts_by_axis(Mesh(axes)))
+    for one, line in lines.items():
+        for axis in used.get(one, ()):
+            cuts |= _cuts({axis.name: part_of(axis, line.parts[axis.name]) or ()})
+    sizes = interval_sizes(mesh.total_size, cuts)
+    if sizes is None:
+        return None
+    intervals: list[SubAxisInfo] = []
+    for size in sizes:
+        intervals.append(SubAxisInfo(intervals[-1].next_pre_size if intervals else 1, size))
+    ordered = order_on_line(mesh, intervals, used.get(mesh, ()))
+    return None if ordered is None else _Line(*ordered)
 
 
 def _refined(first: Mesh, axes: tuple[MeshAxis, ...], lines: _Lines) -> tuple[MeshAxis, ...] | None:

@@ -117,8 +117,8 @@ def report(ended: Ended) -> int:
             progress.say("running it without sharding")
             expected = run_program(prepared.compiled.unsharded, prepared.inputs, prepared.backend.alone)
             comparisons = [
-                verify.compare(result.array, right.array, result.port.spec.element_type)
-                for result, right in zip(ended.results, expected, strict=True)
+                verify.compare(result.array, right.array, result.port.spec.element_type, coarsest)
+                for result, right, coarsest in zip(ended.results, expected, prepared.compiled.coarsest, strict=True)
             ]
     if arguments.output is not None:
         run_arrays.write(arguments.output, [result.array for result in ended.results])

@@ -7,6 +7,9 @@ from __future__ import annotations
 from mlir_shard.passes.sharing import shared
 from mlir_shard.rules import RuleCache, RuleOptions
 
+COMPUTING = RuleOptions(computing=True)
+"""For passes that make ops compute: of these rules there are others than for how shardings propagate."""
+
 
 def rule_cache(options: RuleOptions | None = None) -> RuleCache:
     """The rules that passes of this run have asked for with these options."""

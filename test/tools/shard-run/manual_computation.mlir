@@ -1,16 +1,17 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
-// RUN: not shard-run --engine=pjrt %S/Inputs/manual_collective.mlir 2>&1 | FileCheck %s --check-prefix=COLLECTIVE
-// RUN: shard-run --engine=pjrt --no-verify %S/Inputs/manual_collective.mlir | FileCheck %s --check-prefix=ALONE
+// RUN: shard-run %S/Inputs/manual_collective.mlir | FileCheck %s --check-prefix=COLLECTIVE
+// RUN: shard-run --engine=pjrt %S/Inputs/manual_collective.mlir | FileCheck %s --check-prefix=COLLECTIVE
+// RUN: not shard-run --engine=pjrt %S/Inputs/manual_stranger.mlir 2>&1 | FileCheck %s --check-prefix=STRANGER
 
 // On one device the body is computed on the blocks one after the other: six of the outer one, two of the inner.
 // CHECK: 0       tensor<4x6xf32>  <@mesh, [{"x"}, {"y"}]> {{.*}} OK
 // CHECK: 1       tensor<4x6xf32>  <@mesh, [{"x"}, {}]> {{.*}} OK
 
-// COLLECTIVE: manual_collective.mlir:5:10: error: 'stablehlo.all_reduce' in a manual computation has no meaning on one device
-// COLLECTIVE: shard-run: error: the program cannot be run without its sharding, to compare the results with; --no-verify runs it alone
+// COLLECTIVE: 0       tensor<4x3xf32>  <@mesh, [{"x"}, {}]> {{.*}} OK
 
-// ALONE: @main on 2 devices, not compared with anything:
+// STRANGER: manual_stranger.mlir:5:10: error: 'stablehlo.custom_call' in a manual computation has no meaning on one device
+// STRANGER: shard-run: error: the program cannot be run without its sharding, to compare the results with; --no-verify runs it alone
 
 sdy.mesh @mesh = <["x"=2, "y"=3]>
 

@@ -97,16 +97,34 @@ func.func @refined(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}
 
 // -----
 
-// No axes say both; what shards nothing is on any mesh.
+// Axes that cut the devices otherwise are the same devices where these come in another order.
 // CHECK: sdy.mesh @m = <["a"=2, "b"=3]>
-// CHECK-NEXT: sdy.mesh @n = <["a"=3, "b"=2]>
+// CHECK-NEXT: sdy.mesh @n_0 = <["a"=2, "b"=3], device_ids=[0, 2, 4, 1, 3, 5]>
 sdy.mesh @m = <["a"=2, "b"=3]>
 sdy.mesh @n = <["a"=3, "b"=2]>
-// CHECK-NEXT: func.func @nothing_in_common(%arg0: {{.*}}<@m, [{"a"}]>}) -> ({{.*}}<@n, [{"a"}]>})
-func.func @nothing_in_common(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}]>})
+// CHECK-NEXT: func.func @cut_otherwise(%arg0: {{.*}}<@m, [{"a"}]>}) -> ({{.*}}<@n_0, [{"b"}]>})
+func.func @cut_otherwise(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}]>})
     -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@n, [{"a"}]>}) {
-  // CHECK-NEXT: stablehlo.negate {{.*}}<[<@m, [{}]>]>
-  %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@n, [{}]>]>} : tensor<6xf32>
+  // CHECK-NEXT: stablehlo.negate {{.*}}<[<@m, [{"a"}]>]>
+  %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@n, [{"b"}]>]>} : tensor<6xf32>
+  // CHECK-NEXT: sdy.reshard %{{.*}} <@n_0, [{"b"}]>
+  return %0 : tensor<6xf32>
+}
+
+// -----
+
+// No axes say both halves and thirds of one axis; what shards nothing is on any mesh.
+// CHECK: sdy.mesh @n = <["x"=6]>
+// CHECK-NEXT: sdy.mesh @m = <["a"=2, "b"=3]>
+sdy.mesh @m = <["a"=2, "b"=3]>
+sdy.mesh @n = <["x"=6]>
+// CHECK-NEXT: func.func @nothing_in_common(%arg0: {{.*}}<@m, [{"a"}]>}, %arg1: {{.*}}<@n, [{"x":(1)2}]>})
+// CHECK-SAME: -> ({{.*}}<@n, [{"x":(1)3}]>})
+func.func @nothing_in_common(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}]>},
+                             %b: tensor<6xf32> {sdy.sharding = #sdy.sharding<@n, [{"x":(1)2}]>})
+    -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@n, [{"x":(1)3}]>}) {
+  // CHECK-NEXT: stablehlo.add {{.*}}<[<@n, [{}]>]>
+  %0 = stablehlo.add %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@m, [{}]>]>} : tensor<6xf32>
   return %0 : tensor<6xf32>
 }
 

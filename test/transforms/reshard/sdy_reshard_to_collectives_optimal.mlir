@@ -88,6 +88,15 @@ func.func @devices_in_another_order(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sha
   return %0 : tensor<8x8xf32>
 }
 
+// What is replicated is so for any order, but a slice in one order of what is said to be in another is none.
+// CHECK-LABEL: func @replicated_in_another_order
+// CHECK-NEXT: %[[S:.*]] = sdy.all_slice [{}, {"b"}] %arg0 out_sharding=<@mesh, [{}, {"b"}]>
+// CHECK-NEXT: sdy.collective_permute %[[S]] out_sharding=<@backwards, [{}, {"b"}]>
+func.func @replicated_in_another_order(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) -> tensor<8x8xf32> {
+  %0 = sdy.reshard %a <@backwards, [{}, {"b"}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
 // Blocks of two and of three elements out of six devices: only whole tensors have both.
 // CHECK-LABEL: func @no_common_grid
 // CHECK-NEXT: sdy.all_gather [{"x":(1)2}]

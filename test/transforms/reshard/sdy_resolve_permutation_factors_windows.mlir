@@ -52,7 +52,7 @@ func.func @pool(%a: tensor<16x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x",
 // What is sent to the ends is no element of the maximum: there is the initial value instead.
 // CHECK-LABEL: func @maximum_with_padding
 // CHECK:      %[[SENT:.*]] = "stablehlo.collective_permute"
-// CHECK:      %[[IS_THERE:.*]] = stablehlo.compare NE
+// CHECK:      %[[IS_THERE:.*]] = stablehlo.compare GE
 // CHECK-NEXT: %[[PADDING:.*]] = stablehlo.broadcast_in_dim %{{.*}}, dims = [] : (tensor<f32>) -> tensor<2xf32>
 // CHECK-NEXT: %[[BELOW:.*]] = stablehlo.select %[[IS_THERE]], %[[SENT]], %[[PADDING]]
 // CHECK-NEXT: stablehlo.concatenate %[[BELOW]], %{{.*}}, dim = 0
@@ -80,18 +80,52 @@ func.func @sum_that_begins_with_one(%a: tensor<8xf32> {sdy.sharding = #sdy.shard
   return %0 : tensor<8xf32>
 }
 
-// Its last windows need elements of all blocks before.
+// Its last windows need elements of all blocks before: these are gathered.
 // CHECK-LABEL: func @cumulative_sum
 // CHECK-NOT: sdy.manual_computation
 // CHECK: sdy.reshard %arg0 <@mesh, [{}]>
-func.func @cumulative_sum(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+func.func @cumulative_sum(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}]>}) -> tensor<8xf32> {
   %init = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = "stablehlo.reduce_window"(%a, %init) <{window_dimensions = array<i64: 8>, padding = dense<[[7, 0]]> : tensor<1x2xi64>}> ({
   ^bb0(%l: tensor<f32>, %r: tensor<f32>):
     %m = stablehlo.add %l, %r : tensor<f32>
     stablehlo.return %m : tensor<f32>
-  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", "y"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
+}
+
+// Of the block before and of one element of that before that.
+// CHECK-LABEL: func @over_two_blocks
+// CHECK: sdy.manual_computation(%arg0, %{{[a-z0-9_]+}})
+// CHECK-SAME: manual_axes={"x", "y"} (%[[OWN:.*]]: tensor<4xf32>
+// CHECK-NEXT: %[[NEAR:.*]] = "stablehlo.collective_permute"(%[[OWN]])
+// CHECK-SAME{LITERAL}: dense<[[0, 1], [1, 2], [2, 3]]>
+// CHECK-NEXT: %[[LAST:.*]] = stablehlo.slice %[[OWN]] [3:4]
+// CHECK-NEXT: %[[FAR:.*]] = "stablehlo.collective_permute"(%[[LAST]])
+// CHECK-SAME{LITERAL}: dense<[[0, 2], [1, 3]]>
+// CHECK-NEXT: %[[BORDERED:.*]] = stablehlo.concatenate %[[FAR]], %[[NEAR]], %[[OWN]], dim = 0
+// CHECK-NEXT: "stablehlo.reduce_window"(%[[BORDERED]]
+func.func @over_two_blocks(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}]>}) -> tensor<16xf32> {
+  %init = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %init) <{window_dimensions = array<i64: 6>, padding = dense<[[5, 0]]> : tensor<1x2xi64>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %m = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %m : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", "y"}]>]>} : (tensor<16xf32>, tensor<f32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+
+// Between elements that are two apart there is nothing to send, before the first one there is padding.
+// CHECK-LABEL: func @pad
+// CHECK: sdy.manual_computation(%arg0, %arg1)
+// CHECK-SAME: (%[[OWN:.*]]: tensor<4xf32>, %[[PADDING:.*]]: tensor<f32>)
+// CHECK-NEXT: %[[LAST:.*]] = stablehlo.slice %[[OWN]] [3:4]
+// CHECK-NEXT: "stablehlo.collective_permute"(%[[LAST]])
+// CHECK: stablehlo.pad %{{.*}}, %[[PADDING]], low = [0], high = [1], interior = [1] : (tensor<4xf32>, tensor<f32>) -> tensor<8xf32>
+func.func @pad(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %p: tensor<f32>) -> tensor<16xf32> {
+  %0 = stablehlo.pad %a, %p, low = [2], high = [-1], interior = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+    : (tensor<8xf32>, tensor<f32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
 }
 
 // Sharded along batches and channels, a convolution is as it was.

@@ -93,3 +93,21 @@ func.func @own_offset(%a: tensor<4xui32>, %b: tensor<8xf32>, %own: tensor<16xf32
   %5 = arith.truncf %4 : tensor<16xf32> to tensor<16xf16>
   return %2, %5 : tensor<8xui32>, tensor<16xf16>
 }
+
+shard.grid @pairs(shape = 2x2)
+
+// The operand of the second gather along the other axis changes before it is itself gone.
+// CHECK-LABEL: func.func @changed_before_it_is_gone
+// CHECK-NEXT: %[[NEGATED:.*]] = arith.negf %arg0 : tensor<2x2xf32>
+// CHECK-NEXT: %[[COLUMN:.*]] = shard.all_gather %[[NEGATED]] on @pairs grid_axes = [0] gather_axis = 0
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %arg1, %[[COLUMN]] : tensor<4x2xf32>
+// CHECK-NEXT: %[[ALL:.*]] = shard.all_gather %[[SUM]] on @pairs grid_axes = [1] gather_axis = 1
+// CHECK-NEXT: return %[[ALL]]
+func.func @changed_before_it_is_gone(%x: tensor<2x2xf32>, %y: tensor<4x2xf32>) -> tensor<4x4xf32> {
+  %0 = shard.all_gather %x on @pairs grid_axes = [0] gather_axis = 0 : tensor<2x2xf32> -> tensor<4x2xf32>
+  %1 = arith.negf %0 : tensor<4x2xf32>
+  %2 = shard.all_gather %y on @pairs grid_axes = [1] gather_axis = 1 : tensor<4x2xf32> -> tensor<4x4xf32>
+  %3 = shard.all_gather %1 on @pairs grid_axes = [1] gather_axis = 1 : tensor<4x2xf32> -> tensor<4x4xf32>
+  %4 = arith.addf %2, %3 : tensor<4x4xf32>
+  return %4 : tensor<4x4xf32>
+}

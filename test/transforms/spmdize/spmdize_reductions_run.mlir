@@ -18,7 +18,6 @@ func.func @main(
         tensor<8xf64>, tensor<8xf64>) {
   %three = arith.constant dense<3.0> : tensor<8xf64>
   %seven = arith.constant dense<7> : tensor<8xi32>
-  // LOCAL: shard.all_reduce {{.*}} reduction = product
   %product = linalg.reduce {arith.mulf} ins(%a : tensor<8x6xf64>) outs(%three : tensor<8xf64>) dimensions = [1]
   // LOCAL: shard.all_reduce {{.*}} reduction = bitwise_and
   %and = linalg.reduce {arith.andi} ins(%b : tensor<8x6xi32>) outs(%seven : tensor<8xi32>) dimensions = [1]
@@ -52,12 +51,12 @@ func.func @main(
     %n = stablehlo.select %g, %i, %j : tensor<i1>, tensor<i32>
     stablehlo.return %v, %n : tensor<f64>, tensor<i32>
   }
-  // LOCAL: shard.all_reduce {{.*}} reduction = product
   %by_init = stablehlo.reduce(%a init: %init) applies stablehlo.multiply across dimensions = [1] : (tensor<8x6xf64>, tensor<f64>) -> tensor<8xf64>
   // Blocks that are not full: the body passes over what is beyond the end, and still tells how results are combined.
   // LOCAL: arith.select
-  // LOCAL: shard.all_reduce {{.*}} reduction = product
   // LOCAL: shard.all_reduce {{.*}} reduction = min
+  // All three products are reduced together.
+  // LOCAL: shard.all_reduce {{.*}} reduction = product : tensor<12xf64>
   %uneven:2 = linalg.generic {
       indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
       iterator_types = ["parallel", "reduction"]}

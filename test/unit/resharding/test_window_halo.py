@@ -20,29 +20,32 @@ def piece(halo: WindowHalo, size: int, blocks: int, number: int) -> list[int]:
         elements = range(number * halo.block, (number + 1) * halo.block)
         return [element if 0 <= number < blocks and element < size else NOTHING for element in elements]
 
-    before, behind = block(number - 1), block(number + 1)
-    of_before = before[len(before) - halo.below :]
-    bordered = [*of_before, *block(number), *behind[: halo.above], *[NOTHING] * halo.tail]
+    bordered = block(number)
+    for hop, below, above in halo.hops():
+        bordered = [*block(number - hop)[halo.block - below :], *bordered, *block(number + hop)[:above]]
+    bordered = [*[NOTHING] * halo.head, *bordered, *[NOTHING] * halo.tail]
     start = min(max(halo.first + number * halo.step, 0), halo.last_start)
     return bordered[start : start + halo.footprint]
 
 
 @given(st.data())
 def test_every_window_is_there(data: st.DataObject) -> None:
-    blocks, stride, extent = (data.draw(st.integers(1, most)) for most in (5, 3, 5))
-    offset, result_size = data.draw(st.integers(0, 4)), data.draw(st.integers(1, 20))
-    size = offset + stride * (result_size - 1) + extent + data.draw(st.integers(0, 6))
-    halo = window_halo(size, result_size, blocks, stride, extent, offset)
+    blocks, stride, extent, dilation = (data.draw(st.integers(1, most)) for most in (6, 3, 9, 3))
+    offset, result_size = data.draw(st.integers(-4, 4)), data.draw(st.integers(1, 20))
+    size = max(1, -(-(offset + stride * (result_size - 1) + extent) // dilation) + data.draw(st.integers(-4, 6)))
+    halo = window_halo(size, result_size, blocks, stride, extent, offset, dilation)
     if halo is None:
         return
     block = -(-result_size // blocks)
     for number in range(blocks):
         found = piece(halo, size, blocks, number)
         assert len(found) == halo.footprint
+        first = -(-offset // dilation) + number * (stride * block // dilation)
         for element in range(number * block, min(result_size, (number + 1) * block)):
-            first = (element - number * block) * stride
-            wanted = range(offset + element * stride, offset + element * stride + extent)
-            assert found[first : first + extent] == list(wanted)
+            places = range(offset + element * stride, offset + element * stride + extent)
+            for wanted in (place // dilation for place in places if place % dilation == 0):
+                expected = wanted if 0 <= wanted < size else NOTHING
+                assert found[wanted - first] == expected
         start = halo.first + number * halo.step
         assert not halo.starts_inside(blocks) or 0 <= start <= halo.last_start
 
@@ -57,6 +60,13 @@ def test_every_window_is_there(data: st.DataObject) -> None:
         ((16, 14, 4, 1, 1, 1), (0, 1)),
         # Blocks of the result are shorter, so they begin before the blocks of the operand do.
         ((16, 11, 4, 1, 6), (3, 4)),
+        # Padding in front, of which nobody has anything.
+        ((16, 16, 4, 1, 3, -1), (1, 1)),
+        ((8, 11, 2, 1, 1, -3), (1, 0)),
+        # Windows over more than two blocks.
+        ((32, 32, 8, 1, 11, -5), (5, 5)),
+        # Elements two places apart.
+        ((16, 32, 4, 1, 3, -1, 2), (0, 1)),
     ],
 )
 def test_borders(arguments: tuple[int, ...], borders: tuple[int, int]) -> None:
@@ -65,6 +75,18 @@ def test_borders(arguments: tuple[int, ...], borders: tuple[int, int]) -> None:
     assert (halo.below, halo.above) == borders
 
 
-def test_what_neighbours_do_not_have() -> None:
+def test_what_is_cheaper_gathered() -> None:
     assert window_halo(16, 4, 4, 1, 13) is None
-    assert window_halo(16, 4, 4, 1, 1, 12) is None
+    assert window_halo(16, 4, 4, 1, 4, 12) is None
+    assert window_halo(16, 16, 4, 1, 16, -15) is None
+
+
+def test_blocks_that_lie_otherwise_between_elements() -> None:
+    assert window_halo(9, 18, 2, 1, 3, -1, 2) is None
+    assert window_halo(9, 18, 1, 1, 3, -1, 2) is not None
+
+
+def test_hops() -> None:
+    halo = window_halo(32, 32, 8, 1, 11, -3)
+    assert halo is not None
+    assert list(halo.hops()) == [(1, 3, 4), (2, 0, 3)]

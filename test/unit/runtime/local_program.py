@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import re
 from collections.abc import Sequence
 
@@ -24,6 +25,7 @@ except importlib.metadata.PackageNotFoundError:
     HAS_MPICH = False
 
 needs_mpich = pytest.mark.skipif(not HAS_MPICH, reason="the package mpich is not installed")
+needs_jax = pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reason="jax is not installed")
 
 
 def spec(text: str) -> TensorSpec:

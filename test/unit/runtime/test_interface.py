@@ -35,8 +35,12 @@ def test_a_rank_holds_the_block_of_the_device_of_its_number() -> None:
 @pytest.mark.parametrize(
     ("mesh", "argument", "complaint"),
     [
-        ("", "tensor<?xf32>", r"argument 0 has type tensor<\?xf32>: only tensors of static shape can be passed"),
-        ("", "f32", "argument 0 has type f32: only tensors of static shape can be passed"),
+        (
+            "",
+            "tensor<?xf32>",
+            r"argument 0 has type tensor<\?xf32>: only tensors of static shape, scalars and tokens can",
+        ),
+        ("", "i4", "argument 0 has type i4, which has no counterpart in NumPy"),
         ("", "tensor<4xf8E5M2>", "argument 0 has type tensor<4xf8E5M2>, whose elements have no counterpart in NumPy"),
         ("", "tensor<4xi4>", "argument 0 has type tensor<4xi4>, whose elements have no counterpart in NumPy"),
         (

@@ -4,15 +4,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
-import pytest
+from runtime.local_program import needs_jax
 
 import mlir_shard
 from mlir_shard.runtime import execute
-
-needs_jax = pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reason="jax is not installed")
 
 PROGRAM = """
 sdy.mesh @m = <["a"=2]>

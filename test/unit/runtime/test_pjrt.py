@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from default_signals import default_signals
-from runtime.local_program import port, spec
+from runtime.local_program import needs_jax, port, spec
 
 import mlir_shard
 from mlir_shard.runtime import RunError, execute, xla_module
@@ -23,8 +22,6 @@ from mlir_shard.runtime.arrays import Array, TensorSpec, storage_dtype
 from mlir_shard.runtime.pjrt import PjrtEngine
 from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding.layout import Box
-
-needs_jax = pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reason="jax is not installed")
 
 DEVICES = 4
 SECONDS = 120.0

@@ -198,3 +198,16 @@ def test_functions_of_jax(name: str) -> None:
     for result, wanted in zip(found, map(np.asarray, expected), strict=True):
         comparison = compare(result, wanted, "f32" if wanted.dtype.kind == "f" else str(wanted.dtype))
         assert comparison.is_equal, comparison
+
+
+def test_reduction_along_no_dimension() -> None:
+    (largest,) = run(
+        """func.func @main(%a: tensor<5x6xf64>) -> tensor<5x6xf64> {
+          %least = stablehlo.constant dense<0xFFF0000000000000> : tensor<f64>
+          %0 = stablehlo.reduce(%a init: %least) applies stablehlo.maximum across dimensions = []
+              : (tensor<5x6xf64>, tensor<f64>) -> tensor<5x6xf64>
+          return %0 : tensor<5x6xf64>
+        }""",
+        X,
+    )
+    np.testing.assert_array_equal(largest, X)

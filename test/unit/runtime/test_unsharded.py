@@ -95,10 +95,10 @@ def test_a_manual_computation_is_its_body_on_all_blocks() -> None:
     text = manual("%1 = stablehlo.negate %b : tensor<4x8xf32>\n sdy.return %1 : tensor<4x8xf32>")
     body = f"""
       %0 = stablehlo.slice %a [0:4, 0:8] : ({TYPE}) -> tensor<4x8xf32>
-      %1 = stablehlo.negate %0 : tensor<4x8xf32>
-      %2 = stablehlo.slice %a [4:8, 0:8] : ({TYPE}) -> tensor<4x8xf32>
-      %3 = stablehlo.negate %2 : tensor<4x8xf32>
-      %4 = stablehlo.concatenate %1, %3, dim = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) -> {TYPE}"""
+      %1 = stablehlo.slice %a [4:8, 0:8] : ({TYPE}) -> tensor<4x8xf32>
+      %2 = stablehlo.negate %0 : tensor<4x8xf32>
+      %3 = stablehlo.negate %1 : tensor<4x8xf32>
+      %4 = stablehlo.concatenate %2, %3, dim = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) -> {TYPE}"""
     assert without_sharding(text).split("@main")[1] == plain(body, "%4").split("@main")[1]
 
 
@@ -108,21 +108,78 @@ def test_devices_with_the_same_block_compute_it_once() -> None:
     assert without_sharding(text).split("@main")[1] == expected.split("@main")[1]
 
 
+def test_devices_have_what_others_send_them_and_their_numbers() -> None:
+    local = "tensor<4x8xf32>"
+    pairs = "source_target_pairs = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>"
+    permute = f"""%1 = "stablehlo.collective_permute"(%b) <{{{pairs}}}>
+        : ({local}) -> {local}
+      sdy.return %1 : {local}"""
+    body = f"""
+      %0 = stablehlo.slice %a [0:4, 0:8] : ({TYPE}) -> {local}
+      %1 = stablehlo.slice %a [4:8, 0:8] : ({TYPE}) -> {local}
+      %2 = stablehlo.constant dense<0.0> : {local}
+      %3 = stablehlo.concatenate %2, %0, dim = 0 : ({local}, {local}) -> {TYPE}"""
+    assert without_sharding(manual(permute)).split("@main")[1] == plain(body, "%3").split("@main")[1]
+    numbered = f"""%1 = func.call @index() : () -> tensor<ui32>
+      %2 = stablehlo.convert %1 : (tensor<ui32>) -> tensor<f32>
+      %3 = stablehlo.broadcast_in_dim %2, dims = [] : (tensor<f32>) -> {local}
+      sdy.return %3 : {local}"""
+    found = without_sharding(manual(numbered))
+    assert "partition_id" not in found
+    assert "dense<0> : tensor<1xui32>" in found
+    assert "dense<2> : tensor<1xui32>" in found
+
+
+PAIRS = [[0, 2], [2, 0], [1, 3], [3, 1]]
+
+
+def loop(carried: str, step: str) -> str:
+    """A loop with a collective in it, as long as `%n`, which begins with `carried`, is less than 3."""
+    return f"""%one = stablehlo.constant dense<1> : tensor<ui32>
+      %three = stablehlo.constant dense<3> : tensor<ui32>
+      %start = {carried}
+      %1:2 = stablehlo.while(%n = %start, %v = %b) : tensor<ui32>, tensor<4x8xf32> cond {{
+        %p = stablehlo.compare LT, %n, %three : (tensor<ui32>, tensor<ui32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }} do {{
+        %m = stablehlo.add %n, {step} : tensor<ui32>
+        %w = "stablehlo.collective_permute"(%v) <{{source_target_pairs = dense<{PAIRS}> : tensor<4x2xi64>}}>
+          : (tensor<4x8xf32>) -> tensor<4x8xf32>
+        stablehlo.return %m, %w : tensor<ui32>, tensor<4x8xf32>
+      }}
+      sdy.return %1#1 : tensor<4x8xf32>"""
+
+
+def test_devices_go_through_a_loop_together() -> None:
+    found = without_sharding(manual(loop("stablehlo.constant dense<0> : tensor<ui32>", "%one")))
+    # The number is carried once, the blocks of both devices change places.
+    assert found.count("stablehlo.while") == 1
+    assert ": tensor<ui32>, tensor<4x8xf32>, tensor<4x8xf32>" in found
+    assert "collective_permute" not in found
+
+
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
         (
-            """%1 = "stablehlo.collective_permute"(%b) {source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}
-                : (tensor<4x8xf32>) -> tensor<4x8xf32>""",
-            "'stablehlo.collective_permute' in a manual computation has no meaning on one device",
+            """%1 = stablehlo.custom_call @f(%b) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+            sdy.return %1 : tensor<4x8xf32>""",
+            "'stablehlo.custom_call' in a manual computation has no meaning on one device",
         ),
         (
-            "%1 = func.call @index() : () -> tensor<ui32>",
-            "'stablehlo.partition_id' in a manual computation has no meaning on one device",
+            loop("func.call @index() : () -> tensor<ui32>", "%one"),
+            "'stablehlo.while' with collectives in it has no meaning on one device: "
+            "it is not known whether each device goes around as often",
+        ),
+        (
+            """%1 = "stablehlo.collective_permute"(%b) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}>
+                : (tensor<4x8xf32>) -> tensor<4x8xf32>
+            sdy.return %1 : tensor<4x8xf32>""",
+            "'stablehlo.collective_permute' is among devices along axes that are not manual: [0, 1]",
         ),
     ],
 )
-def test_what_devices_say_to_each_other_has_no_meaning_on_one(body: str, complaint: str) -> None:
+def test_what_has_no_meaning_on_one_device_is_refused(body: str, complaint: str) -> None:
     with pytest.raises(RunError, match="--no-verify runs it alone") as raised:
-        without_sharding(manual(f"{body}\n sdy.return %b : tensor<4x8xf32>"))
+        without_sharding(manual(body))
     assert [one.message for one in raised.value.diagnostics] == [complaint]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from itertools import permutations, product
 from math import prod
+from random import Random
 
 import pytest
 
@@ -100,8 +101,7 @@ def test_any_other_order_is_kept() -> None:
 @pytest.mark.parametrize(
     ("mesh", "used"),
     [
-        (Mesh.of([("x", 3), ("y", 2)]), ()),
-        (Mesh.of([("x", 6)]), (AxisRef.sub("x", 1, 3),)),
+        (Mesh.of([("x", 6)]), (AxisRef.sub("x", 1, 2), AxisRef.sub("x", 1, 3))),
         (Mesh.of([("x", 2)]), ()),
         (Mesh.of([("x", 6)], range(1, 7)), ()),
         (Mesh.maximal(0), ()),
@@ -112,3 +112,47 @@ def test_any_other_order_is_kept() -> None:
 def test_what_has_no_common_axes_is_left_out(mesh: Mesh, used: tuple[AxisRef, ...]) -> None:
     first = Mesh.of([("a", 2), ("b", 3)])
     assert mesh_changes(first, (mesh,), {mesh: used}).keys() == {first}
+
+
+def test_what_is_cut_otherwise_is_taken_in_another_order() -> None:
+    first, other = Mesh.of([("a", 2), ("b", 3)]), Mesh.of([("x", 3), ("y", 2)])
+    change = mesh_changes(first, (other,), {})[other]
+    assert change.mesh == Mesh(first.axes, (0, 2, 4, 1, 3, 5))
+    assert change.axes([AxisRef("x"), AxisRef("y")]) == (AxisRef("b"), AxisRef("a"))
+
+
+def test_axes_are_cut_where_their_sizes_have_only_a_divisor_in_common() -> None:
+    first, other = Mesh.of([("a", 4), ("b", 3)]), Mesh.of([("x", 6), ("y", 2)])
+    changes = mesh_changes(first, (other,), {})
+    assert changes[first].mesh.axes == (MeshAxis("a_0", 2), MeshAxis("y", 2), MeshAxis("b", 3))
+    assert changes[other].axes([AxisRef("x")]) == (AxisRef("b"), AxisRef("a_0"))
+
+
+def test_a_sub_axis_that_is_used_is_not_cut() -> None:
+    first, other = Mesh.of([("a", 2), ("b", 3)]), Mesh.of([("x", 6)])
+    third = AxisRef.sub("x", 1, 3)
+    change = mesh_changes(first, (other,), {other: (third,)})[other]
+    assert change.axes([third]) == (AxisRef("b"),)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_meshes_of_the_same_devices_always_have_axes_in_common(seed: int) -> None:
+    random = Random(seed)
+    meshes = [_random_mesh(random, random.choice([True, False])) for _ in range(2)]
+    _check_in_place(*meshes)
+
+
+def test_several_meshes_are_united() -> None:
+    meshes = [Mesh.of(axes) for axes in ([("a", 6)], [("b", 2), ("c", 3)], [("d", 3), ("e", 2)])]
+    changes = mesh_changes(meshes[0], meshes[1:], {})
+    assert {changes[mesh].mesh.axes for mesh in meshes} == {(MeshAxis("b", 2), MeshAxis("c", 3))}
+
+
+def _random_mesh(random: Random, is_shuffled: bool) -> Mesh:
+    """Twelve devices, with axes that their prime factors make in some order."""
+    sizes = random.sample([2, 2, 3], 3)
+    for _ in range(random.randrange(3)):
+        sizes[:2] = [sizes[0] * sizes[1]] if len(sizes) > 1 else sizes
+        random.shuffle(sizes)
+    devices = random.sample(range(12), 12) if is_shuffled else range(12)
+    return Mesh.of([(f"x{index}", size) for index, size in enumerate(sizes)], devices)

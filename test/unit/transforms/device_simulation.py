@@ -155,6 +155,8 @@ def _evaluate(op: Any, operands: list[Array], around: Callable[[Any], Array]) ->
         return [np.full(op.results[0].type.shape, np.nan, np.float32)]
     if name == "tensor.splat":
         return [np.full(op.results[0].type.shape, operands[0], operands[0].dtype)]
+    if name in ("tensor.collapse_shape", "tensor.expand_shape"):
+        return [operands[0].reshape(op.results[0].type.shape)]
     if name == "tensor.extract":
         return [operands[0][tuple(map(int, operands[1:]))]]
     if name == "tensor.extract_slice":

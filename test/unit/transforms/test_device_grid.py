@@ -28,7 +28,7 @@ def test_sub_axes() -> None:
     assert cut.shape == (2, 2, 2, 2)
     assert cut.axes([AxisRef("y"), AxisRef("x")]) == (1, 2, 3, 0)
     assert cut.axes([AxisRef.sub("y", 2, 4)]) == (2, 3)
-    with pytest.raises(GridError, match=r'"y":\(1\)2 is no axis of the grid \(2, 8\)'):
+    with pytest.raises(GridError, match=r'"y":\(1\)2 is not made of axes of the grid \[2, 8\]'):
         grid().axes([AxisRef.sub("y", 1, 2)])
 
 

@@ -4,28 +4,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.resharding.factor_window import part_halo
+from mlir_shard.resharding.window_halo import window_halo
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.constants import is_constant_op
-from mlir_shard.rules.registry import RuleOptions, sharding_rule
+from mlir_shard.rules.registry import RuleOptions, has_static_shapes, sharding_rule
+from mlir_shard.rules.window_attributes import windows_along_dims
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 
-@sharding_rule("stablehlo.pad", "stablehlo.slice")
-def shift(op: Any, options: RuleOptions) -> OpShardingRule:
+@sharding_rule("stablehlo.pad")
+def pad(op: Any, options: RuleOptions) -> OpShardingRule:
     """Where the size changes, elements move by offsets that are known, so neighbours can exchange them."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     builder = RuleBuilder.for_op(op)
+    if options.computing:
+        moved = {one.dim for one in windows_along_dims(op)}
+        return builder.add_pointwise(
+            before, lambda dim: FactorType.PERMUTATION if dim in moved else FactorType.PASS_THROUGH
+        ).build()
     return builder.add_resized(before, after, FactorType.PERMUTATION, blocked=options.conservative).build()
+
+
+def _selected_dims(op: Any) -> tuple[int, ...]:
+    """The dimensions along which each device finds what is in its block of a slice, and the sum is the slice.
+
+    Those in blocks that the slice is not to be in, or that an exchange with neighbours would bring more for.
+    """
+    before, after = sharding_of(op.operands[0]), sharding_of(op.results[0])
+    mesh = None if before is None else sdy.mesh_of(before, op)
+    if before is None or mesh is None or not has_static_shapes(op):
+        return ()
+    found = []
+    for dim, (size, new_size) in enumerate(zip(op.operands[0].type.shape, op.results[0].type.shape, strict=True)):
+        blocks = before.dim_shardings[dim].sharded_size(mesh)
+        if size == new_size or blocks == 1:
+            continue
+        stays_whole = after is None or not after.dim_shardings[dim].axes
+        start, stride = op.attributes["start_indices"][dim], op.attributes["strides"][dim]
+        halo = None if stays_whole else window_halo(size, new_size, blocks, stride, 1, start)
+        if halo is None or halo.below + halo.above > new_size:
+            found.append(dim)
+    return tuple(found)
+
+
+@sharding_rule("stablehlo.slice", context_key=_selected_dims)
+def slice_(op: Any, options: RuleOptions) -> OpShardingRule:
+    """As a pad; where that brings less, or can be done, each device finds what is in its block: a sum."""
+    if not options.computing:
+        before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+        builder = RuleBuilder.for_op(op)
+        return builder.add_resized(before, after, FactorType.PERMUTATION, blocked=options.conservative).build()
+    return _selecting(op, _selected_dims(op), FactorType.PERMUTATION)
 
 
 @sharding_rule("stablehlo.dynamic_slice")
 def dynamic_slice(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Where the size changes, the dimension has to be whole: which block holds the slice is not known."""
+    """Where the size changes, the dimension has to be whole: which block holds the slice is not known.
+
+    But to compute it, each device can find what is in its block: a sum.
+    """
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    return RuleBuilder.for_op(op).add_resized(before, after, FactorType.NEED_REPLICATION, blocked=True).build()
+    if not options.computing:
+        return RuleBuilder.for_op(op).add_resized(before, after, FactorType.NEED_REPLICATION, blocked=True).build()
+    selected = [dim for dim, size in enumerate(before) if size != after[dim]]
+    return _selecting(op, selected, FactorType.NEED_REPLICATION)
+
+
+def _selecting(op: Any, selected: Sequence[int], resized: FactorType) -> OpShardingRule:
+    """A factor for each dimension of the operand; along those that are `selected` the result has another, behind."""
+    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    builder = RuleBuilder.for_op(op)
+    starts = [None] * (len(op.operands) - 1)
+    for dim, size in enumerate(before):
+        type_ = FactorType.PASS_THROUGH if size == after[dim] else resized
+        if dim in selected:
+            builder.add_factor([dim, *starts], [None], size, FactorType.REDUCTION)
+        else:
+            builder.add_factor([dim, *starts], [dim], size, type_)
+    for dim in selected:
+        builder.add_factor([None, *starts], [dim], after[dim], FactorType.NEED_REPLICATION)
+    return builder.build()
 
 
 def _has_constant_starts(op: Any) -> bool:
@@ -66,10 +131,42 @@ def _joins_slices(op: Any) -> bool:
     return all(sliced) or all(source == sources[0] for source in sources)
 
 
-@sharding_rule("stablehlo.concatenate", context_key=_joins_slices)
+def _exchanged_parts(op: Any) -> tuple[int, ...]:
+    """The operands that are brought to the blocks of a result by exchanges of neighbours, rather than to all devices.
+
+    None where the result is not in blocks along the dimension.
+    """
+    sharding = sharding_of(op.results[0])
+    mesh = None if sharding is None else sdy.mesh_of(sharding, op)
+    if sharding is None or mesh is None or not has_static_shapes(op):
+        return ()
+    dim = op.attributes["dimension"].value
+    blocks, size = sharding.dim_shardings[dim].sharded_size(mesh), op.results[0].type.shape[dim]
+    if blocks == 1:
+        return ()
+    found, start = [], 0
+    for number, operand in enumerate(op.operands):
+        own = operand.type.shape[dim]
+        halo = part_halo(own, size, blocks, start)
+        if halo is not None and halo.below + halo.above < own - own // blocks:
+            found.append(number)
+        start += own
+    return tuple(found)
+
+
+def _context_of_concatenate(op: Any) -> tuple[Hashable, ...]:
+    return _joins_slices(op), _exchanged_parts(op)
+
+
+@sharding_rule("stablehlo.concatenate", context_key=_context_of_concatenate)
 def concatenate(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The concatenated dimension has to be whole, but where slices are joined neighbours can exchange elements."""
+    """The concatenated dimension has to be whole, but where slices are joined neighbours can exchange elements.
+
+    To compute it, they exchange those of all operands whose elements are near, and each device has the others whole.
+    """
     joined = op.attributes["dimension"].value
+    if options.computing:
+        return _concatenate_parts(op, joined, _exchanged_parts(op))
     type_ = FactorType.PERMUTATION if _joins_slices(op) else FactorType.NEED_REPLICATION
     builder = RuleBuilder.for_op(op)
     for dim, size in enumerate(shape_of(op.results[0].type)):
@@ -77,4 +174,21 @@ def concatenate(op: Any, options: RuleOptions) -> OpShardingRule:
             builder.add_common_factor(dim, size)
         elif not options.conservative:
             builder.add_common_factor(dim, size, type_)
+    return builder.build()
+
+
+def _concatenate_parts(op: Any, joined: int, exchanged: Sequence[int]) -> OpShardingRule:
+    builder = RuleBuilder.for_op(op)
+    parts = [number in exchanged for number in range(len(op.operands))]
+    for dim, size in enumerate(shape_of(op.results[0].type)):
+        if dim != joined:
+            builder.add_common_factor(dim, size)
+        elif not exchanged:
+            builder.add_common_factor(dim, size, FactorType.NEED_REPLICATION)
+        else:
+            builder.add_factor([dim if part else None for part in parts], [dim], size, FactorType.PERMUTATION)
+    for number, part in enumerate(parts if exchanged else ()):
+        if not part:
+            alone = [joined if other == number else None for other in range(len(parts))]
+            builder.add_factor(alone, [None], shape_of(op.operands[number].type)[joined], FactorType.NEED_REPLICATION)
     return builder.build()

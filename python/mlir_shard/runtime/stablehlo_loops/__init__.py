@@ -14,6 +14,7 @@ from mlir_shard.runtime.stablehlo_loops import (
     fourier,
     indexed,
     normalization,
+    reductions,
     sorting,
     windows,
 )
@@ -31,6 +32,7 @@ _REWRITES: dict[str, _Rewrite] = {
     "stablehlo.gather": indexed.gather,
     "stablehlo.if": control_flow.if_,
     "stablehlo.optimization_barrier": control_flow.barrier,
+    "stablehlo.reduce": reductions.along_nothing,
     "stablehlo.scatter": indexed.scatter,
     "stablehlo.select_and_scatter": windows.select_and_scatter,
     "stablehlo.sort": sorting.sort,
@@ -39,12 +41,19 @@ _REWRITES: dict[str, _Rewrite] = {
 }
 
 
+# Where the host lowers an operation in some forms: those that it does not.
+_FORMS: dict[str, Callable[[Any], bool]] = {
+    "stablehlo.gather": indexed.has_batch_dimensions,
+    "stablehlo.reduce": reductions.is_along_nothing,
+}
+
+
 def legalize(module: Any) -> None:
     """Rewrites all of them in a module, in place."""
     found: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if op.name in _REWRITES and (op.name != "stablehlo.gather" or indexed.has_batch_dimensions(op)):
+        if op.name in _REWRITES and (op.name not in _FORMS or _FORMS[op.name](op)):
             found.append(op)
         return ir.WalkResult.ADVANCE
 

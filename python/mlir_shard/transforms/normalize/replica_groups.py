@@ -1,20 +1,15 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The mesh in the replica groups of a StableHLO collective, which may give them by axes of a mesh.
-
-The bindings have no class for `#stablehlo.replica_group_mesh_axes`, so it is read and made as text.
-"""
+"""The StableHLO collectives of a module, whose groups of devices may name a mesh."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from mlir_shard.host import ir
-from mlir_shard.sharding import Mesh
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.replica_groups import REPLICA_GROUPS, mesh_or_ref_of, set_mesh_or_ref
 from mlir_shard.transforms.operations import operations_named
 
-REPLICA_GROUPS = "replica_groups"
 _COLLECTIVES = (
     "stablehlo.all_gather",
     "stablehlo.all_reduce",
@@ -23,9 +18,6 @@ _COLLECTIVES = (
     "stablehlo.cross-replica-sum",
     "stablehlo.reduce_scatter",
 )
-_BY_AXES = re.compile(r"(#stablehlo\.replica_group_mesh_axes<mesh = )(.*)(, axes = .*)", re.DOTALL)
-_AXIS = re.compile(r'name = "([^"]*)", size = (\d+)')
-_DEVICES = re.compile(r"dense<.*> : tensor<\d+xi64>", re.DOTALL)
 
 
 def collectives(root: Any) -> list[Any]:
@@ -33,36 +25,10 @@ def collectives(root: Any) -> list[Any]:
     return [op for op in operations_named(root, *_COLLECTIVES) if REPLICA_GROUPS in op.attributes]
 
 
-def mesh_or_ref_of(collective: Any) -> str | Mesh | None:
-    """The mesh whose axes make the groups, or its symbol; None where the groups are lists of devices."""
-    match = _BY_AXES.fullmatch(str(collective.attributes[REPLICA_GROUPS]))
-    if match is None:
-        return None
-    text = match[2]
-    if text.startswith("@"):
-        name: str = ir.FlatSymbolRefAttr(ir.Attribute.parse(text, collective.context)).value
-        return name
-    devices = _DEVICES.search(text)
-    ids = [] if devices is None else list(ir.Attribute.parse(devices[0], collective.context))
-    return Mesh.of(((name, int(size)) for name, size in _AXIS.findall(text)), ids)
-
-
-def set_mesh_or_ref(collective: Any, mesh_or_ref: str | Mesh) -> None:
-    """Has groups that are made by axes refer to another mesh."""
-    context = collective.context
-    text = _mesh_text(mesh_or_ref) if isinstance(mesh_or_ref, Mesh) else str(_symbol(mesh_or_ref, context))
-    old = str(collective.attributes[REPLICA_GROUPS])
-    new = _BY_AXES.sub(lambda match: match[1] + text + match[3], old)
-    collective.attributes[REPLICA_GROUPS] = ir.Attribute.parse(new, context)
-
-
-def _symbol(name: str, context: Any) -> Any:
-    return ir.FlatSymbolRefAttr.get(name, context)
-
-
-def _mesh_text(mesh: Mesh) -> str:
-    axes = ", ".join(f'#stablehlo.mesh_axis<name = "{axis.name}", size = {axis.size}>' for axis in mesh.axes)
-    text = f"#stablehlo.mesh<axes = [{axes}]"
-    if mesh.device_ids:
-        text += f", device_ids = dense<{list(mesh.device_ids)}> : tensor<{len(mesh.device_ids)}xi64>"
-    return text + ">"
+def inline_meshes(module: Any) -> None:
+    """Has groups along axes of a mesh that the module defines say themselves what that mesh is."""
+    meshes = sdy.meshes(module)
+    for collective in collectives(module):
+        ref = mesh_or_ref_of(collective)
+        if isinstance(ref, str) and ref in meshes:
+            set_mesh_or_ref(collective, meshes[ref])

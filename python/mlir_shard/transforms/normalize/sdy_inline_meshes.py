@@ -10,7 +10,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.transforms.normalize.replica_groups import collectives, mesh_or_ref_of, set_mesh_or_ref
+from mlir_shard.transforms.normalize import replica_groups
 from mlir_shard.transforms.sharding_attributes import transform_shardings
 
 
@@ -33,10 +33,7 @@ class InlineMeshes(Pass):
             return replace(sharding, mesh_or_ref=meshes[ref]) if isinstance(ref, str) and ref in meshes else sharding
 
         transform_shardings(op, inlined)
-        for collective in collectives(op):
-            ref = mesh_or_ref_of(collective)
-            if isinstance(ref, str) and ref in meshes:
-                set_mesh_or_ref(collective, meshes[ref])
+        replica_groups.inline_meshes(op)
         for inner in list(op.regions[0].blocks[0].operations):
             if inner.operation.name == "sdy.mesh":
                 inner.operation.erase()

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.replica_groups import mesh_or_ref_of, set_mesh_or_ref
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.transforms.normalize.replica_groups import collectives, mesh_or_ref_of, set_mesh_or_ref
+from mlir_shard.transforms.normalize.replica_groups import collectives
 from mlir_shard.transforms.sharding_attributes import shardings_in, transform_shardings
 
 STABLEHLO_MESH = "stablehlo.mesh"

@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.dialects.replica_groups import mesh_or_ref_of
 from mlir_shard.host import ir
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.sharding import (
@@ -23,7 +24,7 @@ from mlir_shard.sharding import (
     TensorSharding,
 )
 from mlir_shard.sharding.common_mesh import MeshChange, mesh_changes
-from mlir_shard.transforms.normalize.replica_groups import collectives, mesh_or_ref_of
+from mlir_shard.transforms.normalize.replica_groups import collectives
 from mlir_shard.transforms.operations import operations_where
 from mlir_shard.transforms.sharding_attributes import shardings_in
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Blocks with the borders they need of their neighbours' as StableHLO; what no device has is padding."""
+"""Blocks with the borders they need of those around them as StableHLO; what no device has is padding."""
 
 from __future__ import annotations
 
@@ -33,17 +33,20 @@ def with_borders(value: Any, padding: Any, exchange: BorderExchange, devices: De
     halo, dim = exchange.halo, exchange.dim
     size = value.type.shape[dim]
     segments = [value]
-    if halo.below:
-        sent = _along(value, dim, size - halo.below, size)
-        segments.insert(0, _from_neighbour(sent, padding, exchange, devices, offset=1, is_zero=is_zero))
-    if halo.above:
-        sent = _along(value, dim, 0, halo.above)
-        segments.append(_from_neighbour(sent, padding, exchange, devices, offset=-1, is_zero=is_zero))
+    for hop, below, above in halo.hops():
+        if below:
+            sent = _along(value, dim, size - below, size)
+            segments.insert(0, _from_block(sent, padding, exchange, devices, offset=hop, is_zero=is_zero))
+        if above:
+            sent = _along(value, dim, 0, above)
+            segments.append(_from_block(sent, padding, exchange, devices, offset=-hop, is_zero=is_zero))
     if len(segments) > 1:
         value = hlo.concatenate(segments, dim, None)
-    if halo.tail:
-        shape = hlo.with_size(value.type, dim, value.type.shape[dim] + halo.tail).shape
-        value = hlo.pad_behind(value, padding, shape, None)
+    if halo.head or halo.tail:
+        head, tail, none = (
+            [size if one == dim else 0 for one in range(value.type.rank)] for size in (halo.head, halo.tail, 0)
+        )
+        value = hlo.pad(value, padding, head, tail, none)
     if not halo.step:
         return _along(value, dim, halo.first, halo.first + halo.footprint)
     # A device whose block of the result is empty may find no window; a slice is then of the nearest place there is.
@@ -55,20 +58,22 @@ def with_borders(value: Any, padding: Any, exchange: BorderExchange, devices: De
     return hlo.dynamic_piece(value, starts, hlo.with_size(value.type, dim, halo.footprint).shape, None)
 
 
-def _from_neighbour(
+def _from_block(
     value: Any, padding: Any, exchange: BorderExchange, devices: Devices, *, offset: int, is_zero: bool
 ) -> Any:
     """The value of the device `offset` blocks before, or padding where there is none."""
     pairs = shift_pairs(exchange.axes, devices.mesh, offset)
+    if not pairs:
+        return hlo.broadcast(padding, value.type)
     sent = hlo.collective_permute(value, pairs, devices.channels.take())
     if is_zero:
         return sent
-    without = 0 if offset > 0 else exchange.blocks - 1
+    bound, direction = (offset, "GE") if offset > 0 else (exchange.blocks - 1 + offset, "LE")
     index = devices.shard_index(exchange.axes)
     flag = hlo.scalar_type(ir.IntegerType.get_signless(1))
-    direction = ir.Attribute.parse("#stablehlo<comparison_direction NE>")
+    comparison = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
     is_there = hlo.operation(
-        "stablehlo.compare", flag, index, hlo.index_constant(without), comparison_direction=direction
+        "stablehlo.compare", flag, index, hlo.index_constant(bound), comparison_direction=comparison
     )
     return hlo.operation("stablehlo.select", value.type, is_there, sent, hlo.broadcast(padding, value.type))
 

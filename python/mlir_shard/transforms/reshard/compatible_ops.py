@@ -16,6 +16,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.cheapest_reshards import CheapestReshards, PricedReshards
+from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
 from mlir_shard.resharding.op_reshards import OpKind, OpReshards, Shardings
 from mlir_shard.resharding.sharding_steps import (
@@ -28,6 +29,7 @@ from mlir_shard.resharding.sharding_steps import (
     reduction_except,
     steps_between,
 )
+from mlir_shard.rules.moving_windows import factor_windows
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
@@ -41,7 +43,7 @@ from mlir_shard.transforms.reshard.sharded_function import ShardedFunction
 from mlir_shard.transforms.reshard.single_device import reshard_around
 from mlir_shard.transforms.reshard.targets import Targets
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
-from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
 
 
 class CompatibleOps:
@@ -58,11 +60,12 @@ class CompatibleOps:
         self._arrays = self._function.arrays
         self._meshes = meshes
         self._is_full = is_full
-        self._rules = rule_cache()
+        self._rules = rule_cache() if cheapest is None else rule_cache(COMPUTING)
         self._targets = Targets(function, meshes, with_reshard=is_full)
         self._cheapest = cheapest
         self._choices = OpChoices(self._function.shardings, meshes, cheapest, is_full=is_full)
         self._combiners: dict[int, ReductionOp | None] = {}
+        self._windows: dict[tuple[int, int], tuple[FactorWindow, ...]] = {}
         # Only then ops without a rule may need something.
         self._asks_all = any(
             unreduced_axes(sharding) or is_on_one_device(sharding, meshes) for sharding in self._function.shardings
@@ -212,7 +215,17 @@ class CompatibleOps:
         signature = self._signatures[kind]
         results = tuple([self._function.numbers[value] for value in self._arrays.results(number)])
         combiner = self._combiner(number, signature, rule)
-        return AskedOp(kind, signature, rule, combiner, tuple(operands), results)
+        windows = self._windows_of(number, rule)
+        return AskedOp(kind, signature, rule, combiner, tuple(operands), results, windows)
+
+    def _windows_of(self, number: int, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
+        """The windows along permutation factors, looked for once for all that are alike."""
+        if self._cheapest is None or not rule.permutation_factors:
+            return ()
+        key = self._arrays.signatures[number], id(rule)
+        if key not in self._windows:
+            self._windows[key] = factor_windows(self._arrays.operation(number), rule)
+        return self._windows[key]
 
     def _combiner(self, number: int, signature: Signature, rule: OpShardingRule) -> ReductionOp | None:
         """What partial results of an op are reduced with; it may be said in a region, which no signature has."""

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlir_shard.resharding.cheapest_reshards import CheapestReshards, PricedReshards
+from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.resharding.op_reshards import ShardedOp, reshards_around
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.transforms.reshard.op_signatures import Signature
@@ -22,7 +23,8 @@ RESHARDED_ALWAYS = (*_ALWAYS_FULL, *_CONCATENATIONS)
 class AskedOp:
     """An op as a choice sees it: the number of its signature, and its shardings by number.
 
-    `combiner` is what its partial results are reduced with; None where no collective does.
+    `combiner` is what its partial results are reduced with; None where no collective does. `windows` are those known
+    along its permutation factors, which its rule says which are.
     """
 
     number: int
@@ -31,6 +33,7 @@ class AskedOp:
     combiner: ReductionOp | None
     operands: tuple[int, ...]
     results: tuple[int, ...]
+    windows: tuple[FactorWindow, ...] = ()
 
 
 class OpChoices:
@@ -68,7 +71,8 @@ class OpChoices:
         results = tuple([self._shardings[one] for one in op.results])
         is_unreduced = bool(results and results[0] is not None and results[0].unreduced_axes)
         is_reducible = op.combiner is not None or is_unreduced
-        asked = ShardedOp(op.rule, operands, results, op.signature.sizes, op.signature.kind, is_reducible)
+        signature = op.signature
+        asked = ShardedOp(op.rule, operands, results, signature.sizes, signature.kind, is_reducible, windows=op.windows)
         if self._cheapest is None or not is_full:
             return PricedReshards(reshards_around(asked, self._meshes, full=is_full))
         return self._cheapest.around(asked, op.signature.tensors, op.combiner or ReductionOp.SUM, self._meshes)

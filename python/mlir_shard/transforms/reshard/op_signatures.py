@@ -18,6 +18,13 @@ from mlir_shard.sharding import OpShardingRule
 from mlir_shard.transforms.reshard.collective_courses import element_size
 
 _DOTS = ("stablehlo.dot", "stablehlo.dot_general")
+_INDEXING = (
+    "stablehlo.dynamic_slice",
+    "stablehlo.dynamic_update_slice",
+    "stablehlo.gather",
+    "stablehlo.scatter",
+    "stablehlo.slice",
+)
 _RESHAPES = ("stablehlo.reshape", "tensor.collapse_shape", "tensor.expand_shape")
 # Of types that do not say how large they are.
 _ASSUMED_ELEMENT_SIZE = 4
@@ -66,6 +73,8 @@ def kind_of(name: str) -> OpKind:
     """The kind of ops of a name."""
     if name in _DOTS:
         return OpKind.DOT
+    if name in _INDEXING:
+        return OpKind.INDEXING
     return OpKind.RESHAPE if name in _RESHAPES else OpKind.OTHER
 
 

@@ -142,7 +142,9 @@ class PlannedCollectives:
         if not problem.shares_grid:
             return None
         plan = self._planner.plan(*problem.layouts, problem.element_size)
-        return plan if all(map(_can_be_said, plan.steps)) else None
+        # What is replicated is so in any order of devices, but what its sharding says is the order of one mesh.
+        starts_there = not plan.steps or plan.steps[0].before.mesh == problem.source_mesh
+        return plan if starts_there and all(map(_can_be_said, plan.steps)) else None
 
     def _cost(self, source: TensorLayout, course: Sequence[CollectiveStep], element_size: int) -> float:
         """The cost of a course; without end where one of its collectives is of uneven blocks, which nobody defines."""

@@ -10,6 +10,7 @@ from mlir_shard.asm.editor import remove_attributes
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.function_shardings import Side, set_shardings, shardings_of
+from mlir_shard.transforms.normalize import replica_groups
 from mlir_shard.transforms.operations import operations_named
 
 
@@ -17,7 +18,8 @@ from mlir_shard.transforms.operations import operations_named
 class DropShardingAndMesh(Pass):
     """Removes the attribute `sdy.sharding` from all operations, arguments and results, and the definitions of meshes.
 
-    Operations of the sdy dialect keep the shardings in attributes of their own.
+    Operations of the sdy dialect keep the shardings in attributes of their own. Replica groups along axes of a mesh say
+    themselves what it is.
     """
 
     name = "sdy-drop-sharding-and-mesh"
@@ -29,5 +31,6 @@ class DropShardingAndMesh(Pass):
         for function in operations_named(op, "func.func"):
             for side in Side:
                 set_shardings(function, side, [None] * len(shardings_of(function, side)))
+        replica_groups.inline_meshes(op)
         for mesh in operations_named(op, "sdy.mesh"):
             mesh.erase()

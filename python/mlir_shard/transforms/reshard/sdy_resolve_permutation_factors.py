@@ -22,11 +22,13 @@ from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.transforms.operations import operations_named, operations_named_in_post_order
 from mlir_shard.transforms.reshard.halo_exchange import Channels
 from mlir_shard.transforms.reshard.insertion import apply, put_after
+from mlir_shard.transforms.reshard.joined_ops import CONCATENATE, exchange_parts
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, communicates_along, exchange_around
 from mlir_shard.transforms.reshard.reversed_ops import ReversedMeshes, reverse_across_devices
+from mlir_shard.transforms.reshard.sliced_ops import SLICE, exchange_stretches
 from mlir_shard.transforms.reshard.split_reshapes import resolve_reshape
-from mlir_shard.transforms.reshard.windowed_ops import WINDOWED, exchange_borders
-from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.reshard.windowed_ops import BORDERED, exchange_borders
+from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
 from mlir_shard.transforms.shardings import meshes_around
 
 MOVING = ("stablehlo.pad", "stablehlo.slice")
@@ -54,7 +56,7 @@ class ResolvePermutationFactors(Pass):
     splits or joins dimensions of uneven shards, other than along block boundaries.
 
     With `exchange-windows`, which Shardy has not, a convolution or a windowed reduction becomes a manual computation
-    of its blocks with the borders of their neighbours, where these reach as far as its windows.
+    of its blocks with the borders of those around them, unless all would be no more, and a pad gets no more of others.
     """
 
     name = "sdy-resolve-permutation-factors"
@@ -65,7 +67,7 @@ class ResolvePermutationFactors(Pass):
     replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
     partition_count: int = option(1, "the number of partitions")
     exchange_windows: bool = option(
-        False, "exchange the borders of blocks for convolutions and windowed reductions too"
+        False, "exchange the borders of blocks alone, for convolutions and windowed reductions too"
     )
 
     def run(self, op: Any) -> None:
@@ -83,35 +85,45 @@ def resolve_permutation_factors(
 ) -> None:
     """What the pass does. Raises PassFailure where an op has no valid rule."""
     meshes = ReversedMeshes(module)
-    names = {one.name for one in ModuleArrays(module, (sdy.SHARDING,)).representatives() if _may_resolve(one)}
+    representatives = ModuleArrays(module, (sdy.SHARDING,)).representatives()
+    names = {one.name for one in representatives if _may_resolve(one, with_windows=with_windows)}
     for one in operations_named_in_post_order(module, *names) if names else ():
         if one.name == "stablehlo.reshape":
             resolve_reshape(one, around, by_exchange=by_exchange)
             continue
-        rule = _rule(one)
+        rule = _rule(one, with_windows=with_windows)
         if rule is None or not rule.permutation_factors or rule.is_custom_rule:
             continue
-        if by_exchange and with_windows and one.name in WINDOWED and exchange_borders(one, around):
+        if by_exchange and with_windows and one.name in BORDERED and exchange_borders(one, around):
+            continue
+        if by_exchange and with_windows and _exchange_near(one, rule, around):
             continue
         if not (by_exchange and _exchange(one, around, meshes)):
             _replicate(one, rule, around)
 
 
-def _may_resolve(op: Any) -> bool:
+def _may_resolve(op: Any, *, with_windows: bool) -> bool:
     """Whether something may be done around ops of the same signature."""
     if op.name.startswith(("sdy.", "func.", "builtin.")):
         return False
     if op.name == "stablehlo.reshape" or depends_on_context(op):
         return True
-    rule = _rule(op)
+    rule = _rule(op, with_windows=with_windows)
     return rule is not None and bool(rule.permutation_factors)
 
 
-def _rule(op: Any) -> OpShardingRule | None:
+def _rule(op: Any, *, with_windows: bool) -> OpShardingRule | None:
     try:
-        return rule_cache().rule_for(op)
+        return rule_cache(COMPUTING if with_windows else None).rule_for(op)
     except RuleError as error:
         raise PassFailure(str(error), error.op) from error
+
+
+def _exchange_near(op: Any, rule: OpShardingRule, around: Surroundings) -> bool:
+    """Whether neighbours have exchanged what a slice or a concatenation needs, and no more."""
+    if op.name == CONCATENATE:
+        return exchange_parts(op, rule, around)
+    return op.name == SLICE and exchange_stretches(op, around)
 
 
 def _exchange(op: Any, around: Surroundings, meshes: ReversedMeshes) -> bool:

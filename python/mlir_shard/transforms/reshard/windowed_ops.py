@@ -1,14 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO convolutions and windowed reductions along sharded dimensions, on blocks with their neighbours' borders."""
+"""StableHLO convolutions, windowed reductions and pads along sharded dimensions, on blocks with borders of others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from mlir_shard import host
 from mlir_shard.dialects import sdy
@@ -17,8 +15,16 @@ from mlir_shard.host import ir
 from mlir_shard.resharding.op_mesh import op_mesh
 from mlir_shard.resharding.window_halo import window_halo
 from mlir_shard.rules.builder import rank_of
-from mlir_shard.rules.reduction import reduction_of_body
-from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
+from mlir_shard.rules.window_attributes import (
+    CONVOLUTION,
+    PAD,
+    REDUCE_WINDOW,
+    DimWindows,
+    is_padding_neutral,
+    set_padding,
+    windows_along_dims,
+)
+from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes
 from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
 from mlir_shard.transforms.reshard.border_exchange import BorderExchange, with_borders
@@ -27,32 +33,7 @@ from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_zero_const
 
 _bindings = host.module("_mlir_libs._stablehlo")
 
-CONVOLUTION = "stablehlo.convolution"
-_IDEMPOTENT = (ReductionOp.MAX, ReductionOp.MIN)
-WINDOWED = (CONVOLUTION, "stablehlo.reduce_window")
-
-
-@dataclass(frozen=True, slots=True)
-class _Windows:
-    """The windows along dimension `dim` of the op's windowed operands, `result_dim` of its results.
-
-    `position` is where the attributes of the op have them. A window has `extent` elements, the next one begins
-    `stride` elements on, and the first one `low` before the first element. `is_padded` says that some have padding.
-    """
-
-    dim: int
-    result_dim: int
-    position: int
-    extent: int
-    stride: int
-    low: int
-    is_padded: bool
-    is_dilated: bool
-
-    @property
-    def are_elements(self) -> bool:
-        """Whether each window is one element, and each element has one window."""
-        return (self.extent, self.stride, self.low) == (1, 1, 0) and not (self.is_padded or self.is_dilated)
+BORDERED = (CONVOLUTION, PAD, REDUCE_WINDOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +46,21 @@ class _Windowed:
 
     op: Any
     padding: Mapping[int, Any | None]
-    windows: tuple[_Windows, ...]
+    windows: tuple[DimWindows, ...]
     labels: tuple[tuple[str | None, ...], ...]
 
     @staticmethod
     def of(op: Any) -> _Windowed:
-        return _convolution(op) if op.name == CONVOLUTION else _reduce_window(op)
+        return {CONVOLUTION: _convolution, PAD: _pad, REDUCE_WINDOW: _reduce_window}[op.name](op)
 
 
 def exchange_borders(op: Any, around: Surroundings) -> bool:
-    """Replaces a convolution or a windowed reduction by one of blocks with what is sent from next to them.
+    """Replaces a convolution, a windowed reduction or a pad by one of blocks with what is sent from next to them.
 
-    Says whether it did: not where no dimension with windows is sharded, where windows reach further than a neighbour's
-    block, where elements are dilated, where groups of features or batches are sharded, or where it is not certain what
-    the padding of a reduction does to its result.
+    A pad only where something is. Says whether it did: not where no dimension with windows is sharded, where windows
+    reach as far as that all can be gathered, where they lie otherwise between dilated elements in each block, where
+    groups of features or batches are sharded, or where it is not certain what the padding of a reduction does to its
+    result.
     """
     values = [*op.operands, *op.results]
     shardings = [sharding_of(value) for value in values]
@@ -97,7 +79,8 @@ def exchange_borders(op: Any, around: Surroundings) -> bool:
     exchanges = None if axes is None else _exchanges(windowed, known, mesh)
     if (
         not exchanges
-        or not _may_be_padded(windowed, exchanges)
+        or (op.name == PAD and not any(one.halo.below or one.halo.above for one in exchanges.values()))
+        or (any(one.is_padded for one in windowed.windows if one.position in exchanges) and not is_padding_neutral(op))
         or any(hlo.zero(value.type.element_type) is None for value in values)
     ):
         return False
@@ -158,13 +141,16 @@ class _Builder:
         for name in (sdy.SHARDING, sdy.SHARDING_RULE):
             if name in copied.attributes:
                 del copied.attributes[name]
-        if "padding" in copied.attributes:
-            amounts = np.array(list(copied.attributes["padding"]), np.int64).reshape(-1, 2)
-            amounts[list(self._exchanges)] = 0
-            copied.attributes["padding"] = ir.DenseElementsAttr.get(amounts)
         for result, sharding in zip(copied.results, self._shardings[len(values) :], strict=True):
             even = hlo.with_shape(result.type, self._even_shape(result, sharding))
             result.set_type(self._part.local_type(even, sharding))
+        shapes = values[0].type.shape, copied.results[0].type.shape
+        padding = {
+            one.position: one.padding_around(shapes[0][one.dim], shapes[1][one.result_dim])
+            for one in self._windowed.windows
+            if one.position in self._exchanges
+        }
+        set_padding(copied, padding)
         return list(copied.results)
 
     def _even(self, number: int, value: Any, sharding: TensorSharding) -> Any:
@@ -211,78 +197,35 @@ def _exchanges(
         if blocks == 1:
             continue
         sizes = op.operands[0].type.shape[one.dim], op.results[0].type.shape[one.result_dim]
-        halo = None if one.is_dilated else window_halo(*sizes, blocks, one.stride, one.extent, -one.low)
+        halo = window_halo(*sizes, blocks, one.stride, one.extent, -one.low, one.dilation)
         if halo is None:
             return None
         found[one.position] = BorderExchange(one.dim, of_dim.axes, blocks, halo)
     return found
 
 
-def _may_be_padded(windowed: _Windowed, exchanges: Mapping[int, BorderExchange]) -> bool:
-    """Whether elements that are padding in the op may be elements of a block.
-
-    Where they are no elements, it is up to whoever runs the op whether they are combined.
-    """
-    op = windowed.op
-    scalars = [op.operands[number] for number in windowed.padding.values() if number is not None]
-    if not scalars or not any(one.is_padded for one in windowed.windows if one.position in exchanges):
-        return True
-    kind = reduction_of_body(op)
-    return kind in _IDEMPOTENT or (kind is ReductionOp.SUM and all(map(is_zero_constant, scalars)))
+def _pad(op: Any) -> _Windowed:
+    dims: tuple[str | None, ...] = tuple(map(str, range(op.results[0].type.rank)))
+    return _Windowed(op, {0: 1}, windows_along_dims(op), (dims, (), dims))
 
 
 def _reduce_window(op: Any) -> _Windowed:
     count, rank = len(op.results), op.results[0].type.rank
-    given = _Given(op, "base_dilations", "window_dilations")
-    sizes = list(op.attributes["window_dimensions"])
-    windows = [given.windows(dim, dim, dim, sizes[dim]) for dim in range(rank)]
-    moving = tuple(one for one in windows if not one.are_elements)
     dims: tuple[str | None, ...] = tuple(map(str, range(rank)))
     padding = {number: number + count for number in range(count)}
-    return _Windowed(op, padding, moving, (dims,) * count + ((),) * count + (dims,) * count)
+    return _Windowed(op, padding, windows_along_dims(op), (dims,) * count + ((),) * count + (dims,) * count)
 
 
 def _convolution(op: Any) -> _Windowed:
     numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    dims = (
-        numbers.input_spatial_dimensions,
-        numbers.kernel_spatial_dimensions,
-        numbers.output_spatial_dimensions,
-    )
-    given = _Given(op, "lhs_dilation", "rhs_dilation")
+    windows = windows_along_dims(op)
     labels: list[list[str | None]] = [[None] * value.type.rank for value in (*op.operands, *op.results)]
-    windows = []
-    for position, (dim, kernel_dim, result_dim) in enumerate(zip(*dims, strict=True)):
-        windows.append(given.windows(position, dim, result_dim, op.operands[1].type.shape[kernel_dim]))
-        labels[0][dim] = labels[2][result_dim] = f"window {position}"
+    for one in windows:
+        labels[0][one.dim] = labels[2][one.result_dim] = f"window {one.position}"
     feature_groups, batch_groups = (op.attributes[f"{name}_group_count"].value for name in ("feature", "batch"))
     if batch_groups == 1:
         labels[0][numbers.input_batch_dimension] = labels[2][numbers.output_batch_dimension] = "batch"
     if feature_groups == batch_groups == 1:
         labels[0][numbers.input_feature_dimension] = labels[1][numbers.kernel_input_feature_dimension] = "in"
         labels[1][numbers.kernel_output_feature_dimension] = labels[2][numbers.output_feature_dimension] = "out"
-    return _Windowed(op, {0: None}, tuple(windows), tuple(map(tuple, labels)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """The attributes of an op with windows, two of them by their names: those of dilations."""
-
-    op: Any
-    between: str
-    in_window: str
-
-    def windows(self, position: int, dim: int, result_dim: int, size: int) -> _Windows:
-        """Those at a position, of `size` elements each."""
-        low, high = self._around(position)
-        extent = (size - 1) * self._at(position, self.in_window) + 1
-        stride, is_dilated = self._at(position, "window_strides"), self._at(position, self.between) != 1
-        return _Windows(dim, result_dim, position, extent, stride, low, low > 0 or high > 0, is_dilated)
-
-    def _at(self, position: int, name: str) -> int:
-        return self.op.attributes[name][position] if name in self.op.attributes else 1
-
-    def _around(self, position: int) -> list[int]:
-        if "padding" not in self.op.attributes:
-            return [0, 0]
-        return list(self.op.attributes["padding"])[2 * position : 2 * position + 2]
+    return _Windowed(op, {0: None}, windows, tuple(map(tuple, labels)))

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from math import prod
 from typing import Any
@@ -12,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from mlir_shard.dialects import shard
+from mlir_shard.dialects.replica_groups import REPLICA_GROUPS, axes_of, mesh_or_ref_of
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.communication import CollectiveKind, Communication, GroupAxis, Received
 from mlir_shard.sharding import Mesh
-from mlir_shard.transforms.normalize.replica_groups import REPLICA_GROUPS, mesh_or_ref_of
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.reshard.collective_courses import element_size
 from mlir_shard.transforms.shardings import meshes_around
@@ -46,8 +45,6 @@ Groups = tuple[tuple[GroupAxis, ...], int]
 
 COLLECTIVES = frozenset((*_SHARD, *_STABLEHLO))
 """The operations by which devices receive something."""
-
-_REFERRED_AXIS = re.compile(r'axis_ref<name = "([^"]*)"(?:, sub_axis_info = [^<]*<[^>]*size = (\d+)>)?')
 
 
 class CommunicationReader:
@@ -95,9 +92,7 @@ class CommunicationReader:
         mesh = ref if isinstance(ref, Mesh) else self._meshes.get(ref)
         if mesh is None:
             raise PassFailure(f"'{op.name}' op has groups of devices of the mesh @{ref}, which is not there", op)
-        sizes = {axis.name: axis.size for axis in mesh.axes}
-        found = _REFERRED_AXIS.findall(str(attribute))
-        axes = tuple(GroupAxis(name, int(size) if size else sizes[name]) for name, size in found)
+        axes = tuple(GroupAxis(axis.name, axis.size(mesh)) for axis in axes_of(op))
         return axes, mesh.total_size // prod(axis.size for axis in axes)
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from mlir_shard.dialects import shard
 from mlir_shard.host import ir
+from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.rules.partition import BlockedTensor
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, split_mesh_axes
+from mlir_shard.sharding.axis_lists import Axes
 from mlir_shard.sharding.layout import block_size
 from mlir_shard.transforms.spmdize.device_strides import has_strides, in_order, stride_ranges
 
@@ -58,19 +59,10 @@ class DeviceGrid:
         """
         if mesh.device_ids:
             raise GridError(f"the devices of mesh @{name} are permuted, and a grid numbers its devices in order")
-        axes = tuple(axes)
-        for axis in mesh.axes:
-            cuts = {1, axis.size}
-            for ref in axes:
-                if ref.name == axis.name:
-                    cuts |= {ref.pre_size, ref.next_pre_size(mesh)}
-            for smaller, larger in pairwise(sorted(cuts)):
-                if larger % smaller:
-                    raise GridError(
-                        f'sub-axes cut axis "{axis.name}" of mesh @{name} at {smaller} and at {larger}, '
-                        "and no grid has axes for both"
-                    )
-        return DeviceGrid(name, mesh, split_mesh_axes(axes, mesh))
+        try:
+            return DeviceGrid(name, mesh, Grid.of(mesh, axes, f"@{name}").atoms)
+        except ValueError as error:
+            raise GridError(str(error)) from error
 
     @staticmethod
     def for_meshes(name: str, used: Sequence[tuple[Mesh, Axes]], refs: Mapping[str | Mesh, Mesh]) -> DeviceGrid:
@@ -84,6 +76,11 @@ class DeviceGrid:
         if len({mesh.total_size for mesh in found}) > 1:
             listed = " and ".join(map(str, found))
             raise GridError(f"meshes have different numbers of devices, and one program runs on all: {listed}")
+        with_axes = {mesh for mesh, axes in used if axes}
+        if with_axes:
+            # On the others there is nothing but what every device has.
+            refs = {ref: mesh for ref, mesh in refs.items() if mesh in with_axes or not mesh.axes}
+            found = [mesh for mesh in found if mesh in with_axes]
         permuted = frozenset(mesh for mesh in found if mesh.device_ids)
         try:
             reordered = frozenset(mesh for mesh in permuted if not has_strides(mesh))
@@ -129,13 +126,10 @@ class DeviceGrid:
 
     def axes(self, refs: Iterable[AxisRef]) -> GridAxes:
         """The grid axes of a list of axes and sub-axes, in its order."""
-        result: list[int] = []
-        for ref in refs:
-            found = [index for index, atom in enumerate(self.atoms) if ref.contains(atom)]
-            if prod(self.shape[index] for index in found) != ref.size(self.mesh):
-                raise GridError(f"{ref} is no axis of the grid {self.shape} of mesh @{self.name}")
-            result += found
-        return tuple(result)
+        try:
+            return Grid(self.mesh, self.atoms).axes(refs)
+        except ValueError as error:
+            raise GridError(str(error)) from error
 
     def axes_of(self, ref: str | Mesh, refs: Axes) -> GridAxes:
         """The grid axes of a list of axes of the mesh that shardings refer to so."""

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.resharding.steps import GridAxes, Placement
-from mlir_shard.resharding.window_halo import window_halo
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.combinations import combination_of
 from mlir_shard.rules.linalg import loops_of
 from mlir_shard.rules.moving_windows import Window, dim_of, windows_of
 from mlir_shard.rules.partition import PartitionRule
-from mlir_shard.rules.reduction import reduction_op
+from mlir_shard.rules.reduction import SELECTING_OPS, reduction_op
 from mlir_shard.rules.uneven_blocks import Mask, mask_of, may_fail
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axis_lists import add_axes_or_merge
@@ -112,7 +111,7 @@ class OpDecisions:
                 for one in made
             ),
             axes,
-            tuple(factor for factor in uneven if rule.factor_type(factor) is FactorType.REDUCTION),
+            tuple(factor for factor in uneven if _is_masked(op, rule, factor)),
             partial if kind is None else (),
             tuple(halo for halo in halos.values() if halo is not None),
         )
@@ -124,8 +123,9 @@ class OpDecisions:
         if result_dim is None:
             return None
         result_size = shape_of(op.results[0].type)[result_dim]
-        halo = window_halo(size, result_size, self._grid.blocks(along), window.stride, window.extent, window.offset)
-        return None if halo is None else HaloUpdate(window.operand, window.dim, along, halo)
+        sized = window.sized(size, result_size)
+        halo = sized.halo(self._grid.blocks(along))
+        return None if halo is None else HaloUpdate(window.operand, window.dim, along, halo, sized)
 
     def _sharding(self, placement: Placement) -> TensorSharding:
         grid = self._grid
@@ -165,8 +165,13 @@ def _can_be_uneven(op: Any, rule: OpShardingRule, partition: PartitionRule, fact
     if not partition.allows_uneven or not _is_whole_dimension(op, rule, factor) or may_fail(op):
         return False
     if rule.factor_type(factor) is FactorType.REDUCTION:
-        return mask_of(op) is not None
+        return op.name in SELECTING_OPS or mask_of(op) is not None
     return rule.factor_type(factor) is FactorType.PASS_THROUGH
+
+
+def _is_masked(op: Any, rule: OpShardingRule, factor: int) -> bool:
+    """Whether a reduction would see what is no part of the tensor: not where it selects elements, which are."""
+    return rule.factor_type(factor) is FactorType.REDUCTION and op.name not in SELECTING_OPS
 
 
 def _is_whole_dimension(op: Any, rule: OpShardingRule, factor: int) -> bool:

@@ -71,10 +71,15 @@ _PAD = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 @padding_of("stablehlo.dynamic_slice")
 def dynamic_slice(uneven: UnevenOp) -> None:
-    """Slices of whole dimensions have those that are padded whole too."""
-    factors = PaddedFactors(uneven, passes_through)
-    uneven.set_operands(factors.operand_shapes())
-    shapes = factors.result_shapes()
+    """Slices of whole dimensions have those that are padded whole too; others begin where they would without it."""
+    op = uneven.op
+    factors = PaddedFactors(uneven, passes_through_or_is_reduced)
+    operands, shapes = factors.operand_shapes(), factors.result_shapes()
+    uneven.set_operands(operands)
+    own, own_slice = uneven.operand_shapes[0], uneven.result_shapes[0]
+    for dim, size in enumerate(operands[0]):
+        if size != own[dim] and shapes[0][dim] != size:
+            op.operands[1 + dim] = _clamped(op.operands[1 + dim], own[dim] - own_slice[dim])
     uneven.op.attributes["slice_sizes"] = stablehlo.sizes(shapes[0])
     uneven.set_results(shapes)
 

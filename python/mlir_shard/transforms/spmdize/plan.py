@@ -18,10 +18,10 @@ from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
-from mlir_shard.rules.uneven_blocks import mask_of
+from mlir_shard.rules.uneven_blocks import Mask, mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.dynamic_shapes import dynamic_value
-from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
 from mlir_shard.transforms.spmdize.computations import computation_sides
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
@@ -56,7 +56,7 @@ class Planner:
         self.gathered: list[tuple[Any, str]] = []
         self._grid = grid
         self._signatures = signatures
-        self._rules = rule_cache()
+        self._rules = rule_cache(COMPUTING)
         self._repeated = repeated
         self._placements: NumberedValues[Placement] = repeated.values()
         self._decisions = OpDecisions(grid)
@@ -336,7 +336,9 @@ def _is_example(op: Any, plans: Sequence[OpPlan]) -> bool:
     """Whether the plan of an op is that of all that are like it."""
     if len(plans) != 1 or plans[0].captured or plans[0].role not in (Role.KEPT, Role.COMPUTED, Role.REPLACED):
         return False
-    return is_repeatable(op, plans[0].partition)
+    # A mask of an operand goes by the type of that, which has to be local already.
+    has_mask = bool(plans[0].uneven_edges) and plans[0].mask is not Mask.BODY
+    return not has_mask and is_repeatable(op, plans[0].partition)
 
 
 def _whole(value: Any) -> Placement:

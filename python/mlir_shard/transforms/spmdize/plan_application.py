@@ -134,6 +134,7 @@ class PlanApplication:
             tuple(grid.blocked(value.type, one) for value, one in zip(op.operands, planned.needed, strict=True)),
             tuple(grid.blocked(type_, one) for type_, one in zip(planned.result_types, planned.made, strict=True)),
             entry,
+            tuple(update.window for update in planned.halos),
         )
         try:
             is_local: bool | None = ask("partition rule", planned.partition.localize, op, blocks)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""All-reduces that do not need each other, carried out as one."""
+"""Collectives that do not need each other, carried out as one."""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ from typing import Any
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
+from mlir_shard.resharding.communication import Communication
 from mlir_shard.transforms.operations import operations_named
-from mlir_shard.transforms.spmdize.collective_forms import CHANNEL, reduction
+from mlir_shard.transforms.spmdize import packed_collectives
+from mlir_shard.transforms.spmdize.collective_forms import CHANNEL, among, is_of_values, reduction
 from mlir_shard.transforms.spmdize.communication_reading import CommunicationReader
+from mlir_shard.transforms.spmdize.pure_ops import can_wait
 from mlir_shard.transforms.walk import ops_in
 
-_REDUCE = "stablehlo.all_reduce"
-# These do something besides what their results say, or may have collectives inside.
-_IN_ORDER = frozenset(
-    f"stablehlo.{name}"
-    for name in ("case", "custom_call", "if", "infeed", "outfeed", "recv", "rng", "rng_bit_generator", "send", "while")
-)
+_VARIADIC = "stablehlo.all_reduce"
+_MERGED = packed_collectives.PACKED | {_VARIADIC}
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """All-reduces of one kind, and the bytes of their tensors."""
+    """Collectives of one kind, and the bytes of their tensors."""
 
-    reduces: list[Any] = field(default_factory=list)
+    collectives: list[Any] = field(default_factory=list)
     num_bytes: int = 0
 
 
 @register
 class MergeCollectives(Pass):
-    """Makes all-reduces of StableHLO one, of several tensors, where their groups, reductions and element types are the
+    """Makes collectives that are alike but for their tensors one, where groups, reductions and element types are the
     same: each saves the latency of one, and devices receive what they did.
+
+    These are all-reduces of StableHLO, which have several tensors then, and all-reduces and all-gathers of `shard`, of
+    one tensor into which all are copied where they are so small that this takes less than half the latency. Of
+    all-gathers this is for those that bring blocks one behind the other.
 
     One that is merged waits for those that come after it, and what needs its result waits with it, until one of the
     same kind needs it, or what cannot wait does, or tensors of `most-bytes` are together. That depends on the program
@@ -50,25 +53,29 @@ class MergeCollectives(Pass):
 
     def run(self, op: Any) -> bool:
         reader = CommunicationReader(op)
-        blocks: list[Any] = []
-        for reduce in operations_named(op, _REDUCE):
-            if reduce.block not in blocks:
-                blocks.append(reduce.block)
+        found: dict[Any, dict[Any, Communication]] = {}
+        for collective in operations_named(op, *_MERGED):
+            if not is_of_values(collective) or any(not value.type.has_static_shape for value in collective.operands):
+                continue
+            communication = reader.read(collective)
+            if collective.name == _VARIADIC or packed_collectives.gains(collective, communication):
+                found.setdefault(collective.block, {})[collective] = communication
+        # What an op hashes to changes with its operands, so all are looked up before any change.
+        blocks = [_Block(block, collectives, self.most_bytes) for block, collectives in found.items()]
         is_changed = False
         for block in blocks:
-            is_changed |= _Block(block, reader, self.most_bytes).merge()
+            is_changed |= block.merge()
         return is_changed
 
 
 class _Block:
-    """One block, whose ops are visited in order; `_needs` are the kinds of all-reduces that values wait for.
+    """One block, whose ops are visited in order; `_needs` are the kinds of collectives that values wait for.
 
     Kinds are bits of an integer, in the order in which they first come.
     """
 
-    def __init__(self, block: Any, reader: CommunicationReader, most_bytes: int) -> None:
-        self._ops = [one.operation for one in block.operations]
-        self._reader = reader
+    def __init__(self, block: Any, collectives: dict[Any, Communication], most_bytes: int) -> None:
+        self._ops = [(one.operation, collectives.get(one.operation)) for one in block.operations]
         self._most_bytes = most_bytes
         self._waiting: dict[int, _Waiting] = {}
         self._needs: dict[Any, int] = {}
@@ -78,16 +85,16 @@ class _Block:
     def merge(self) -> bool:
         """Merges what can be; says whether there was any."""
         bits: dict[Hashable, int] = {}
-        kinds = [bits.setdefault(_kind(op), 1 << len(bits)) for op in self._ops if op.name == _REDUCE]
+        kinds = [bits.setdefault(_kind(op), 1 << len(bits)) for op, communication in self._ops if communication]
         if len(bits) == len(kinds):
             return False
         kinds_left = iter(kinds)
-        for op in self._ops:
-            name, needed = op.name, self._needed(op)
-            if name == _REDUCE:
+        for op, communication in self._ops:
+            needed = self._needed(op)
+            if communication is not None:
                 self._flush(needed, op)
-                self._wait(op, next(kinds_left))
-            elif needed and len(op.results) and name.startswith("stablehlo.") and name not in _IN_ORDER:
+                self._wait(op, next(kinds_left), communication.operand_bytes)
+            elif needed and can_wait(op):
                 self._defer(op, needed)
             elif needed:
                 self._flush(needed, op)
@@ -102,14 +109,13 @@ class _Block:
                 needed |= self._needs.get(value, 0)
         return needed
 
-    def _wait(self, reduce: Any, kind: int) -> None:
-        size = self._reader.read(reduce).operand_bytes
+    def _wait(self, collective: Any, kind: int, size: int) -> None:
         if kind in self._waiting and self._waiting[kind].num_bytes + size > self._most_bytes:
-            self._flush(kind, reduce)
+            self._flush(kind, collective)
         group = self._waiting.setdefault(kind, _Waiting())
-        group.reduces.append(reduce)
+        group.collectives.append(collective)
         group.num_bytes += size
-        self._needs |= dict.fromkeys(reduce.results, kind)
+        self._needs |= dict.fromkeys(collective.results, kind)
 
     def _defer(self, op: Any, needed: int) -> None:
         self._deferred.append((op, needed))
@@ -120,12 +126,12 @@ class _Block:
         if not kinds:
             return
         for kind in [one for one in self._waiting if one & kinds]:
-            reduces = self._waiting.pop(kind).reduces
-            for reduce in reduces:
-                for result in reduce.results:
+            collectives = self._waiting.pop(kind).collectives
+            for collective in collectives:
+                for result in collective.results:
                     del self._needs[result]
-            if len(reduces) > 1:
-                _merge(reduces, before)
+            if len(collectives) > 1:
+                _merge(collectives, before)
                 self._is_changed = True
         still: list[tuple[Any, int]] = []
         for op, needed in self._deferred:
@@ -141,27 +147,34 @@ class _Block:
         self._deferred = still
 
 
-def _merge(reduces: list[Any], before: Any) -> None:
-    first = reduces[0]
-    merged = ir.Operation.create(
-        _REDUCE,
-        [result.type for one in reduces for result in one.results],
-        [operand for one in reduces for operand in one.operands],
-        dict(first.attributes.items()),
-        regions=1,
-        loc=ir.Location.fused([one.location for one in reduces], context=first.context),
-        ip=ir.InsertionPoint(before),
-    )
-    first.regions[0].blocks[0].append_to(merged.regions[0])
-    results = iter(merged.results)
-    for one in reduces:
+def _merge(collectives: list[Any], before: Any) -> None:
+    location = ir.Location.fused([one.location for one in collectives], context=before.context)
+    with ir.InsertionPoint(before), location:
+        is_packed = collectives[0].name in packed_collectives.PACKED
+        merged = packed_collectives.pack(collectives) if is_packed else _all_reduce_of_all(collectives)
+    results = iter(merged)
+    for one in collectives:
         for result in one.results:
             result.replace_all_uses_with(next(results))
         one.erase()
 
 
-def _kind(reduce: Any) -> Hashable:
-    """What all-reduces have in common that can be one."""
-    attributes = tuple((name, value) for name, value in reduce.attributes.items() if name != CHANNEL)
-    elements = frozenset(operand.type.element_type for operand in reduce.operands)
-    return reduction(reduce), attributes, CHANNEL in reduce.attributes, elements
+def _all_reduce_of_all(reduces: list[Any]) -> list[Any]:
+    merged = ir.Operation.create(
+        _VARIADIC,
+        [result.type for one in reduces for result in one.results],
+        [operand for one in reduces for operand in one.operands],
+        dict(reduces[0].attributes.items()),
+        regions=1,
+    )
+    reduces[0].regions[0].blocks[0].append_to(merged.regions[0])
+    return list(merged.results)
+
+
+def _kind(collective: Any) -> Hashable:
+    """What collectives have in common that can be one."""
+    if collective.name == packed_collectives.ALL_GATHER:
+        return among(collective), collective.operands[0].type.element_type
+    attributes = tuple((name, value) for name, value in collective.attributes.items() if name != CHANNEL)
+    elements = frozenset(operand.type.element_type for operand in collective.operands)
+    return collective.name, reduction(collective), attributes, CHANNEL in collective.attributes, elements

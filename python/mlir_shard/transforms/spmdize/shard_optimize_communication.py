@@ -20,4 +20,5 @@ def shard_optimize_communication(
     if collectives == "stablehlo":
         return f"{common},{sinking},shard-merge-collectives,shard-drop-collectives,canonicalize,cse"
     simplify = "shard-simplify,shard-fold-uniform-collectives"
-    return f"{common},shard-simplify,{sinking},shard-split-all-reduces,{simplify},canonicalize,cse"
+    merged = "shard-split-all-reduces,shard-merge-collectives"
+    return f"{common},shard-simplify,{sinking},{merged},{simplify},canonicalize,cse"

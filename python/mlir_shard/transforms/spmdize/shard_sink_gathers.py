@@ -17,7 +17,7 @@ from mlir_shard.transforms.reshard.collective_courses import element_size
 from mlir_shard.transforms.rule_cache import rule_cache
 from mlir_shard.transforms.spmdize.collective_forms import GATHERS, among, dim_of, num_bytes, received_bytes
 from mlir_shard.transforms.spmdize.elementwise_blocks import OnBlock, on_block
-from mlir_shard.transforms.spmdize.same_on_devices import SameOnDevices
+from mlir_shard.transforms.spmdize.same_on_devices import KnownSame, SameOnDevices
 from mlir_shard.transforms.spmdize.shard_fold_uniform_collectives import uniform
 
 _CASTS = frozenset(
@@ -48,22 +48,22 @@ class SinkGathers(Pass):
     summary = "Moves all-gathers behind elementwise ops, and to the narrower type of casts"
 
     def run(self, op: Any) -> bool:
-        # One that is gone answers nothing, so what it hashes to is known before.
-        waiting = [(hash(gather), gather) for gather in operations_named(op, *GATHERS)]
+        # One that is gone answers nothing, so what its result hashes to is known before; an op's changes with operands.
+        waiting = [(hash(gather.results[0]), gather) for gather in operations_named(op, *GATHERS)]
         if not waiting:
             return False
-        rules, is_changed = rule_cache(), False
+        rules, same, is_changed = rule_cache(), KnownSame(), False
         gone: set[int] = set()
         for number, gather in waiting:
             current = None if number in gone else gather
             while current is not None:
-                moved = _before_widening(current) or _behind_user(current, rules, gone)
+                moved = _before_widening(current, same) or _behind_user(current, rules, same, gone)
                 is_changed |= moved is not None
                 current = moved
         return is_changed
 
 
-def _before_widening(gather: Any) -> Any | None:
+def _before_widening(gather: Any, known: KnownSame) -> Any | None:
     """The new all-gather of what a cast makes wider; None where there is no such cast."""
     if dim_of(gather) is None or isinstance(gather.operands[0].owner, ir.Block):
         return None
@@ -81,13 +81,14 @@ def _before_widening(gather: Any) -> Any | None:
         cast.name, [result], [moved.results[0]], attributes, loc=cast.location, ip=ir.InsertionPoint(gather)
     )
     gather.results[0].replace_all_uses_with(widened.results[0])
+    known.forget((gather.results[0], cast.results[0]))
     gather.erase()
     if not list(cast.results[0].uses):
         cast.erase()
     return moved
 
 
-def _behind_user(gather: Any, rules: RuleCache, gone: set[int]) -> Any | None:
+def _behind_user(gather: Any, rules: RuleCache, known: KnownSame, gone: set[int]) -> Any | None:
     """The new all-gather of the result of the only op that uses one; None where that cannot be or would bring more."""
     dim, using = dim_of(gather), users(gather.results[0])
     if dim is None or len(using) != 1 or using[0].block != gather.block:
@@ -105,23 +106,24 @@ def _behind_user(gather: Any, rules: RuleCache, gone: set[int]) -> Any | None:
     if before is None or after is None:
         return None
     after -= num_bytes(block_type) or 0
-    found = _blocks(gather, part, blocks, is_slicing=after < before)
+    found = _blocks(gather, part, blocks, known.of(gather), is_slicing=after < before)
     if found is None or after > sum(received_bytes(one) or 0 for one in found.gathers):
         return None
+    known.forget((op.results[0], *(one.results[0] for one in found.gathers)))
     for number, block in found.values.items():
         op.operands[number] = block
     op.results[0].set_type(block_type)
     moved = _gather_like(gather, op.results[0], whole, ir.InsertionPoint.after(op))
     op.results[0].replace_all_uses_except(moved.results[0], moved)
     for one in found.gathers:
-        gone.add(hash(one))
+        gone.add(hash(one.results[0]))
         one.erase()
     return moved
 
 
-def _blocks(gather: Any, part: OnBlock, count: int, *, is_slicing: bool) -> _Blocks | None:
+def _blocks(gather: Any, part: OnBlock, count: int, same: SameOnDevices, *, is_slicing: bool) -> _Blocks | None:
     """What takes the place of the operands that are cut; None where one is whole, and cannot be cut."""
-    op, found, same = part.op, _Blocks({}, []), SameOnDevices(gather)
+    op, found = part.op, _Blocks({}, [])
     if not same.has_captured(op):
         return None
     others: list[tuple[int, int]] = []

@@ -36,7 +36,7 @@ def shard_spmdize(
     explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{reshards})"
     optimized = step("shard-optimize-communication", collectives=collectives)
     if collectives == "shard":
-        around = f"func.func(shard-reduce-in-blocks),{_WITHOUT_EMPTY},spmdize"
+        around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks),{_WITHOUT_EMPTY},spmdize"
         return f"shard-unify-meshes,{_WITHOUT_EMPTY},{explicit},{around},cse,{optimized}"
     passes = [
         "shard-unify-meshes",
@@ -46,6 +46,7 @@ def shard_spmdize(
         "sdy-insert-func-call-reshards",
         explicit,
         step("canonicalize", enable_patterns=reshard.EXACT),
+        "func.func(shard-scan-in-blocks)",
         step("sdy-resolve-permutation-factors", exchange_windows=True),
         f"func.func({step('sdy-reshard-to-collectives', planner=planner)})",
         step("canonicalize", enable_patterns=("sdy-collective", "shard-collective")),

@@ -19,6 +19,7 @@ from mlir_shard.passes.reporting import remark
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.normalize import replica_groups
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, Signature
@@ -71,6 +72,7 @@ class Spmdize(Pass):
             # In the regions of ops that are computed as they are, where nothing is in blocks.
             left.results[0].replace_all_uses_with(left.operands[0])
             left.erase()
+        replica_groups.inline_meshes(op)
         for mesh in meshes:
             mesh.erase()
         if meshes or grid.atoms:
@@ -108,7 +110,8 @@ def _grid(module: Any, representatives: Sequence[Any]) -> DeviceGrid:
         mesh = refs[ref]
         if not mesh.is_maximal:
             used.append((mesh, sharding.used_axes))
-    named = next((name for name, mesh in meshes.items() if not mesh.is_maximal and mesh.axes), None)
+    with_axes = {mesh for mesh, axes in used if axes} or {mesh for mesh in meshes.values() if mesh.axes}
+    named = next((name for name, mesh in meshes.items() if mesh in with_axes), None)
     try:
         return DeviceGrid.for_meshes(named or next(iter(meshes), "mesh"), used, refs)
     except GridError as error:

@@ -1,0 +1,175 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Cumulative sums, products, maxima and the like along sharded dimensions send totals of blocks, not the blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.sharding_steps import Reshard
+from mlir_shard.rules.combinations import kinds_of_body
+from mlir_shard.rules.registry import has_static_shapes
+from mlir_shard.rules.window_attributes import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
+from mlir_shard.sharding import DimensionSharding, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
+from mlir_shard.transforms.reshard.insertion import apply
+from mlir_shard.transforms.shardings import meshes_around
+
+
+@register
+class ScanInBlocks(Pass):
+    """Cuts the sharded dimension of a windowed reduction whose windows are all elements up to one, or from one on, in
+    its blocks.
+
+    Each block is reduced cumulatively, and what blocks before it come to altogether, of which every device computes all
+    from their totals, is combined with each of its elements. Both steps of that idea are those of a parallel prefix sum
+    (G. E. Blelloch, Prefix sums and their applications, 1990). Blocks that are not full get initial values behind.
+    """
+
+    name = "shard-scan-in-blocks"
+    anchor = "func.func"
+    summary = "Computes cumulative reductions along sharded dimensions from totals of blocks"
+
+    def run(self, op: Any) -> bool:
+        meshes = meshes_around(op)
+        changed = False
+        for inner in operations_named(op, REDUCE_WINDOW):
+            dim = cumulative_dim(inner)
+            sharding = None if dim is None else _agreed_sharding(inner)
+            mesh = None if sharding is None else mesh_of(sharding, meshes)
+            if dim is None or sharding is None or mesh is None or mesh.is_maximal:
+                continue
+            blocks = sharding.dim_shardings[dim].sharded_size(mesh)
+            size = -(-inner.operands[0].type.shape[dim] // blocks)
+            if blocks == 1 or size == 1:
+                continue
+            with ir.InsertionPoint(inner), inner.location:
+                value = _Scan(inner, dim, blocks, size, sharding).build()
+            inner.results[0].replace_all_uses_with(value)
+            inner.erase()
+            changed = True
+        return changed
+
+
+def cumulative_dim(op: Any) -> int | None:
+    """The dimension along which a windowed reduction is cumulative, its only one with windows; None of any other.
+
+    Only where its body is one operation, and its initial value changes nothing.
+    """
+    if len(op.results) != 1 or not has_static_shapes(op):
+        return None
+    windows = windows_along_dims(op)
+    if len(windows) != 1:
+        return None
+    (one,) = windows
+    size = op.operands[0].type.shape[one.dim]
+    is_cumulative = (one.stride, one.dilation, one.extent) == (1, 1, size)
+    if not is_cumulative or sorted((one.low, one.high)) != [0, size - 1]:
+        return None
+    block = op.regions[0].blocks[0]
+    combiner, *rest = (inner.operation for inner in block.operations)
+    is_plain = [inner.name for inner in rest] == ["stablehlo.return"] and set(combiner.operands) == set(block.arguments)
+    return one.dim if is_plain and kinds_of_body(op, 0)[0] is not None and is_padding_neutral(op) else None
+
+
+def _agreed_sharding(op: Any) -> TensorSharding | None:
+    sharding = sharding_of(op.operands[0])
+    if sharding is None or sharding.unreduced_axes or not sharding.is_equivalent(sharding_of(op.results[0])):
+        return None
+    return sharding
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A cumulative reduction along `dim`, which is in `blocks` blocks of `size` elements, as `sharding` says."""
+
+    op: Any
+    dim: int
+    blocks: int
+    size: int
+    sharding: TensorSharding
+
+    def build(self) -> Any:
+        """Its result."""
+        (value, initial), dim = self.op.operands, self.dim
+        shape, whole = list(value.type.shape), self.blocks * self.size
+        cut = [*shape[:dim], self.blocks, self.size, *shape[dim + 1 :]]
+        inside = self._with_dims(dim + 1, dim + 1, (DimensionSharding((), True),))
+        if shape[dim] < whole:
+            value = hlo.pad_behind(value, initial, [*shape[:dim], whole, *shape[dim + 1 :]], self.sharding)
+        of_blocks = self._reshaped(value, cut, inside)
+        of_blocks = self._windows(of_blocks, dim + 1, self.size, self.size, inside)
+        before = self._before(of_blocks, inside)
+        dims = [one for one in range(len(cut)) if one != dim + 1]
+        type_ = of_blocks.type
+        before = hlo.operation(
+            "stablehlo.broadcast_in_dim",
+            type_,
+            before,
+            sharding=inside,
+            broadcast_dimensions=ir.DenseI64ArrayAttr.get(dims),
+        )
+        combiner = self.op.regions[0].blocks[0].operations[0].operation.name
+        pair = (before, of_blocks) if self._is_forward else (of_blocks, before)
+        result = self._reshaped(hlo.operation(combiner, type_, *pair, sharding=inside), value.type.shape, self.sharding)
+        return result if shape[dim] == whole else hlo.piece(result, [0] * len(shape), shape, self.sharding)
+
+    @property
+    def _is_forward(self) -> bool:
+        return windows_along_dims(self.op)[0].low > 0
+
+    def _before(self, of_blocks: Any, inside: TensorSharding) -> Any:
+        """For each block what all that come before it, in the direction of the windows, are reduced to."""
+        dim = self.dim
+        at = self.size - 1 if self._is_forward else 0
+        totals = self._along(of_blocks, dim + 1, at, at + 1, inside)
+        shape = [*totals.type.shape[: dim + 1], *totals.type.shape[dim + 2 :]]
+        totals = self._reshaped(totals, shape, self.sharding)
+        gathered = self._with_dims(dim, dim + 1, (DimensionSharding((), True),))
+        totals = apply(totals, [Reshard(gathered)])
+        first = 0 if self._is_forward else 1
+        others = self._along(totals, dim, first, first + self.blocks - 1, gathered)
+        reduced = self._windows(others, dim, self.blocks - 1, self.blocks, gathered)
+        return apply(reduced, [Reshard(self.sharding)])
+
+    def _windows(self, value: Any, dim: int, size: int, results: int, sharding: TensorSharding) -> Any:
+        """The op on another value, with windows of as many elements along a dimension as are there."""
+        copied = self.op.clone().operation
+        copied.operands[0] = value
+        rank = value.type.rank
+        for name in list(copied.attributes):
+            if name in _PER_DIMENSION or name.startswith("sdy."):
+                del copied.attributes[name]
+        sizes = [size if one == dim else 1 for one in range(rank)]
+        copied.attributes["window_dimensions"] = ir.DenseI64ArrayAttr.get(sizes)
+        copied.results[0].set_type(hlo.with_size(value.type, dim, results))
+        padding = results - 1
+        set_padding(copied, {dim: (padding, 0) if self._is_forward else (0, padding)})
+        copied.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue((sharding,)))
+        return copied.results[0]
+
+    def _with_dims(self, begin: int, end: int, dims: Sequence[DimensionSharding]) -> TensorSharding:
+        """The sharding with others in place of those of some dimensions."""
+        kept = self.sharding.dim_shardings
+        return replace(self.sharding, dim_shardings=(*kept[:begin], *dims, *kept[end:]))
+
+    @staticmethod
+    def _reshaped(value: Any, shape: Sequence[int], sharding: TensorSharding) -> Any:
+        return hlo.operation("stablehlo.reshape", hlo.with_shape(value.type, shape), value, sharding=sharding)
+
+    @staticmethod
+    def _along(value: Any, dim: int, start: int, limit: int, sharding: TensorSharding) -> Any:
+        starts, limits = [0] * value.type.rank, list(value.type.shape)
+        starts[dim], limits[dim] = start, limit
+        return hlo.piece(value, starts, limits, sharding)
+
+
+_PER_DIMENSION = frozenset(("base_dilations", "padding", "window_dilations", "window_strides"))

@@ -1,0 +1,42 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs without sharding are the same by LLVM and by XLA: a few of `python -m random_programs.whole_programs`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from runtime.local_program import needs_jax
+
+from random_programs import generate, ranks_engine
+from random_programs.cases import case
+from random_programs.execution import INVALID, MISMATCH, RIGHT
+from random_programs.whole_programs import outcome, reference
+
+PROGRAM = """
+func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {
+  %1 = stablehlo.abs %0 : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+"""
+
+
+@needs_jax
+def test_programs_by_llvm_and_by_xla() -> None:
+    cases = [case(0, number, (generate.STABLEHLO,), is_compiled=True) for number in range(8)]
+    with reference() as xla:
+        kinds = [outcome(one.text(), one.seed, xla).kind for one in cases]
+    assert set(kinds) <= {RIGHT, INVALID}
+    assert kinds.count(RIGHT) >= 6
+
+
+@needs_jax
+def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lower_wrongly(modules: Sequence[str], entry: str) -> list[str]:
+        return lower([text.replace("stablehlo.abs", "stablehlo.sine") for text in modules], entry)
+
+    lower = ranks_engine.lower
+    monkeypatch.setattr(ranks_engine, "lower", lower_wrongly)
+    with reference() as xla:
+        assert outcome(PROGRAM, 0, xla).kind == MISMATCH

@@ -1,0 +1,82 @@
+// RUN: shard-opt %s --shard-scan-in-blocks --verify-each | FileCheck %s
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// Each block on its own, then the totals: those of the three blocks before the last are all that anyone waits for.
+// CHECK-LABEL: func @sum
+// CHECK-SAME:   (%[[A:.*]]: tensor<16x6xf32>
+// CHECK:      %[[ZERO:.*]] = stablehlo.constant
+// CHECK-NEXT: %[[BLOCKS:.*]] = stablehlo.reshape %[[A]] {{.*}}<@mesh, [{"x", "y"}, {}, {}]>{{.*}} -> tensor<4x4x6xf32>
+// CHECK-NEXT: %[[SUMS:.*]] = "stablehlo.reduce_window"(%[[BLOCKS]], %[[ZERO]])
+// CHECK-SAME{LITERAL}: padding = dense<[[0, 0], [3, 0], [0, 0]]> : tensor<3x2xi64>, window_dimensions = array<i64: 1, 4, 1>
+// CHECK:      %[[LAST:.*]] = stablehlo.slice %[[SUMS]] [0:4, 3:4, 0:6]
+// CHECK-NEXT: %[[TOTALS:.*]] = stablehlo.reshape %[[LAST]] {{.*}}<@mesh, [{"x", "y"}, {}]>{{.*}} -> tensor<4x6xf32>
+// CHECK-NEXT: %[[ALL:.*]] = sdy.reshard %[[TOTALS]] <@mesh, [{}, {}]>
+// CHECK-NEXT: %[[BUT_LAST:.*]] = stablehlo.slice %[[ALL]] [0:3, 0:6]
+// CHECK-NEXT: %[[BEFORE:.*]] = "stablehlo.reduce_window"(%[[BUT_LAST]], %[[ZERO]])
+// CHECK-SAME{LITERAL}: padding = dense<[[3, 0], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 3, 1>
+// CHECK:      %[[OWN:.*]] = sdy.reshard %[[BEFORE]] <@mesh, [{"x", "y"}, {}]>
+// CHECK-NEXT: %[[ALL_OVER:.*]] = stablehlo.broadcast_in_dim %[[OWN]], dims = [0, 2]
+// CHECK-NEXT: %[[RESULT:.*]] = stablehlo.add %[[ALL_OVER]], %[[SUMS]]
+// CHECK-NEXT: stablehlo.reshape %[[RESULT]] {{.*}}<@mesh, [{"x", "y"}, {}]>{{.*}} -> tensor<16x6xf32>
+func.func @sum(%a: tensor<16x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> tensor<16x6xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %zero) <{window_dimensions = array<i64: 16, 1>, padding = dense<[[15, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %1 = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", "y"}, {}]>]>} : (tensor<16x6xf32>, tensor<f32>) -> tensor<16x6xf32>
+  return %0 : tensor<16x6xf32>
+}
+
+// From the end, in blocks of which the last one is not full. Another dimension stays as it is sharded.
+// CHECK-LABEL: func @reverse_maximum
+// CHECK:      stablehlo.pad %{{.*}}, low = [0, 0], high = [0, 1], {{.*}} -> tensor<4x14xi32>
+// CHECK:      tensor<4x14xi32>) -> tensor<4x2x7xi32>
+// CHECK:      padding = dense<{{\[\[}}0, 0], [0, 0], [0, 6]]>
+// CHECK:      stablehlo.slice %{{.*}} [0:4, 0:2, 0:1]
+// CHECK:      sdy.reshard %{{.*}} <@mesh, [{"x"}, {}]>
+// CHECK-NEXT: stablehlo.slice %{{.*}} [0:4, 1:2]
+// CHECK:      stablehlo.maximum %{{.*}}, %{{.*}} {{.*}}<@mesh, [{"x"}, {"y"}, {}]>
+// CHECK:      stablehlo.slice %{{.*}} [0:4, 0:13]
+func.func @reverse_maximum(%a: tensor<4x13xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<4x13xi32> {
+  %least = stablehlo.constant dense<-5> : tensor<i32>
+  %0 = "stablehlo.reduce_window"(%a, %least) <{window_dimensions = array<i64: 1, 13>, padding = dense<[[0, 0], [0, 12]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<i32>, %right: tensor<i32>):
+    %1 = stablehlo.maximum %left, %right : tensor<i32>
+    stablehlo.return %1 : tensor<i32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>} : (tensor<4x13xi32>, tensor<i32>) -> tensor<4x13xi32>
+  return %0 : tensor<4x13xi32>
+}
+
+// An initial value that is counted with every element of the result, a sum of something else than elements, windows
+// that do not go to the end, and a dimension that is whole stay as they are.
+// CHECK-LABEL: func @others
+// CHECK-COUNT-4: "stablehlo.reduce_window"(%arg0,
+// CHECK-NOT: reduce_window
+func.func @others(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %one) <{window_dimensions = array<i64: 8, 1>, padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %4 = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %1 = "stablehlo.reduce_window"(%a, %zero) <{window_dimensions = array<i64: 8, 1>, padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %4 = stablehlo.multiply %right, %right : tensor<f32>
+    %5 = stablehlo.add %left, %4 : tensor<f32>
+    stablehlo.return %5 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %2 = "stablehlo.reduce_window"(%a, %zero) <{window_dimensions = array<i64: 7, 1>, padding = dense<[[6, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %4 = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %3 = "stablehlo.reduce_window"(%a, %zero) <{window_dimensions = array<i64: 1, 8>, padding = dense<[[0, 0], [7, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %4 = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  return %0, %1, %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}

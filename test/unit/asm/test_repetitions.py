@@ -1,0 +1,185 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operations that are like an earlier one: which those are, and that they become what it becomes."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+
+import pytest
+
+from mlir_shard import asm
+from mlir_shard.asm.arrays import ModuleArrays
+from mlir_shard.dialects.context import create_context
+from mlir_shard.host import ir
+from mlir_shard.transforms.walk import ops_below
+
+UNKNOWN = -1
+KNOWN = 7
+
+
+class Repeated:
+    """The operations in the function of a module, and what a visit asks of them."""
+
+    def __init__(self, body: str, arguments: str = "%a: tensor<4xf32>, %b: tensor<4xf32>") -> None:
+        text = f"func.func @f({arguments}) {{\n{body}\nreturn\n}}"
+        self.module = asm.parse_module(text, create_context())
+        self.arrays = ModuleArrays(self.module)
+        self.rehearsal = self.arrays.rehearsal()
+        self.states = array("i", [UNKNOWN]) * self.arrays.value_count
+        self.block = self.module.body.operations[0].operation.regions[0].blocks[0]
+        self.ops = [op.operation for op in self.block.operations]
+        self.asked: list[tuple[int, int]] = []
+
+    def lie(self, value: ir.Value, state: int) -> None:
+        self.states[self.arrays.number_of(value)] = state
+
+    def visit(self, context: int = 0, *, is_asked: bool = False) -> list[tuple[int, int]]:
+        """The operations that were asked, each with its leader, by their places in the block; -1 for no leader."""
+        self.asked = []
+
+        def ask(op: int, leader: int) -> tuple[list[int], bool]:
+            self.asked.append((self._place(op), self._place(leader)))
+            return [KNOWN] * len(self.arrays.results(op)), is_asked
+
+        self.rehearsal.visit(self.ops[0]._CAPIPtr, context, self.states, ask)
+        return self.asked
+
+    def leaders(self, context: int = 0) -> list[int]:
+        return [op for op, _ in self.visit(context)]
+
+    def _place(self, number: int) -> int:
+        return -1 if number < 0 else self.ops.index(self.arrays.operation(number))
+
+    def carry_out(self, place: int, change: Callable[[ir.Operation], None]) -> list[int]:
+        op = self.ops[place]
+        return [self._place(number) for number in self.rehearsal.carry_out(op._CAPIPtr, lambda: change(op))]
+
+    def names(self) -> list[str]:
+        return [op.name for op in ops_below(self.module.body.operations[0])]
+
+
+def test_the_first_of_those_that_are_alike_is_asked_and_results_get_what_it_answered() -> None:
+    repeated = Repeated(
+        """%0 = stablehlo.add %a, %b : tensor<4xf32>
+        %1 = stablehlo.negate %0 : tensor<4xf32>
+        %2 = stablehlo.add %a, %b : tensor<4xf32>
+        %3 = stablehlo.negate %2 : tensor<4xf32>"""
+    )
+    assert repeated.visit() == [(0, -1), (1, -1)]
+    results = [result for op in repeated.ops[:-1] for result in op.results]
+    assert [repeated.states[repeated.arrays.number_of(result)] for result in results] == [KNOWN] * 4
+
+
+def test_one_that_says_so_is_asked_of_all() -> None:
+    repeated = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
+    assert repeated.visit(is_asked=True) == [(0, -1), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param("stablehlo.add %a, %b", "stablehlo.multiply %a, %b", id="name"),
+        pytest.param("stablehlo.add %a, %b", "stablehlo.add %a, %b {x}", id="attributes"),
+        pytest.param("stablehlo.add %a, %b", "stablehlo.add %a, %a", id="one value twice"),
+        pytest.param("stablehlo.add %a, %b", "stablehlo.add %a, %k", id="a constant"),
+        pytest.param("stablehlo.add %a, %k", "stablehlo.add %a, %l", id="other constants"),
+        pytest.param("stablehlo.add %a, %k", "stablehlo.add %a, %n", id="what is made of a constant"),
+    ],
+)
+def test_what_differs_is_not_alike(first: str, second: str) -> None:
+    constants = """%k = stablehlo.constant dense<1.0> : tensor<4xf32>
+        %l = stablehlo.constant dense<2.0> : tensor<4xf32>
+        %n = stablehlo.negate %k : tensor<4xf32>"""
+    repeated = Repeated(f"{constants}\n%0 = {first} : tensor<4xf32>\n%1 = {second} : tensor<4xf32>")
+    assert repeated.leaders() == [0, 1, 2, 3, 4]
+
+
+def test_constants_made_alike_are_the_same() -> None:
+    repeated = Repeated(
+        """%k = stablehlo.constant dense<1.0> : tensor<4xf32>
+        %l = stablehlo.constant dense<1.0> : tensor<4xf32>
+        %m = stablehlo.negate %k : tensor<4xf32>
+        %n = stablehlo.negate %l : tensor<4xf32>
+        %0 = stablehlo.add %a, %m : tensor<4xf32>
+        %1 = stablehlo.add %a, %n : tensor<4xf32>"""
+    )
+    assert repeated.leaders() == [0, 2, 4]
+
+
+def test_states_and_contexts_tell_apart() -> None:
+    repeated = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
+    repeated.lie(repeated.block.arguments[1], 3)
+    assert repeated.leaders() == [0, 1]
+    alike = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
+    alike.lie(alike.ops[1].results[0], 5)
+    assert alike.leaders() == [0, 1], "the states of results as they are before count, too"
+    assert alike.leaders(context=1) == [0]
+
+
+LOOP = """%{0} = "stablehlo.case"(%i) ({{
+    %x = stablehlo.{2} %{1}, %{1} : tensor<4xf32>
+    stablehlo.return %x : tensor<4xf32>
+  }}) : (tensor<i32>) -> tensor<4xf32>"""
+
+
+@pytest.mark.parametrize(
+    ("second", "leaders"),
+    [
+        pytest.param(LOOP.format(1, "a", "add"), [0], id="equal"),
+        pytest.param(LOOP.format(1, "b", "add"), [0, 1], id="another value from around"),
+        pytest.param(LOOP.format(1, "a", "multiply"), [0, 1], id="another operation inside"),
+    ],
+)
+def test_regions_count_with_what_they_take_from_around(second: str, leaders: list[int]) -> None:
+    arguments = "%a: tensor<4xf32>, %b: tensor<4xf32>, %i: tensor<i32>"
+    assert Repeated(f"{LOOP.format(0, 'a', 'add')}\n{second}", arguments).leaders() == leaders
+
+
+def test_one_without_an_answer_stands_alone() -> None:
+    repeated = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
+    asked: list[int] = []
+    repeated.rehearsal.visit(
+        repeated.ops[0]._CAPIPtr, 0, repeated.states, lambda op, leader: asked.append(leader) or None
+    )
+    assert asked == [-1, -1]
+    changed: list[ir.Operation] = []
+    assert repeated.carry_out(0, changed.append) == []
+    assert changed == [repeated.ops[0]]
+
+
+def test_followers_become_what_their_leader_becomes() -> None:
+    repeated = Repeated(
+        """%0 = stablehlo.negate %a : tensor<4xf32>
+        %1 = stablehlo.negate %b : tensor<4xf32>
+        %2 = stablehlo.add %0, %1 : tensor<4xf32>"""
+    )
+    repeated.visit()
+
+    def change(op: ir.Operation) -> None:
+        with ir.InsertionPoint.after(op), op.location:
+            twice = ir.Operation.create("stablehlo.abs", [op.results[0].type], [op.results[0]]).results[0]
+        op.results[0].replace_all_uses_except(twice, twice.owner.operation)
+        op.attributes["seen"] = ir.UnitAttr.get(op.context)
+
+    assert repeated.carry_out(0, change) == []
+    assert repeated.names() == [
+        "stablehlo.negate",
+        "stablehlo.abs",
+        "stablehlo.negate",
+        "stablehlo.abs",
+        "stablehlo.add",
+        "func.return",
+    ]
+    assert str(repeated.module).count("seen") == 2
+    used = [value.owner.operation.name for value in repeated.ops[2].operands]
+    assert used == ["stablehlo.abs", "stablehlo.abs"]
+
+
+def test_an_operation_that_was_not_read_and_states_of_another_size_are_refused() -> None:
+    repeated, other = (Repeated("%0 = stablehlo.negate %a : tensor<4xf32>") for _ in range(2))
+    with pytest.raises(ValueError, match="was not there when the module was read"):
+        repeated.rehearsal.visit(other.ops[0]._CAPIPtr, 0, repeated.states, lambda op, leader: None)
+    with pytest.raises(ValueError, match="a number of 32 bits for each value"):
+        repeated.rehearsal.visit(repeated.ops[0]._CAPIPtr, 0, array("i", [0]), lambda op, leader: None)

@@ -1,0 +1,60 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How many ranks, or devices of one process, a machine has memory for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from runtime.local_program import port, spec
+
+from mlir_shard.runtime import RunError, processes
+from mlir_shard.runtime.program import Program
+
+PAGE = 1 << 12
+# That of 10 processes of 32 MiB, and of 80 devices of 4 MiB.
+PAGES = 10 * (32 << 20) // PAGE
+
+
+class Launched(Exception):
+    """The ranks would begin."""
+
+
+@pytest.fixture(autouse=True)
+def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def launch(*_: object) -> int:
+        raise Launched
+
+    sizes = {"SC_PHYS_PAGES": PAGES, "SC_PAGE_SIZE": PAGE}
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
+    monkeypatch.setattr(processes, "_launch_and_wait", launch)
+
+
+def run(ranks: int, count: int | None) -> None:
+    one = port("argument 0", spec("2xf32"), 1)
+    program = Program("", "main", (replace(one, boxes=one.boxes * ranks),), (), ranks)
+    inputs = [np.zeros(one.spec.shape, np.float32)]
+    processes.run(program, inputs, [], [], processes.python_environment(), None, count=count)
+
+
+@pytest.mark.parametrize(
+    ("count", "most"), [pytest.param(None, 10, id="processes"), pytest.param(1, 80, id="devices of one process")]
+)
+def test_as_many_as_there_is_memory_for(count: int | None, most: int) -> None:
+    with pytest.raises(Launched):
+        run(most, count)
+    message = f"the program is for {most + 1} devices, and this machine has memory for {most} at the most"
+    with pytest.raises(RunError) as failure:
+        run(most + 1, count)
+    assert failure.value.message == message
+
+
+def test_one_rank_may_always_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1, "SC_PAGE_SIZE": PAGE}.__getitem__)
+    with pytest.raises(Launched):
+        run(1, None)
+    with pytest.raises(RunError, match="memory for 0 at the most"):
+        run(2, None)
