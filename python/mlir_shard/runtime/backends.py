@@ -20,10 +20,16 @@ from mlir_shard.runtime.rank_times import Observe
 MPI, PJRT = "mpi", "pjrt"
 ENGINES = (MPI, PJRT)
 
-# StableHLO's collectives need even shards, in what functions take and return too.
-_STABLEHLO_PIPELINES = Pipelines(
-    "shard-propagate,sdy-update-non-divisible-input-output-shardings", "shard-spmdize{collectives=stablehlo}"
-)
+SHARD, STABLEHLO = "shard", "stablehlo"
+COLLECTIVES = (SHARD, STABLEHLO)
+
+_PIPELINES = {
+    SHARD: DEFAULT_PIPELINES,
+    # StableHLO's collectives need even shards, in what functions take and return too.
+    STABLEHLO: Pipelines(
+        "shard-propagate,sdy-update-non-divisible-input-output-shardings", "shard-spmdize{collectives=stablehlo}"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,7 @@ def backend(
     timeout: float | None = None,
     mpi: str = WHEEL,
     platform: str = CPU,
+    collectives: str | None = None,
     observe: Observe | None = None,
 ) -> Backend:
     """The backend of that name, `mpi` or `pjrt`; RunError where there is none, or a package it needs is missing.
@@ -53,8 +60,11 @@ def backend(
     By `mpi` a process that a launcher such as mpirun or srun has started with others is itself one of the ranks;
     any other one starts ranks on this machine.
     timeout: seconds after which a run is stopped; mpi: which MPI, see `MpiInstallation.find`; platform: of PJRT, see
-    `PjrtEngine`; observe: is told the times of the sharded run.
+    `PjrtEngine`; collectives: whose the program of one device has, `shard` or `stablehlo`, by default what the engine
+    is at home with; observe: is told the times of the sharded run.
     """
+    if collectives is not None and collectives not in COLLECTIVES:
+        raise RunError(f"there are no collectives '{collectives}': they are {' and '.join(COLLECTIVES)}")
     if name == MPI:
         engine: Engine
         if launched.is_launched():
@@ -64,9 +74,11 @@ def backend(
                 # Said before anything is compiled.
                 MpiInstallation.find(mpi)
             engine = MpiEngine(timeout, mpi, observe)
-        return Backend(DEFAULT_PIPELINES, lowering_process.lower, engine, SingleProcessEngine(timeout))
+        return Backend(_PIPELINES[collectives or SHARD], lowering_process.lower, engine, SingleProcessEngine(timeout))
     if name == PJRT:
+        if collectives == SHARD:
+            raise RunError("PJRT runs StableHLO's collectives, and none of shard")
         pjrt.check_installed()
         make = partial(PjrtEngine, timeout, platform)
-        return Backend(_STABLEHLO_PIPELINES, xla_module.lower, make(observe), make())
+        return Backend(_PIPELINES[STABLEHLO], xla_module.lower, make(observe), make())
     raise RunError(f"there is no engine '{name}': they are {' and '.join(ENGINES)}")

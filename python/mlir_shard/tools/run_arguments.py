@@ -16,6 +16,8 @@ PROPAGATED, LOCAL = "propagated", "local"
 STAGES = (PROPAGATED, LOCAL)
 MPI, PJRT = "mpi", "pjrt"
 ENGINES = (MPI, PJRT)
+SHARD, STABLEHLO = "shard", "stablehlo"
+COLLECTIVES = (SHARD, STABLEHLO)
 
 _DESCRIPTION = """\
 Shards a program by its annotations and runs it, on MPI ranks or devices of PJRT, then compares what it computes with
@@ -32,6 +34,7 @@ class RunArguments:
     engine: str
     mpi: str
     platform: str
+    collectives: str | None
     function: str
     inputs: tuple[str, ...]
     seed: int
@@ -56,12 +59,19 @@ def parse(argv: Sequence[str], version: str) -> RunArguments:
     for option, engine in (("mpi", MPI), ("platform", PJRT)):
         if getattr(given, option) is not None and given.engine != engine:
             raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given.engine}")
+    if given.collectives == SHARD and given.engine == PJRT:
+        raise UsageError("--collectives=shard is for --engine=mpi: PJRT runs StableHLO's collectives")
+    if given.collectives is not None and given.pipeline is not None:
+        raise UsageError(
+            "--collectives and --pipeline exclude each other: the pipeline says whose collectives it makes"
+        )
     return RunArguments(
         input=given.file,
         ranks=given.ranks,
         engine=given.engine,
         mpi=given.mpi or "wheel",
         platform=given.platform or "cpu",
+        collectives=given.collectives,
         function=given.function.removeprefix("@"),
         inputs=tuple(given.inputs),
         seed=given.seed,
@@ -95,6 +105,12 @@ def _parser(version: str) -> _Parser:
         "wheel; where a launcher has started shard-run, the one that belongs to it)",
     )
     add("--platform", metavar="NAME", help="PJRT's platform; of cpu there are as many devices as needed (default: cpu)")
+    add(
+        "--collectives",
+        type=_collectives,
+        metavar="DIALECT",
+        help="whose collectives the program of one device has: shard (the default for mpi) or stablehlo (for pjrt)",
+    )
     add("--function", default="main", metavar="NAME", help="the function to run (default: main)")
     add(
         "--inputs",
@@ -157,6 +173,13 @@ def _engine(text: str) -> str:
     if text not in ENGINES:
         hint = did_you_mean(text, ENGINES) or f": they are {' and '.join(ENGINES)}"
         raise argparse.ArgumentTypeError(f"'{text}' is no engine{hint}")
+    return text
+
+
+def _collectives(text: str) -> str:
+    if text not in COLLECTIVES:
+        hint = did_you_mean(text, COLLECTIVES) or f": they are {' and '.join(COLLECTIVES)}"
+        raise argparse.ArgumentTypeError(f"'{text}' has no collectives{hint}")
     return text
 
 

@@ -65,6 +65,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_progress.Pr
         timeout=arguments.timeout,
         mpi=arguments.mpi,
         platform=arguments.platform,
+        collectives=arguments.collectives,
         observe=progress.observe,
     )
     progress.say("reading")

@@ -15,6 +15,9 @@
 // RUN: not shard-run --engine pjr %s 2>&1 | FileCheck %s --check-prefix=ENGINE
 // RUN: not shard-run --mpi system --engine pjrt %s 2>&1 | FileCheck %s --check-prefix=NOTMPI
 // RUN: not shard-run --platform cpu %s 2>&1 | FileCheck %s --check-prefix=PLATFORM
+// RUN: not shard-run --collectives stablehl %s 2>&1 | FileCheck %s --check-prefix=WHOSE
+// RUN: not shard-run --collectives shard --engine pjrt %s 2>&1 | FileCheck %s --check-prefix=NOTSHARD
+// RUN: not shard-run --collectives shard --pipeline 'shard-propagate;shard-spmdize' %s 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not shard-run --mpi %S/absent %s 2>&1 | FileCheck %s --check-prefix=LAUNCHER
 // RUN: not shard-run --mpi %s %s 2>&1 | FileCheck %s --check-prefix=LAUNCHER
 
@@ -35,6 +38,9 @@
 // ENGINE: shard-run: error: argument --engine: 'pjr' is no engine; did you mean 'pjrt'?
 // NOTMPI: shard-run: error: --mpi is for --engine=mpi, and the engine is pjrt
 // PLATFORM: shard-run: error: --platform is for --engine=pjrt, and the engine is mpi
+// WHOSE: shard-run: error: argument --collectives: 'stablehl' has no collectives; did you mean 'stablehlo'?
+// NOTSHARD: shard-run: error: --collectives=shard is for --engine=mpi: PJRT runs StableHLO's collectives
+// BOTH: shard-run: error: --collectives and --pipeline exclude each other: the pipeline says whose collectives it makes
 // LAUNCHER: shard-run: error: '{{.*}}' is no launcher of MPI: no such program, or not to be executed
 
 sdy.mesh @mesh = <["x"=4]>

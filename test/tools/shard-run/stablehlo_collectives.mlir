@@ -1,6 +1,6 @@
 // RUN: shard-run -o %t.npy %s | FileCheck %s
 // RUN: python -c "import numpy as np; print(*np.load('%t.npy'))" | FileCheck %s --check-prefix=VALUES
-// RUN: shard-run --pipeline 'shard-propagate,sdy-update-non-divisible-input-output-shardings;shard-spmdize{collectives=stablehlo}' --function sums --show=local %s | FileCheck %s --check-prefix=TARGET
+// RUN: shard-run --collectives=stablehlo --function sums --show=local %s | FileCheck %s --check-prefix=TARGET
 // RUN: not shard-run --no-verify %S/Inputs/channel_to_a_host.mlir 2>&1 | FileCheck %s --check-prefix=HOST
 
 // Device d has 2 d and 2 d + 1. Of devices 0 and 3, and of 1 and 2, the sum, and to that the number of the device.
