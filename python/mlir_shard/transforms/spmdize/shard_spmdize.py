@@ -33,7 +33,8 @@ def shard_spmdize(
     divide them.
     """
     reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
-    explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{reshards})"
+    split = step("shard-split-reductions", collectives=collectives)
+    explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{split},{reshards})"
     optimized = step("shard-optimize-communication", collectives=collectives)
     if collectives == "shard":
         around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks),{_WITHOUT_EMPTY},spmdize"
