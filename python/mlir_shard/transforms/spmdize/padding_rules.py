@@ -16,6 +16,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.registered_function import ask, check_op_names, check_takes
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.rules.elementwise import is_elementwise
+from mlir_shard.rules.reduction import SELECTING_OPS
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import DimMapping, FactorType, TensorMapping
 from mlir_shard.transforms.spmdize.padded_values import PaddedValues, Shape
@@ -56,9 +57,14 @@ class UnevenOp:
                 self.values.set_shape(result, shape, own)
                 self.values.finish(result)
 
+    def _selects_all(self) -> bool:
+        """Whether the op selects elements, and nothing adds up what devices have selected of their blocks."""
+        users = (use.owner.operation.name for result in self.op.results for use in result.uses)
+        return self.op.name in SELECTING_OPS and not any(name in _REDUCING for name in users)
+
     def _check_whole(self, index: int, shape: Shape) -> None:
         """Raises PassFailure where a dimension is wanted whole of which each device has to compute a part."""
-        if self.rule is None:
+        if self.rule is None or self._selects_all():
             return
         have = self.op.operands[index].type.shape
         for dim, mapping in enumerate(self.rule.operand_mappings[index].dim_mappings):
@@ -70,6 +76,8 @@ class UnevenOp:
                     self.op,
                 )
 
+
+_REDUCING = frozenset(("sdy.all_reduce", "sdy.reduce_scatter"))
 
 PadFunction = Callable[[UnevenOp], None]
 _ROLE = "padding"
