@@ -24,7 +24,7 @@ _DEVICES = re.compile(r"dense<.*> : tensor<\d+xi64>", re.DOTALL)
 
 def mesh_or_ref_of(collective: Any) -> str | Mesh | None:
     """The mesh whose axes make the groups, or its symbol; None where the groups are lists of devices."""
-    match = _BY_AXES.fullmatch(str(collective.attributes[REPLICA_GROUPS]))
+    match = _by_axes(collective)
     if match is None:
         return None
     text = match[2]
@@ -38,9 +38,15 @@ def mesh_or_ref_of(collective: Any) -> str | Mesh | None:
 
 def axes_of(collective: Any) -> tuple[AxisRef, ...]:
     """The axes, major to minor, along which the devices of a group lie, where a mesh makes the groups."""
-    match = _BY_AXES.fullmatch(str(collective.attributes[REPLICA_GROUPS]))
+    match = _by_axes(collective)
     found = _REFERRED_AXIS.findall(match[3]) if match else []
     return tuple(AxisRef.sub(name, int(pre), int(size)) if size else AxisRef(name) for name, pre, size in found)
+
+
+def _by_axes(collective: Any) -> re.Match[str] | None:
+    groups = collective.attributes[REPLICA_GROUPS]
+    # Lists may be of all devices, and are not worth writing out.
+    return None if isinstance(groups, ir.DenseElementsAttr) else _BY_AXES.fullmatch(str(groups))
 
 
 def lists_of(collective: Any) -> tuple[tuple[int, ...], ...]:
