@@ -9,6 +9,7 @@ from functools import partial
 
 from mlir_shard.runtime import launched, lowering_process, pjrt, xla_module
 from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Lower, Pipelines
+from mlir_shard.runtime.cpu import NATIVE, Cpu
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launched import LaunchedEngine
 from mlir_shard.runtime.mpi import MpiEngine, SingleProcessEngine
@@ -51,6 +52,7 @@ def backend(
     *,
     timeout: float | None = None,
     mpi: str = WHEEL,
+    cpu: str = NATIVE,
     platform: str = CPU,
     collectives: str | None = None,
     observe: Observe | None = None,
@@ -59,9 +61,9 @@ def backend(
 
     By `mpi` a process that a launcher such as mpirun or srun has started with others is itself one of the ranks;
     any other one starts ranks on this machine.
-    timeout: seconds after which a run is stopped; mpi: which MPI, see `MpiInstallation.find`; platform: of PJRT, see
-    `PjrtEngine`; collectives: whose the program of one device has, `shard` or `stablehlo`, by default what the engine
-    is at home with; observe: is told the times of the sharded run.
+    timeout: seconds after which a run is stopped; mpi: which MPI, see `MpiInstallation.find`; cpu: what LLVM compiles
+    for, see `Cpu`; platform: of PJRT, see `PjrtEngine`; collectives: whose the program of one device has, `shard` or
+    `stablehlo`, by default what the engine is at home with; observe: is told the times of the sharded run.
     """
     if collectives is not None and collectives not in COLLECTIVES:
         raise RunError(f"there are no collectives '{collectives}': they are {' and '.join(COLLECTIVES)}")
@@ -74,7 +76,8 @@ def backend(
                 # Said before anything is compiled.
                 MpiInstallation.find(mpi)
             engine = MpiEngine(timeout, mpi, observe)
-        return Backend(_PIPELINES[collectives or SHARD], lowering_process.lower, engine, SingleProcessEngine(timeout))
+        lower = partial(lowering_process.lower, cpu=Cpu(cpu).name)
+        return Backend(_PIPELINES[collectives or SHARD], lower, engine, SingleProcessEngine(timeout))
     if name == PJRT:
         if collectives == SHARD:
             raise RunError("PJRT runs StableHLO's collectives, and none of shard")

@@ -5,9 +5,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
@@ -16,11 +21,51 @@ from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.program import Program
 
+# How LLVM's JIT reports symbols on standard error; the exception says nothing of them.
+_NOT_FOUND = re.compile(r"Symbols not found: \[ ([^]]*) \]")
+
+
+class SymbolsNotFound(RunError):
+    """Machine code refers to `symbols` that neither it nor a library here defines."""
+
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self.symbols = tuple(symbols)
+        names = ", ".join(f"'{symbol}'" for symbol in symbols)
+        super().__init__(f"the program needs {names}, which no library here has")
+
+
+def make_engine(module: Any, libraries: Sequence[Path], entry: str) -> Any:
+    """The engine with the machine code of a module in the LLVM dialect, whose function `entry` can be called.
+
+    Symbols that the module does not define are looked for in `libraries` and in this process.
+
+    Raises:
+        SymbolsNotFound: a symbol is defined nowhere.
+        RunError: LLVM makes no machine code of it.
+    """
+    with tempfile.TemporaryFile() as written:
+        try:
+            with _standard_error_to(written):
+                engine = host.execution_engine().ExecutionEngine(
+                    module, opt_level=2, shared_libs=list(map(str, libraries))
+                )
+                # Code is made, and symbols are looked for, when somebody asks for a function.
+                engine.lookup(entry)
+        except RuntimeError as error:
+            said = _read(written)
+            symbols = [symbol for found in _NOT_FOUND.findall(said) for symbol in found.replace(",", " ").split()]
+            if symbols:
+                raise SymbolsNotFound(symbols) from error
+            raise RunError(f"LLVM cannot make machine code of the program: {said.strip() or error}") from error
+        # Warnings, of libraries say, are for the user.
+        sys.stderr.write(_read(written))
+    return engine
+
 
 class Executable:
     """A program in machine code. Symbols that it does not define are looked for in `libraries` and in this process.
 
-    RunError where it cannot be compiled, or a symbol is not found; LLVM says on standard error which one.
+    RunError as by `make_engine`.
     """
 
     def __init__(self, program: Program, libraries: Sequence[Path] = ()) -> None:
@@ -29,14 +74,7 @@ class Executable:
         context.enable_multithreading(False)
         module = ir.Module.parse(program.text, context)
         # The engine refers to the module's context, and a call to the engine's code.
-        try:
-            self._engine = host.execution_engine().ExecutionEngine(
-                module, opt_level=2, shared_libs=[str(library) for library in libraries]
-            )
-            # Code is made, and symbols are looked for, when somebody asks for a function.
-            self._engine.lookup(program.entry)
-        except RuntimeError as error:
-            raise RunError(f"LLVM cannot make machine code of the program: {error}") from error
+        self._engine = make_engine(module, libraries, program.entry)
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The local results for local inputs, C-contiguous and in storage form; the inputs may be overwritten."""
@@ -53,6 +91,24 @@ class Executable:
             arrays.copy_out(getattr(returned, f"result{index}"), port.local)
             for index, port in enumerate(program.results)
         ]
+
+
+@contextmanager
+def _standard_error_to(file: IO[bytes]) -> Iterator[None]:
+    """Redirects what this process writes on standard error, below Python's own stream too."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", errors="replace")
 
 
 def _structure(types: Sequence[type[ctypes.Structure]]) -> type[ctypes.Structure]:

@@ -16,12 +16,14 @@ from mlir_shard.runtime import (
     collectives,
     external_symbols,
     generic_operations,
+    half_floats,
     narrowing,
     shard_to_mpi,
     stablehlo_collectives,
     stablehlo_loops,
     tokens,
 )
+from mlir_shard.runtime.cpu import Cpu
 from mlir_shard.runtime.error import RunError
 
 # What is made of simpler operations of StableHLO.
@@ -49,10 +51,12 @@ _TO_BUFFERS = (
     "buffer-deallocation-pipeline,convert-bufferization-to-memref,canonicalize"
 )
 
+_TO_SCALARS = f"convert-linalg-to-loops,convert-complex-to-standard,{half_floats.EMULATE}"
+
 _TO_LLVM = (
-    "convert-linalg-to-loops,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+    "expand-strided-metadata,lower-affine,convert-scf-to-cf,"
     # The C library lacks some of the functions that LLVM has, and LLVM's log1p near 0 is not exact.
-    "convert-complex-to-standard,convert-math-to-llvm{approximate-log1p=false},convert-math-to-libm,arith-expand{include-bf16=true},"
+    "convert-math-to-llvm{approximate-log1p=false},convert-math-to-libm,arith-expand{include-bf16=true},"
     "convert-to-llvm,reconcile-unrealized-casts,canonicalize,cse"
 )
 
@@ -72,8 +76,13 @@ _BUFFERIZABLE = frozenset(
 )
 
 
-def lower(module: Any, entry: str) -> None:
+DEFAULT_CPU = Cpu()
+
+
+def lower(module: Any, entry: str, cpu: Cpu = DEFAULT_CPU) -> None:
     """Lowers a module in place; `entry` is the function to call from outside, by its C interface.
+
+    cpu: what LLVM is to compile it for.
 
     RunError with the diagnostics where that fails.
     """
@@ -89,14 +98,14 @@ def lower(module: Any, entry: str) -> None:
     context.emit_error_diagnostics = True
     try:
         with context, ir.Location.unknown():
-            _run_stages(module, entry)
+            _run_stages(module, entry, cpu)
     except ir.MLIRError as error:
         raise RunError("the program cannot be lowered to LLVM", reported) from error
     finally:
         handler.detach()
 
 
-def _run_stages(module: Any, entry: str) -> None:
+def _run_stages(module: Any, entry: str, cpu: Cpu) -> None:
     _prepare_functions(module, entry)
     module.operation.attributes[_MPI_ATTRIBUTE] = ir.Attribute.parse(_MPI_CHOICE)
     tokens.to_values(module)
@@ -115,11 +124,17 @@ def _run_stages(module: Any, entry: str) -> None:
     _erase_deallocations(module)
     _run(module, _TO_BUFFERS)
     _copies_to_linalg(module)
+    _run(module, _TO_SCALARS)
+    half_floats.round_each_result(module)
     narrowing.by_f32(module)
     narrowing.saturate(module)
+    half_floats.convert_f16_by_integers(module, cpu)
     _run(module, _TO_LLVM)
     _check_dialects(module, frozenset({"builtin", "llvm"}))
-    external_symbols.check(module)
+    for op in module.body.operations:
+        if op.operation.name == "llvm.func":
+            cpu.set_on(op.operation)
+    external_symbols.check(module, cpu)
 
 
 def _run(module: Any, pipeline: str) -> None:

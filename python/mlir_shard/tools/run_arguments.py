@@ -33,6 +33,7 @@ class RunArguments:
     ranks: int | None
     engine: str
     mpi: str
+    cpu: str
     platform: str
     collectives: str | None
     function: str
@@ -56,7 +57,7 @@ class _Parser(argparse.ArgumentParser):
 def parse(argv: Sequence[str], version: str) -> RunArguments:
     """Reads a command line; UsageError where it cannot be carried out. Prints and exits for --help and --version."""
     given = _parser(version).parse_args(argv)
-    for option, engine in (("mpi", MPI), ("platform", PJRT)):
+    for option, engine in (("mpi", MPI), ("cpu", MPI), ("platform", PJRT)):
         if getattr(given, option) is not None and given.engine != engine:
             raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given.engine}")
     if given.collectives == SHARD and given.engine == PJRT:
@@ -70,6 +71,7 @@ def parse(argv: Sequence[str], version: str) -> RunArguments:
         ranks=given.ranks,
         engine=given.engine,
         mpi=given.mpi or "wheel",
+        cpu=given.cpu or "native",
         platform=given.platform or "cpu",
         collectives=given.collectives,
         function=given.function.removeprefix("@"),
@@ -103,6 +105,12 @@ def _parser(version: str) -> _Parser:
         metavar="MPI",
         help="which MPI: wheel, the one from PyPI; system, the one on the path; or the path of an mpiexec (default: "
         "wheel; where a launcher has started shard-run, the one that belongs to it)",
+    )
+    add(
+        "--cpu",
+        metavar="CPU",
+        help="what LLVM compiles for: native, this machine's CPU (the default), or x86-64, x86-64-v2, x86-64-v3 or "
+        "x86-64-v4, for ranks on machines of several kinds",
     )
     add("--platform", metavar="NAME", help="PJRT's platform; of cpu there are as many devices as needed (default: cpu)")
     add(

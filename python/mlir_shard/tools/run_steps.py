@@ -64,6 +64,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_progress.Pr
         arguments.engine,
         timeout=arguments.timeout,
         mpi=arguments.mpi,
+        cpu=arguments.cpu,
         platform=arguments.platform,
         collectives=arguments.collectives,
         observe=progress.observe,

@@ -4,20 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from runtime.in_process import run
 
-import mlir_shard
-from mlir_shard.host import ir
-from mlir_shard.runtime import lowering
-from mlir_shard.runtime.compile import compile_module
-from mlir_shard.runtime.execution import run_program
-from mlir_shard.runtime.jit import Executable
-from mlir_shard.runtime.program import Program
 from mlir_shard.runtime.verify import compare
 
 Array = npt.NDArray[Any]
@@ -26,27 +20,6 @@ X = GENERATOR.standard_normal((5, 6))
 MATRICES = GENERATOR.standard_normal((2, 4, 4))
 SYMMETRIC = MATRICES @ MATRICES.transpose(0, 2, 1) + 4 * np.eye(4)
 TRIANGULAR = MATRICES + 4 * np.eye(4)
-
-
-def lower_here(modules: Sequence[str], entry: str) -> list[str]:
-    context = mlir_shard.create_context()
-    lowered = [ir.Module.parse(text, context) for text in modules]
-    for module in lowered:
-        lowering.lower(module, entry)
-    return [str(module) for module in lowered]
-
-
-class Here:
-    """Runs a program of one rank in this process, which is sooner done than in another."""
-
-    def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        return [Executable(program)([one.copy() for one in inputs])]
-
-
-def run(text: str, *inputs: Array) -> list[Array]:
-    module = mlir_shard.parse(text, mlir_shard.create_context())
-    program = compile_module(module, with_unsharded=False, lower=lower_here).sharded
-    return [result.array for result in run_program(program, list(inputs), Here())]
 
 
 @pytest.mark.parametrize("is_lower", [True, False], ids=["lower", "upper"])

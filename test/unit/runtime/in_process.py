@@ -1,0 +1,47 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiles and runs programs of one rank in this process, which is cheaper than a process each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+import mlir_shard
+from mlir_shard.host import ir
+from mlir_shard.runtime import lowering
+from mlir_shard.runtime.compile import compile_module
+from mlir_shard.runtime.cpu import NATIVE, Cpu
+from mlir_shard.runtime.execution import run_program
+from mlir_shard.runtime.jit import Executable
+from mlir_shard.runtime.program import Program
+
+Array = npt.NDArray[Any]
+
+
+def lower(modules: Sequence[str], entry: str, cpu: str = NATIVE) -> list[str]:
+    """As `lowering_process.lower`."""
+    context = mlir_shard.create_context()
+    lowered = [ir.Module.parse(text, context) for text in modules]
+    for module in lowered:
+        lowering.lower(module, entry, Cpu(cpu))
+    return [str(module) for module in lowered]
+
+
+class Engine:
+    """An engine for programs of one rank."""
+
+    def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
+        """As `Engine.run`."""
+        return [Executable(program)([one.copy() for one in inputs])]
+
+
+def run(text: str, *inputs: Array, cpu: str = NATIVE) -> list[Array]:
+    """The results of the function `main` of a module without sharding."""
+    module = mlir_shard.parse(text, mlir_shard.create_context())
+    program = compile_module(
+        module, with_unsharded=False, lower=lambda modules, entry: lower(modules, entry, cpu)
+    ).sharded
+    return [result.array for result in run_program(program, list(inputs), Engine())]
