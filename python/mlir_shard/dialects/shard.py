@@ -101,6 +101,18 @@ def shift(name: str, value: Any, axis: int, offset: int, *, rotate: bool) -> Any
     return _shard.ShiftOp(value.type, name, value, axis, offset, grid_axes=_axes([axis]), rotate=rotate).result
 
 
+def send(name: str, value: Any, axes: Sequence[int], destination: Sequence[Any]) -> Any:
+    """Sends `value` to the device that has these positions, `index` values, along `axes`."""
+    at = [DYNAMIC] * len(axes)
+    return _shard.SendOp(value.type, name, value, at, list(destination), grid_axes=_axes(axes)).result
+
+
+def recv(name: str, value: Any, axes: Sequence[int], source: Sequence[Any]) -> Any:
+    """What the device that has these positions, `index` values, along `axes` has sent: a tensor like `value`."""
+    at = ir.DenseI64ArrayAttr.get([DYNAMIC] * len(axes))
+    return _shard.RecvOp(value.type, name, value, list(source), grid_axes=_axes(axes), source=at).result
+
+
 def broadcast(name: str, value: Any, axes: Sequence[int], root: Sequence[int]) -> Any:
     """`value` of the device at `root` along `axes`."""
     return _shard.BroadcastOp(value.type, name, value, list(root), [], grid_axes=_axes(axes)).result

@@ -11,7 +11,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import shard
 
-_tensor = host.dialect("tensor")
+_linalg, _tensor = host.dialect("linalg"), host.dialect("tensor")
 
 
 def empty(shape: Sequence[int], element_type: Any) -> Any:
@@ -48,3 +48,43 @@ def insert_slice(value: Any, into: Any, start: Sequence[int]) -> Any:
     """The tensor `into` with the elements of `value` from `start` on."""
     shape = list(value.type.shape)
     return _tensor.InsertSliceOp(value, into, [], [], [], list(start), shape, [1] * len(shape)).result
+
+
+def transpose(value: Any, permutation: Sequence[int]) -> Any:
+    """A tensor whose dimension i is dimension `permutation[i]` of `value`."""
+    if list(permutation) == list(range(len(permutation))):
+        return value
+    shape = [value.type.shape[dim] for dim in permutation]
+    into = empty(shape, value.type.element_type)
+    return _linalg.transpose(value, outs=[into], permutation=list(permutation)).operation.results[0]
+
+
+def split_to_front(value: Any, dims: Sequence[int], counts: Sequence[int]) -> Any:
+    """The tensor with each of some dimensions split in equal parts; new dimensions in front number the parts."""
+    shape: list[int] = []
+    numbering: dict[int, int] = {}
+    for dim, size in enumerate(value.type.shape):
+        if dim in dims:
+            count = counts[dims.index(dim)]
+            numbering[dim] = len(shape)
+            shape.append(count)
+            size //= count
+        shape.append(size)
+    front = [numbering[dim] for dim in dims]
+    return transpose(reshape(value, shape), [*front, *(dim for dim in range(len(shape)) if dim not in front)])
+
+
+def join_from_front(value: Any, dims: Sequence[int]) -> Any:
+    """The tensor with its first dimensions, which number parts of each of `dims`, joined to these.
+
+    dims: of the tensor without the dimensions in front.
+    """
+    permutation: list[int] = []
+    shape: list[int] = []
+    for dim, size in enumerate(list(value.type.shape)[len(dims) :]):
+        if dim in dims:
+            permutation.append(dims.index(dim))
+            size *= value.type.shape[dims.index(dim)]
+        permutation.append(len(dims) + dim)
+        shape.append(size)
+    return reshape(transpose(value, permutation), shape)

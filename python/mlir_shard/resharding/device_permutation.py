@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
+from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 
 # The blocks of a local tensor, and which of the partial values it is.
@@ -29,6 +31,21 @@ def device_permutation(source: TensorLayout, target: TensorLayout) -> dict[int, 
     for device, content in want.items():
         senders[device] = device if have[device] == content else spare[content].pop(0)
     return senders
+
+
+def axis_orders(before: Placement, after: Placement, sizes: Sequence[int]) -> tuple[GridAxes, GridAxes]:
+    """All axes of a grid with several devices, in two orders.
+
+    The device with some number along the first order sends its local tensor to that of the same number along the
+    second one. Axes that shard no dimension before and after, along which values may be partial, are in the same place
+    of both, so that devices send along other axes only.
+    """
+    axes = [axis for axis, size in enumerate(sizes) if size > 1]
+    used, wanted = ([axis for axes in one.dims for axis in axes if sizes[axis] > 1] for one in (before, after))
+    kept = [axis for axis in axes if axis not in used and axis not in wanted]
+    freed, taken = ([axis for axis in axes if axis not in (*one, *kept)] for one in (wanted, used))
+    # What is free before is taken after, and the other way round.
+    return (*used, *kept, *taken), (*wanted, *kept, *freed)
 
 
 def _contents(layout: TensorLayout) -> dict[int, _Content]:

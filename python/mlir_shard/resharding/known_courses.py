@@ -40,10 +40,17 @@ class Course:
     moves: tuple[tuple[Move, Placement], ...]
 
 
-def known_courses(source: TensorLayout, target: TensorLayout, element_size: int) -> Iterator[Course]:
-    """The courses between layouts on one mesh that can be, at least one where they share a grid."""
+def known_courses(
+    source: TensorLayout, target: TensorLayout, element_size: int, *, splits_axes: bool
+) -> Iterator[Course]:
+    """The plans between layouts on one mesh that are possible, at least one if they share a grid.
+
+    Without `splits_axes` they are on the coarsest grid that has the axes of both.
+    """
     own_axes = layout_axes(source) + layout_axes(target)
-    for moves, grid in _ways(source, target, own_axes):
+    for moves, grid in _ways(source, target, own_axes, splits_axes):
+        if not splits_axes and grid != Grid.of(source.mesh, own_axes):
+            continue
         start = without_single_devices(grid, grid.placement(source.sharding))
         tensor = GridTensor(grid, source.shape, element_size)
         placed = []
@@ -76,13 +83,15 @@ def course_moves(grid: Grid, step: CollectiveStep) -> Move | None:
     return CollectivePermute(without_single_devices(grid, grid.placement(step.sharding)).dims)
 
 
-def _ways(source: TensorLayout, target: TensorLayout, own_axes: Axes) -> Iterator[tuple[Sequence[Move], Grid]]:
+def _ways(
+    source: TensorLayout, target: TensorLayout, own_axes: Axes, splits_axes: bool
+) -> Iterator[tuple[Sequence[Move], Grid]]:
     grid = Grid.of(source.mesh, own_axes)
     start = without_single_devices(grid, grid.placement(source.sharding))
     end = without_single_devices(grid, grid.placement(target.sharding))
     yield gather_slice.plan(start, end), grid
     yield tuple(_by_way_of_whole(start, end)), grid
-    finest = grid.finest()
+    finest = grid.finest() if splits_axes else grid
     fine_start, fine_end = (
         without_single_devices(finest, finest.placement(layout.sharding)) for layout in (source, target)
     )

@@ -31,16 +31,24 @@ class Planner:
 
     A dynamic dimension has no plan of its own: give the layouts the size to be assumed. Where the search looks at
     `most_states` states without an end, the plan has a `gap`. Without `uses_direct_exchange` plans are of collectives.
+    Without `splits_axes` all moves are along axes and sub-axes that one of the two layouts uses.
     """
 
     def __init__(
-        self, cost_model: CostModel | None = None, *, uses_direct_exchange: bool = True, most_states: int = MOST_STATES
+        self,
+        cost_model: CostModel | None = None,
+        *,
+        uses_direct_exchange: bool = True,
+        splits_axes: bool = True,
+        most_states: int = MOST_STATES,
     ) -> None:
         self.cost_model = CostModel() if cost_model is None else cost_model
         self._plans: dict[tuple[TensorLayout, TensorLayout, int], Plan] = {}
         self._costs: dict[tuple[TensorLayout, TensorLayout, int], float] = {}
         self._with_exchange = uses_direct_exchange
-        self._same_mesh = SameMeshPlanner(self.cost_model, most_states, with_exchange=uses_direct_exchange)
+        self._same_mesh = SameMeshPlanner(
+            self.cost_model, most_states, with_exchange=uses_direct_exchange, splits_axes=splits_axes
+        )
 
     def plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Plan:
         """The plan from `source` to `target` of a tensor with elements of `element_size` bytes.

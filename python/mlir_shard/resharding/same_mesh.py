@@ -26,15 +26,15 @@ MOST_TO_EXCHANGE = 64
 MOST_TO_SEARCH = 16384
 """The devices up to which there is a search where what each receives has to be looked at."""
 
-MOST_CUT_AXES = 5
-"""Mesh axes are cut in prime factors where that does not make more axes than these."""
+MOST_SPLIT_AXES = 5
+"""Mesh axes are split in prime factors where that does not make more axes than these."""
 
 
 class SameMeshPlanner:
     """Plans by one cost model."""
 
-    def __init__(self, model: CostModel, most_states: int, *, with_exchange: bool) -> None:
-        self._model, self._with_exchange = model, with_exchange
+    def __init__(self, model: CostModel, most_states: int, *, with_exchange: bool, splits_axes: bool) -> None:
+        self._model, self._with_exchange, self._splits_axes = model, with_exchange, splits_axes
         self._search = GridSearch(model, most_states, with_exchange=with_exchange)
 
     def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
@@ -52,8 +52,8 @@ class SameMeshPlanner:
         problem = _Problem(
             source, target, element_size, Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
         )
-        finest = problem.on_finer_grid()
-        searched = finest if len(finest.grid.atoms) <= MOST_CUT_AXES else problem
+        finest = problem.on_finer_grid() if self._splits_axes else problem
+        searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
         courses, least = self._searched(searched)
         if searched is not finest:
             # What is least on this grid may not be on a finer one.
@@ -66,7 +66,7 @@ class SameMeshPlanner:
                 least = min(least, least_cost(source, target, element_size, self._model))
         ranked = self._ranked(courses, problem)
         if not ranked or least < ranked[0][0][0] * (1 - ROUNDING):
-            known = self._ranked(known_courses(source, target, element_size), problem)
+            known = self._ranked(known_courses(source, target, element_size, splits_axes=self._splits_axes), problem)
             ranked = sorted((*ranked, *known), key=lambda one: one[0])
         if not ranked:
             limit = self._model.memory_limit

@@ -35,11 +35,12 @@ _PROBE = "probe"
 
 def check(module: Any, cpu: Cpu) -> None:
     """RunError names each op of a module in the LLVM dialect that needs a symbol which this process does not have."""
-    missing = [*_missing_functions(module), *_missing_in_arithmetic(module, cpu)]
-    if missing:
+    calls = [(op, f"this calls '{symbol}'") for op, symbol in _missing_functions(module)]
+    arithmetic = [(op, f"'{op.name}' needs '{symbol}'") for op, symbol in _missing_in_arithmetic(module, cpu)]
+    if calls or arithmetic:
         messages = [
-            diagnostic.at("error", f"'{op.name}' needs '{symbol}', which no library here has", op.location)
-            for op, symbol in missing
+            diagnostic.at("error", f"{what}, which no library here has", op.location)
+            for op, what in (*calls, *arithmetic)
         ]
         raise RunError("the program cannot be run on this machine", messages)
 

@@ -142,8 +142,10 @@ class Messages:
         target = device_in_group.coordinates(op, attribute, group.shape)
         own = group.own_rank()
         other = group.rank_at(own, group.own_coordinates(), target)
-        does = _DOES[op.name]
-        device_in_group.demand(index.differ(own, other), op, f"'{op.name}': a device would {does} itself")
+        if None not in (device_in_group.named(op, attribute) or ()):
+            # One device is named for all. Where each computes another one, as in a permutation, that may be itself.
+            does = _DOES[op.name]
+            device_in_group.demand(index.differ(own, other), op, f"'{op.name}': a device would {does} itself")
         return index.to_integer(other, 32)
 
     def _tag(self, group: DeviceGroup) -> int:

@@ -9,9 +9,9 @@
 // REFUSED-NOT: Traceback
 
 // SEND: was killed by SIGABRT (Aborted); the last it wrote:
-// SEND: collectives_that_abort.mlir:5:11: error: 'shard.send': a device would send to itself
+// SEND: collectives_that_abort.mlir:8:10: error: 'shard.send': a device would send to itself
 // ROOT: was killed by SIGABRT (Aborted); the last it wrote:
-// ROOT: collectives_that_abort.mlir:12:10: error: the root of 'shard.broadcast' is not in 0..1 along the grid axis 0
+// ROOT: collectives_that_abort.mlir:19:10: error: the root of 'shard.broadcast' is not in 0..1 along the grid axis 0
 // RANKS: of 3 was killed by SIGABRT (Aborted); the last it wrote:
 // RANKS: collectives_that_abort.mlir:{{[0-9]+:[0-9]+}}: error: the program is for 2 ranks, the devices of its grid
 

@@ -1,8 +1,8 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-opt %s --spmdize --cse | FileCheck %s --check-prefix=LOCAL
 
-// A grid numbers its devices in order. Devices in the order of other axes are grid axes in another order; blocks of any
-// other order are brought to their places where they come in and where they go out.
+// A grid numbers its devices in order. Devices in the order of other axes are grid axes in another order; shards in any
+// other order are sent to their places where they enter and leave a function.
 // CHECK: result
 // CHECK-COUNT-3: OK
 // LOCAL: shard.grid @mesh(shape = 2x4)
@@ -17,10 +17,12 @@ func.func @main(
     -> (tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@by_columns, [{"a"}, {"b"}]>},
         tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"b"}, {"a"}]>},
         tensor<7x6xf32> {sdy.sharding = #sdy.sharding<@reversed, [{}, {"b"}]>}) {
-  // LOCAL-DAG: shard.all_gather %arg2 on @mesh grid_axes = [0] gather_axis = 0 : tensor<4x6xf32> -> tensor<8x6xf32>
-  // LOCAL-DAG: %[[SUM:.*]] = stablehlo.add %arg0, %arg1 : tensor<2x3xf32>
+  // LOCAL: arith.constant dense<[4, 5, 6, 7, 0, 1, 2, 3]>
+  // LOCAL: shard.send %arg2 on @mesh grid_axes = [0, 1] destination = [%[[ROW:.*]], %[[COLUMN:.*]]] :
+  // LOCAL: shard.recv %arg2 on @mesh grid_axes = [0, 1] source = [%[[ROW]], %[[COLUMN]]] :
+  // LOCAL: %[[SUM:.*]] = stablehlo.add %arg0, %arg1 : tensor<2x3xf32>
   %0 = stablehlo.add %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@by_columns, [{"a"}, {"b"}]>]>} : tensor<8x6xf32>
-  // LOCAL: shard.all_gather %[[SUM]] on @mesh grid_axes = [0, 1] gather_axis = 0 : tensor<2x3xf32> -> tensor<16x3xf32>
+  // LOCAL: shard.send %[[SUM]] on @mesh grid_axes = [0, 1]
   // LOCAL: return %[[SUM]],
   return %0, %0, %c : tensor<8x6xf32>, tensor<8x6xf32>, tensor<7x6xf32>
 }
@@ -37,7 +39,7 @@ func.func @public(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"
   return %0 : tensor<8xf32>
 }
 // LOCAL-LABEL: func private @private
-// LOCAL-NOT: all_gather
+// LOCAL-NOT: shard.send
 func.func private @private(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"b"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"b"}]>}) {
   %0 = stablehlo.multiply %a, %a {sdy.sharding = #sdy.sharding_per_value<[<@reversed, [{"b"}]>]>} : tensor<8xf32>
   return %0 : tensor<8xf32>

@@ -53,7 +53,7 @@ def test_no_known_course_is_cheaper(
         plan = planner.plan(source, target, 4)
         assert delivered.fault(plan, source, target) is None
         assert plan.cost_bound <= plan.cost == planner.cost(source, target, 4)
-        for course in known_courses(source, target, 4):
+        for course in known_courses(source, target, 4, splits_axes=True):
             rank = moves_rank(source, course.grid, course.start, course.moves, 4, model)
             assert rank is not None
             assert plan.cost <= rank[0] * (1 + 1e-9), (source.sharding, target.sharding)

@@ -121,16 +121,16 @@ def test_no_library_is_called_for_half_floats(cpu: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arithmetic", "op", "symbol"),
+    ("arithmetic", "what", "symbol"),
     [
-        ("%0 = llvm.fptrunc %a : f32 to bf16", "llvm.fptrunc", "__truncsfbf2"),
-        ("%h = llvm.fptrunc %a : f32 to f16\n  %0 = llvm.fpext %h : f16 to f32", "llvm.fpext", "__extendhfsf2"),
-        ("%i = llvm.fptosi %a : f32 to i128\n  %0 = llvm.sdiv %i, %i : i128", "llvm.sdiv", "__divti3"),
-        ("%0 = llvm.call @absent_here(%a) : (f32) -> f32", "llvm.call", "absent_here"),
+        ("%0 = llvm.fptrunc %a : f32 to bf16", "'llvm.fptrunc' needs", "__truncsfbf2"),
+        ("%h = llvm.fptrunc %a : f32 to f16\n  %0 = llvm.fpext %h : f16 to f32", "'llvm.fpext' needs", "__extendhfsf2"),
+        ("%i = llvm.fptosi %a : f32 to i128\n  %0 = llvm.sdiv %i, %i : i128", "'llvm.sdiv' needs", "__divti3"),
+        ("%0 = llvm.call @absent_here(%a) : (f32) -> f32", "this calls", "absent_here"),
     ],
     ids=["bf16", "f16", "i128", "call"],
 )
-def test_what_needs_a_missing_symbol_is_named(arithmetic: str, op: str, symbol: str) -> None:
+def test_what_needs_a_missing_symbol_is_named(arithmetic: str, what: str, symbol: str) -> None:
     text = f"llvm.func @absent_here(f32) -> f32\nllvm.func @main(%a: f32) {{\n  {arithmetic}\n  llvm.return\n}}"
     module = ir.Module.parse(text, create_context())
     is_here = hasattr(ctypes.CDLL(None), symbol)
@@ -140,7 +140,7 @@ def test_what_needs_a_missing_symbol_is_named(arithmetic: str, op: str, symbol: 
             external_symbols.check(module, Cpu("x86-64-v2"))
     except RunError as error:
         named = [str(one) for one in error.diagnostics]
-    assert any(f"'{op}' needs '{symbol}', which no library here has" in one for one in named) != is_here
+    assert any(f"{what} '{symbol}', which no library here has" in one for one in named) != is_here
 
 
 def test_a_cpu_that_is_none_is_an_error() -> None:

@@ -65,7 +65,7 @@ func.func @other(%a: tensor<4xf32>) -> tensor<4xf32> {
             "func.func private @absent_here(f32) -> f32\nfunc.func @main(%a: tensor<f32>) -> tensor<f32> {\n"
             "  %x = tensor.extract %a[] : tensor<f32>\n  %0 = func.call @absent_here(%x) : (f32) -> f32\n"
             "  %1 = tensor.from_elements %0 : tensor<f32>\n  return %1 : tensor<f32>\n}",
-            "4:8: error: 'llvm.call' needs 'absent_here', which no library here has",
+            "4:8: error: this calls 'absent_here', which no library here has",
         ),
         (reduction("f32", "average"), r"4:8: error: 'shard.all_reduce' of .* by .*average.* has no lowering to MPI"),
         (reduction("i24", "max"), r"4:8: error: 'shard.all_reduce' of tensor<4xi24> by .*max.* has no lowering to MPI"),

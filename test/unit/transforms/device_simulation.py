@@ -42,6 +42,8 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "arith.subf": np.subtract,
     "arith.subi": np.subtract,
     "arith.andi": np.logical_and,
+    "arith.divui": np.floor_divide,
+    "arith.remui": np.remainder,
     "stablehlo.add": np.add,
     "stablehlo.maximum": np.maximum,
     "stablehlo.minimum": np.minimum,
@@ -66,6 +68,8 @@ class _Devices:
         self._count = count
         self._grids = grids
         self._values: dict[Any, Lanes] = {}
+        # By sender and receiver, in the order in which they were sent.
+        self._sent: dict[tuple[int, int], list[Array]] = {}
 
     def call(self, function: Any, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
         block = function.regions[0].blocks[0]
@@ -105,6 +109,8 @@ class _Devices:
             ]
         axes = list(op.attributes["grid_axes"])
         lanes = operands[0]
+        if op.name in ("shard.send", "shard.recv"):
+            return [self._message(op, operands, axes, shape)]
         result: Lanes = []
         for device in range(self._count):
             group = self._group(device, shape, axes)
@@ -128,6 +134,22 @@ class _Devices:
                     ]
                 result.append(reduced)
         return [result]
+
+    def _message(self, op: Any, operands: list[Lanes], axes: list[int], shape: Sequence[int]) -> Lanes:
+        named = op.attributes["destination" if op.name == "shard.send" else "source"]
+        assert all(number == shard.DYNAMIC for number in named), op
+        result = []
+        for device in range(self._count):
+            coordinates = list(self._coordinates(device, shape))
+            for axis, lanes in zip(axes, operands[1:], strict=True):
+                coordinates[axis] = int(lanes[device])
+            other = int(np.ravel_multi_index(coordinates, shape))
+            if op.name == "shard.send":
+                self._sent.setdefault((device, other), []).append(operands[0][device])
+                result.append(operands[0][device])
+            else:
+                result.append(self._sent[other, device].pop(0))
+        return result
 
     def _coordinates(self, device: int, shape: Sequence[int]) -> tuple[int, ...]:
         return tuple(int(index) for index in np.unravel_index(device, shape))
@@ -165,6 +187,8 @@ def _evaluate(op: Any, operands: list[Array], around: Callable[[Any], Array]) ->
         target = np.array(operands[1])
         target[_slices(op, operands[2:])] = operands[0]
         return [target]
+    if name == "linalg.transpose":
+        return [operands[0].transpose(list(op.attributes["permutation"]))]
     if name.startswith("linalg."):
         return _structured(op, operands, around)
     return [_STABLEHLO[name](op, operands)]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -19,6 +19,7 @@ from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.reshard.collective_courses import element_size
 from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.spmdize.index_values import IndexValues
 
 _SHARD = {
     "shard.all_gather": CollectiveKind.ALL_GATHER,
@@ -54,6 +55,7 @@ class CommunicationReader:
         self._grids = {op.attributes["sym_name"].value: _grid_axes(op) for op in operations_named(module, "shard.grid")}
         self._meshes = meshes_around(module)
         self._groups: dict[Any, Groups] = {}
+        self._index_values: dict[tuple[GroupAxis, ...], IndexValues] = {}
 
     def read(self, op: Any) -> Communication:
         """Of one of `COLLECTIVES`."""
@@ -74,6 +76,8 @@ class CommunicationReader:
         if kind is CollectiveKind.HALO_EXCHANGE:
             numbers = [axis for axes in shard.split_axes(op) for axis in axes]
             received, messages = _halos(op, grid), 2 * sum(map(bool, shard.split_axes(op)))
+        elif op.name == "shard.recv":
+            return self._received(op, grid)
         elif kind is CollectiveKind.COLLECTIVE_PERMUTE:
             numbers = [op.attributes["shift_axis"].value]
             received = _shifted(op, grid[numbers[0]].size)
@@ -82,6 +86,32 @@ class CommunicationReader:
         axes = tuple(grid[number] for number in numbers)
         groups = prod(axis.size for axis in grid) // prod(axis.size for axis in axes)
         return _communication(op, kind, axes, groups, received, messages)
+
+    def _received(self, op: Any, grid: tuple[GroupAxis, ...]) -> Communication:
+        """A message to each device that receives it from another one, as far as that can be told."""
+        numbers = list(op.attributes["grid_axes"]) if "grid_axes" in op.attributes else []
+        axes, size = tuple(grid[number] for number in numbers), _num_bytes(op, op.results)
+        everyone, group_size = prod(axis.size for axis in grid), prod(axis.size for axis in axes)
+        moved = self._moved(op, grid, numbers)
+        groups = everyone // group_size if moved % (everyone // group_size) == 0 else 1
+        received = Received(size if moved else 0, moved // groups * size)
+        return Communication(_SHARD[op.name], axes, groups, size, size, element_size(op.result.type) or 1, received)
+
+    def _moved(self, op: Any, grid: tuple[GroupAxis, ...], axes: Sequence[int]) -> int:
+        """How many devices receive from another one; all where the program does not tell."""
+        everyone = prod(axis.size for axis in grid)
+        if "source" not in op.attributes:
+            return everyone
+        values = self._index_values.setdefault(grid, IndexValues([axis.size for axis in grid]))
+        dynamic = iter(list(op.operands)[1:])
+        is_moved = np.zeros(everyone, bool)
+        own = np.indices([axis.size for axis in grid]).reshape(len(grid), -1)
+        for axis, static in zip(axes, op.attributes["source"], strict=True):
+            source = np.full(everyone, static) if static != shard.DYNAMIC else values.of(next(dynamic))
+            if source is None:
+                return everyone
+            is_moved |= source != own[axis]
+        return int(is_moved.sum())
 
     def _read_groups(self, op: Any) -> Groups:
         attribute = op.attributes[REPLICA_GROUPS]

@@ -4,15 +4,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from mlir_shard.dialects import shard, stablehlo
+from mlir_shard.dialects.tensor import join_from_front, reshape, split_to_front
 from mlir_shard.host import dialect, ir
-from mlir_shard.resharding.steps import AllGather, AllReduce, AllSlice, AllToAll, ReduceScatter
+from mlir_shard.resharding.steps import (
+    AllGather,
+    AllReduce,
+    AllSlice,
+    AllToAll,
+    CollectivePermute,
+    DirectExchange,
+    Move,
+    Placement,
+    Together,
+)
+from mlir_shard.transforms.spmdize import permutation
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.spmdize.grid_reshards import Resharding
 from mlir_shard.transforms.spmdize.relocation import Relocation
-from mlir_shard.transforms.spmdize.reshard_moves import Resharding
 
 _arith, _tensor = dialect("arith"), dialect("tensor")
 
@@ -20,49 +33,69 @@ _arith, _tensor = dialect("arith"), dialect("tensor")
 def emit(value: Any, resharding: Resharding | None, grid: DeviceGrid) -> Any:
     """The value resharded, built at the current insertion point and location.
 
-    Local tensors have the size of a full block: what is beyond the tensor is cut off where there is more, and made up
+    Local tensors have the size of a full shard: what is beyond the tensor is cut off where there is more, and padded
     where a collective needs equal parts.
     """
     if resharding is None:
         return value
-    before, shape = resharding.source, resharding.shape
+    before = resharding.source
     value = _relocated(value, resharding.arrival, grid)
-    for move in resharding.moves:
-        after = move.apply(before)
-        local = grid.local_shape(shape, after)
-        if isinstance(move, AllReduce):
-            value = shard.all_reduce(grid.name, value, sorted(move.axes), move.reduction)
-        elif isinstance(move, AllGather):
-            value = resized(all_gather(value, move, grid), local)
-        elif isinstance(move, AllSlice):
-            value = _with_equal_parts(value, move.dim, local, move.axes, grid)
-            value = shard.all_slice(grid.name, value, move.axes, move.dim, grid.blocks(move.axes))
-        elif isinstance(move, AllToAll):
-            value = _with_equal_parts(value, move.target_dim, local, move.axes, grid)
-            dims = move.target_dim, move.source_dim
-            value = resized(shard.all_to_all(grid.name, value, move.axes, *dims, grid.blocks(move.axes)), local)
-        else:
-            assert isinstance(move, ReduceScatter), move
-            value = _with_equal_parts(value, move.dim, local, move.axes, grid)
-            groups = grid.blocks(move.axes)
-            value = shard.reduce_scatter(grid.name, value, move.axes, move.dim, groups, move.reduction)
-        before = after
+    for placed in resharding.moves:
+        value = _moved(value, placed.move, before, placed.after, resharding.shape, grid)
+        before = placed.after
     return _relocated(value, resharding.departure, grid)
+
+
+def _moved(value: Any, move: Move, before: Placement, after: Placement, shape: Sequence[int], grid: DeviceGrid) -> Any:
+    local = grid.local_shape(shape, after)
+    if isinstance(move, Together):
+        moves = [one for one in move.steps if isinstance(one, AllToAll)]
+        if moves:
+            return _all_to_alls(value, moves, local, grid)
+        for one in move.steps:
+            between = one.apply(before)
+            value = _moved(value, one, before, between, shape, grid)
+            before = between
+        return value
+    if isinstance(move, AllReduce):
+        return shard.all_reduce(grid.name, value, sorted(move.axes), move.reduction)
+    if isinstance(move, CollectivePermute):
+        return permutation.along_axes(value, before, after, grid)
+    if isinstance(move, AllGather):
+        return resized(all_gather(value, move, grid), local)
+    if isinstance(move, AllToAll):
+        return _all_to_alls(value, [move], local, grid)
+    assert not isinstance(move, DirectExchange), move
+    value = _with_equal_parts(value, move.dim, local, move.axes, grid)
+    groups = grid.blocks(move.axes)
+    if isinstance(move, AllSlice):
+        return shard.all_slice(grid.name, value, move.axes, move.dim, groups)
+    return shard.reduce_scatter(grid.name, value, move.axes, move.dim, groups, move.reduction)
+
+
+def _all_to_alls(value: Any, moves: Sequence[AllToAll], local: Sequence[int], grid: DeviceGrid) -> Any:
+    """All-to-alls between different dimensions as one, along the axes of all."""
+    counts = [grid.blocks(move.axes) for move in moves]
+    for move in moves:
+        value = _with_equal_parts(value, move.target_dim, local, move.axes, grid)
+    if len(moves) == 1:
+        (move,), (count,) = moves, counts
+        dims = move.target_dim, move.source_dim
+        return resized(shard.all_to_all(grid.name, value, move.axes, *dims, count), local)
+    axes = [axis for move in moves for axis in move.axes]
+    # One dimension in front counts the parts for each device of the group, then those of each device.
+    parts = split_to_front(value, [move.target_dim for move in moves], counts)
+    shape = list(parts.type.shape)
+    parts = reshape(parts, [prod(counts), *shape[len(counts) :]])
+    parts = shard.all_to_all(grid.name, parts, axes, 0, 0, prod(counts))
+    parts = reshape(parts, shape)
+    return resized(join_from_front(parts, [move.source_dim for move in moves]), local)
 
 
 def _relocated(value: Any, relocation: Relocation | None, grid: DeviceGrid) -> Any:
     if relocation is None or 0 in value.type.shape:
         return value
-    size = value.type.shape[0]
-    every_axis = range(len(grid.shape))
-    gathered = all_gather(value, AllGather(0, relocation.axes), grid)
-    source = table_entry(every_axis, lambda process: relocation.source[process] * size, None, grid)
-    index_type = ir.IndexType.get()
-    zero = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, 0)).result
-    start = _arith.IndexCastOp(index_type, _tensor.ExtractOp(source, [zero]).result).result
-    shape = list(value.type.shape)
-    at = [shard.DYNAMIC] + [0] * (len(shape) - 1), shape, [1] * len(shape)
-    return _tensor.ExtractSliceOp(value.type, gathered, [start], [], [], *at).result
+    return permutation.by_table(value, relocation, grid)
 
 
 def _with_equal_parts(value: Any, dim: int, local: Sequence[int], axes: Sequence[int], grid: DeviceGrid) -> Any:
@@ -106,28 +139,3 @@ def all_gather(value: Any, step: AllGather, grid: DeviceGrid) -> Any:
     for axes in groups:
         value = shard.all_gather(grid.name, value, axes, step.dim, grid.blocks(axes))
     return value
-
-
-def device_index(axes: Sequence[int], grid: DeviceGrid) -> Any:
-    """This device's position among those along `axes`, major to minor, as an `index` value."""
-    index_type = ir.IndexType.get()
-    result = None
-    for axis, position in zip(axes, shard.process_index(grid.name, axes), strict=True):
-        if result is None:
-            result = position
-            continue
-        size = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, grid.shape[axis])).result
-        result = _arith.AddIOp(_arith.MulIOp(result, size).result, position).result
-    return result
-
-
-def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, grid: DeviceGrid) -> Any:
-    """What `value` is of this device's position along `axes`, a tensor of one element of `type_`, or of i64."""
-    element = ir.IntegerType.get_signless(64) if type_ is None else type_
-    count = grid.blocks(axes)
-    entries = [ir.IntegerAttr.get(element, value(position)) for position in range(count)]
-    attribute = ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([count], element))
-    table = _arith.ConstantOp(attribute.type, attribute).result
-    index = device_index(axes, grid)
-    one = ir.RankedTensorType.get([1], element)
-    return _tensor.ExtractSliceOp(one, table, [index], [], [], [shard.DYNAMIC], [1], [1]).result

@@ -14,7 +14,8 @@ from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.resharding.window_halo import WindowHalo
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
-from mlir_shard.transforms.spmdize.emission import device_index, zeros
+from mlir_shard.transforms.spmdize.device_position import device_index
+from mlir_shard.transforms.spmdize.emission import zeros
 
 _arith, _tensor = dialect("arith"), dialect("tensor")
 

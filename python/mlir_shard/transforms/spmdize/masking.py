@@ -12,7 +12,7 @@ from mlir_shard.rules.inside_bounds import Bounds, inside_bounds, is_before
 from mlir_shard.rules.linalg import loops_of
 from mlir_shard.rules.uneven_blocks import Mask, masking_number
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
-from mlir_shard.transforms.spmdize.emission import device_index
+from mlir_shard.transforms.spmdize.device_position import device_index
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, UnevenEdge
 
 _arith = dialect("arith")

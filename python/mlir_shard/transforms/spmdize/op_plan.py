@@ -12,8 +12,8 @@ from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.rules.partition import PartitionRule
 from mlir_shard.rules.uneven_blocks import Mask
 from mlir_shard.sharding import Mesh, OpShardingRule
+from mlir_shard.transforms.spmdize.grid_reshards import Resharding
 from mlir_shard.transforms.spmdize.halo_update import HaloUpdate
-from mlir_shard.transforms.spmdize.reshard_moves import Resharding
 
 
 @dataclass(frozen=True, slots=True)

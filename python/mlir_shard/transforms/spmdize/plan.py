@@ -13,7 +13,6 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.gather_slice import NoPlan
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of, shape_of
@@ -24,6 +23,7 @@ from mlir_shard.transforms.dynamic_shapes import dynamic_value
 from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
 from mlir_shard.transforms.spmdize.computations import computation_sides
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.spmdize.grid_reshards import GridReshards, NoPlan, Resharding
 from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
 from mlir_shard.transforms.spmdize.op_decisions import Decision, OpDecisions, uneven_edges
 from mlir_shard.transforms.spmdize.op_plan import Captured, OpPlan, Role, Signature
@@ -36,7 +36,6 @@ from mlir_shard.transforms.spmdize.regions import (
 )
 from mlir_shard.transforms.spmdize.relocation import arriving, leaving
 from mlir_shard.transforms.spmdize.repeated_ops import RepeatedOps, Repeats, is_repeatable
-from mlir_shard.transforms.spmdize.reshard_moves import Resharding, ReshardMoves
 from mlir_shard.transforms.walk import ops_below
 
 Reshards = tuple[Resharding | None, ...]
@@ -60,7 +59,7 @@ class Planner:
         self._repeated = repeated
         self._placements: NumberedValues[Placement] = repeated.values()
         self._decisions = OpDecisions(grid)
-        self._moves = ReshardMoves(grid)
+        self._moves = GridReshards(grid)
         self._manual_depth = 0
 
     def plan_function(self, function: Any) -> list[OpPlan]:

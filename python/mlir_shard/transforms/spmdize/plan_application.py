@@ -15,12 +15,13 @@ from mlir_shard.rules.combinations import Combination, combination_of
 from mlir_shard.rules.local_ops import smaller_splat
 from mlir_shard.rules.partition import Blocks, PartitionError
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
-from mlir_shard.transforms.spmdize.emission import device_index, emit, table_entry
+from mlir_shard.transforms.spmdize.device_position import device_index, table_entry
+from mlir_shard.transforms.spmdize.emission import emit
+from mlir_shard.transforms.spmdize.grid_reshards import Resharding
 from mlir_shard.transforms.spmdize.halo_update import with_halo
 from mlir_shard.transforms.spmdize.masking import mask
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, Role
 from mlir_shard.transforms.spmdize.partial_results import combined
-from mlir_shard.transforms.spmdize.reshard_moves import Resharding
 
 
 class PlanApplication:

@@ -1,40 +1,47 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Blocks that a mesh has on other devices than the grid does, where they come in and go out of a function.
+"""Shards that a mesh has on other devices than the grid does, where they enter and leave a function.
 
 A grid numbers its devices in order. A mesh whose devices are permuted otherwise than by the order of axes is taken for
-one in order, as what a tensor is does not depend on where its blocks lie. Its own order matters where a caller holds
-the blocks: there they are gathered along as few axes as have what is needed, and every device takes out its own.
+one in order, as the value of a tensor does not depend on which device holds which shard. Its own order matters where a
+caller holds the shards: there devices are permuted.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
-from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.resharding.steps import Placement
 from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """Every device gets, of the local tensors of those along `axes`, that of number `source[process]`."""
+    """A permutation of devices: each gets the local tensor of process `source[process]`."""
 
-    axes: GridAxes
     source: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The process that gets the local tensor of each."""
+        found = [0] * len(self.source)
+        for receiver, sender in enumerate(self.source):
+            found[sender] = receiver
+        return tuple(found)
 
 
 def arriving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
-    """From where the mesh has blocks to where the grid has them; None where that is the same."""
+    """From where the mesh has shards to where the grid has them; None where that is the same."""
     if mesh not in grid.reordered:
         return None
     return _between(_positions(mesh), range(mesh.total_size), placement, grid)
 
 
 def leaving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
-    """From where the grid has blocks to where the mesh has them; None where that is the same."""
+    """From where the grid has shards to where the mesh has them; None where that is the same."""
     if mesh not in grid.reordered:
         return None
     return _between(range(mesh.total_size), _positions(mesh), placement, grid)
@@ -49,25 +56,17 @@ def _positions(mesh: Mesh) -> list[int]:
 
 
 def _between(held: Sequence[int], wanted: Sequence[int], placement: Placement, grid: DeviceGrid) -> Relocation | None:
-    def blocks(positions: Sequence[int]) -> list[tuple[int, ...]]:
+    """The permutation in which a device that holds what it needs keeps it."""
+
+    def shards(positions: Sequence[int]) -> list[tuple[int, ...]]:
         return [tuple(grid.position(axes, position) for axes in placement.dims) for position in positions]
 
-    has, needs = blocks(held), blocks(wanted)
+    has, needs = shards(held), shards(wanted)
     if has == needs:
         return None
-    every_axis = range(len(grid.shape))
-    by_cost = sorted((axes for count in every_axis for axes in combinations(every_axis, count + 1)), key=grid.blocks)
-    return next(found for axes in by_cost if (found := _within(axes, has, needs, grid)) is not None)
-
-
-def _within(
-    axes: GridAxes, has: Sequence[tuple[int, ...]], needs: Sequence[tuple[int, ...]], grid: DeviceGrid
-) -> Relocation | None:
-    """The relocation within groups of the devices along some axes; None where a group lacks a block."""
-    others = tuple(axis for axis in range(len(grid.shape)) if axis not in axes)
-    in_group: dict[tuple[int, tuple[int, ...]], int] = {}
-    for process, block in enumerate(has):
-        in_group.setdefault((grid.position(others, process), block), grid.position(axes, process))
-    found = [in_group.get((grid.position(others, process), block)) for process, block in enumerate(needs)]
-    source = tuple(number for number in found if number is not None)
-    return Relocation(axes, source) if len(source) == len(found) else None
+    spare: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    for process, shard in enumerate(has):
+        if needs[process] != shard:
+            spare[shard].append(process)
+    senders = [process if has[process] == shard else spare[shard].pop(0) for process, shard in enumerate(needs)]
+    return Relocation(tuple(senders))

@@ -35,9 +35,10 @@ def shard_spmdize(
     reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
     split = step("shard-split-reductions", collectives=collectives)
     explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{split},{reshards})"
+    collective = step("sdy-reshard-to-collectives", planner=planner)
     optimized = step("shard-optimize-communication", collectives=collectives)
     if collectives == "shard":
-        around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks),{_WITHOUT_EMPTY},spmdize"
+        around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective}),{_WITHOUT_EMPTY},spmdize"
         return f"shard-unify-meshes,{_WITHOUT_EMPTY},{explicit},{around},cse,{optimized}"
     passes = [
         "shard-unify-meshes",
@@ -49,7 +50,7 @@ def shard_spmdize(
         step("canonicalize", enable_patterns=reshard.EXACT),
         "func.func(shard-scan-in-blocks)",
         step("sdy-resolve-permutation-factors", exchange_windows=True),
-        f"func.func({step('sdy-reshard-to-collectives', planner=planner)})",
+        f"func.func({collective})",
         step("canonicalize", enable_patterns=("sdy-collective", "shard-collective")),
         _WITHOUT_EMPTY,
         "shard-whole-reductions",

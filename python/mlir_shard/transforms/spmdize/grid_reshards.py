@@ -1,0 +1,76 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The moves that reshard a tensor on the grid of devices, planned once for equal tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir_shard.passes.sharing import shared
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.steps import Move, Placement
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding import Mesh
+from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.spmdize.relocation import Relocation
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMove:
+    """A move on the grid, and the placement after it."""
+
+    move: Move
+    after: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Resharding:
+    """The moves of a tensor of `shape` that is placed as `source`, with permutations of devices before and after."""
+
+    source: Placement
+    moves: tuple[PlacedMove, ...]
+    shape: Shape
+    arrival: Relocation | None = None
+    departure: Relocation | None = None
+
+
+class NoPlan(Exception):
+    """No moves lead from the source to the target; the message says why."""
+
+
+class GridReshards:
+    """Plans reshards on one grid, whose axes are not split further."""
+
+    def __init__(self, grid: DeviceGrid) -> None:
+        self._grid = Grid(grid.mesh, grid.atoms)
+        self._mesh = Mesh.of((str(index), size) for index, size in enumerate(grid.shape))
+        self._on_mesh = Grid.of(self._mesh, ())
+        self._planner = shared(GridReshards, lambda: Planner(uses_direct_exchange=False, splits_axes=False))
+        self._found: dict[tuple[Placement, Placement, Shape, int], Resharding | None] = {}
+
+    def between(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> Resharding | None:
+        """The moves for a tensor of `shape`, with elements of `element_size` bytes; None if nothing has to move.
+
+        Raises:
+            NoPlan: the target is partial and the source is not.
+        """
+        if source == target:
+            return None
+        key = source, target, shape, element_size
+        if key not in self._found:
+            moves = self._moves(source, target, shape, element_size)
+            self._found[key] = Resharding(source, moves, shape) if moves else None
+        return self._found[key]
+
+    def _moves(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> tuple[PlacedMove, ...]:
+        try:
+            plan = self._planner.plan(self._layout(source, shape), self._layout(target, shape), element_size)
+        except ValueError as error:
+            raise NoPlan(str(error)) from error
+        return tuple(PlacedMove(step.move, self._on_mesh.placement(step.after.sharding)) for step in plan.steps)
+
+    def _layout(self, placement: Placement, shape: Shape) -> TensorLayout:
+        return TensorLayout(self._on_mesh.sharding(placement, "grid"), self._mesh, shape)

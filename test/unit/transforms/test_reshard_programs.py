@@ -1,0 +1,97 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs of one reshard on meshes of up to six axes: right on every device, with the bytes that their plans say."""
+
+from __future__ import annotations
+
+import random
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from transforms import device_simulation
+
+import mlir_shard
+from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.transforms.operations import operations_where
+from mlir_shard.transforms.spmdize.communication_reading import COLLECTIVES, CommunicationReader
+
+PIPELINE = "builtin.module(spmd-pipeline)"
+# Plans of the least bytes take several dimensions at once where those of the least time take one after the other.
+FEWEST_BYTES = "builtin.module(func.func(sdy-reshard-to-collectives{planner=optimal objective=bytes}),spmdize)"
+ELEMENT_SIZE = 4
+
+
+def random_layout(generator: random.Random, mesh: Mesh, shape: tuple[int, ...]) -> TensorLayout:
+    names = list(mesh.axis_names)
+    generator.shuffle(names)
+    dims: list[list[AxisRef]] = [[] for _ in shape]
+    for name in names[: generator.randint(0, len(names))]:
+        dims[generator.randrange(len(shape))].append(AxisRef(name))
+    return TensorLayout(TensorSharding.closed_with(dims, "mesh"), mesh, shape)
+
+
+def program(source: TensorLayout, target: TensorLayout) -> str:
+    type_ = f"tensor<{'x'.join(map(str, source.shape))}xf32>"
+    axes = ", ".join(f'"{axis.name}"={axis.size}' for axis in source.mesh.axes)
+    return f"""
+sdy.mesh @mesh = <[{axes}]>
+func.func @main(%a: {type_} {{sdy.sharding = #sdy.sharding{source.sharding}}})
+    -> ({type_} {{sdy.sharding = #sdy.sharding{target.sharding}}}) {{
+  %0 = sdy.reshard %a {target.sharding} : {type_}
+  return %0 : {type_}
+}}"""
+
+
+def local_programs(sizes: tuple[int, ...], count: int, pipeline: str, *, is_even: bool) -> Any:
+    generator = random.Random(f"{sizes} {pipeline}")
+    mesh = Mesh.of((f"a{index}", size) for index, size in enumerate(sizes))
+    for _ in range(count):
+        rank = generator.randint(2, 4)
+        choices = [prod(sizes)] if is_even and rank == 2 else [12, 24] if is_even else [5, 7, 10, 12]
+        shape = tuple(generator.choice(choices) for _ in range(rank))
+        source, target = (random_layout(generator, mesh, shape) for _ in range(2))
+        module = mlir_shard.parse(program(source, target), mlir_shard.create_context())
+        mlir_shard.run(module, pipeline)
+        yield source, target, module
+
+
+def check_values(source: TensorLayout, target: TensorLayout, module: Any) -> None:
+    array = np.arange(prod(source.shape), dtype=np.float32).reshape(source.shape)
+    inputs = []
+    for box in source.device_boxes().values():
+        local = np.full(source.local_shape, np.nan, np.float32)
+        local[box.local_slices] = array[box.slices]
+        inputs.append([local])
+    found = device_simulation.run(module, inputs)
+    for (result,), box in zip(found, target.device_boxes().values(), strict=True):
+        np.testing.assert_array_equal(result[box.local_slices], array[box.slices])
+
+
+def bytes_received(module: Any) -> int:
+    reader = CommunicationReader(module)
+    return sum(reader.read(op).bytes_received for op in operations_where(module, COLLECTIVES.__contains__))
+
+
+@pytest.mark.parametrize("pipeline", [PIPELINE, FEWEST_BYTES], ids=["time", "bytes"])
+@pytest.mark.parametrize("sizes", [(4, 2, 2), (2, 2, 2, 2, 2), (2, 3, 2, 2)], ids=str)
+def test_values_on_every_device(sizes: tuple[int, ...], pipeline: str) -> None:
+    for is_even in (True, False):
+        for source, target, module in local_programs(sizes, 8, pipeline, is_even=is_even):
+            check_values(source, target, module)
+
+
+@pytest.mark.parametrize("sizes", [(8, 8, 4, 8), (4, 4, 2, 8, 2), (2, 2, 2, 2, 2, 2)], ids=str)
+def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...]) -> None:
+    planner = Planner(uses_direct_exchange=False)
+    generator = random.Random(str(sizes))
+    mesh = Mesh.of((f"a{index}", size) for index, size in enumerate(sizes))
+    for _ in range(10):
+        shape = (prod(sizes),) * generator.randint(2, 3)
+        source, target = (random_layout(generator, mesh, shape) for _ in range(2))
+        module = mlir_shard.parse(program(source, target), mlir_shard.create_context())
+        mlir_shard.run(module, PIPELINE)
+        assert bytes_received(module) == planner.plan(source, target, ELEMENT_SIZE).bytes_received, (source, target)
