@@ -54,7 +54,8 @@ class Communication:
 
     operands, results: the bytes of each local tensor that goes in and comes out; element_bytes: of an element. Tensors
     that go in together are one message. `received` is what is received, where sizes do not say: for permutations and
-    exchanges of halos, of `messages` one after the other.
+    exchanges of halos, of `messages` one after the other. `receivers` says of each device whether it receives anything,
+    where not all do.
     """
 
     kind: CollectiveKind
@@ -65,6 +66,7 @@ class Communication:
     element_bytes: int = 1
     received: Received | None = None
     messages: int = 1
+    receivers: tuple[bool, ...] | None = None
 
     @property
     def group_size(self) -> int:

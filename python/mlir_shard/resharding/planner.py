@@ -30,8 +30,9 @@ class Planner:
     """Plans by one cost model, kept: the same problem is planned once.
 
     A dynamic dimension has no plan of its own: give the layouts the size to be assumed. Where the search looks at
-    `most_states` states without an end, the plan has a `gap`. Without `uses_direct_exchange` plans are of collectives.
-    Without `splits_axes` all moves are along axes and sub-axes that one of the two layouts uses.
+    `most_states` states without an end, the plan has a `gap`. Without `uses_direct_exchange` plans are of collectives,
+    and without `exchange_reduces` a direct exchange reduces nothing. Without `splits_axes` all moves are along axes and
+    sub-axes that one of the two layouts uses.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Planner:
         cost_model: CostModel | None = None,
         *,
         uses_direct_exchange: bool = True,
+        exchange_reduces: bool = True,
         splits_axes: bool = True,
         most_states: int = MOST_STATES,
     ) -> None:
@@ -47,7 +49,11 @@ class Planner:
         self._costs: dict[tuple[TensorLayout, TensorLayout, int], float] = {}
         self._with_exchange = uses_direct_exchange
         self._same_mesh = SameMeshPlanner(
-            self.cost_model, most_states, with_exchange=uses_direct_exchange, splits_axes=splits_axes
+            self.cost_model,
+            most_states,
+            with_exchange=uses_direct_exchange,
+            exchange_reduces=exchange_reduces,
+            splits_axes=splits_axes,
         )
 
     def plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Plan:

@@ -33,8 +33,11 @@ MOST_SPLIT_AXES = 5
 class SameMeshPlanner:
     """Plans by one cost model."""
 
-    def __init__(self, model: CostModel, most_states: int, *, with_exchange: bool, splits_axes: bool) -> None:
+    def __init__(
+        self, model: CostModel, most_states: int, *, with_exchange: bool, exchange_reduces: bool, splits_axes: bool
+    ) -> None:
         self._model, self._with_exchange, self._splits_axes = model, with_exchange, splits_axes
+        self._exchange_reduces = with_exchange and exchange_reduces
         self._search = GridSearch(model, most_states, with_exchange=with_exchange)
 
     def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
@@ -58,7 +61,7 @@ class SameMeshPlanner:
         if searched is not finest:
             # What is least on this grid may not be on a finer one.
             least = self._least(finest)
-        if problem.from_state.unreduced and self._with_exchange:
+        if problem.from_state.unreduced and self._exchange_reduces:
             # The search has a direct exchange only where nothing has to be reduced.
             if source.mesh.total_size <= MOST_TO_EXCHANGE:
                 courses.append(problem.exchange())

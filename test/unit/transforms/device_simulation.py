@@ -70,6 +70,7 @@ class _Devices:
         self._values: dict[Any, Lanes] = {}
         # By sender and receiver, in the order in which they were sent.
         self._sent: dict[tuple[int, int], list[Array]] = {}
+        self._active = [True] * count
 
     def call(self, function: Any, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
         block = function.regions[0].blocks[0]
@@ -77,17 +78,36 @@ class _Devices:
             self._values[argument] = [np.asarray(device[index]) for device in inputs]
             for lane in self._values[argument]:
                 assert lane.shape == tuple(argument.type.shape), (lane.shape, argument.type)
+        returned = self._run(block, [True] * self._count)
+        return [[lanes[device] for lanes in returned] for device in range(self._count)]
+
+    def _run(self, block: Any, active: list[bool]) -> list[Lanes]:
+        """What a block ends with, where messages are only between the devices that are `active`."""
         for op in block.operations:
             op = op.operation
             operands = [self._values[operand] for operand in op.operands]
-            if op.name == "func.return":
-                return [[operand[device] for operand in operands] for device in range(self._count)]
+            if op.name in ("func.return", "scf.yield"):
+                return operands
+            if op.name == "scf.if":
+                self._branch(op, operands[0], active)
+                continue
+            self._active = active
             for result, lanes in zip(op.results, self._evaluate(op, operands), strict=True):
                 for lane in lanes:
                     shape = tuple(result.type.shape) if isinstance(result.type, ir.RankedTensorType) else ()
                     assert lane.shape == shape, (op.name, lane.shape, result.type)
                 self._values[result] = lanes
-        raise AssertionError("the function does not return")
+        raise AssertionError("the block does not end")
+
+    def _branch(self, op: Any, condition: Lanes, active: list[bool]) -> None:
+        taken = [bool(one) for one in condition]
+        found = []
+        for region, chosen in zip(op.regions, (taken, [not one for one in taken]), strict=True):
+            both = [one and other for one, other in zip(chosen, active, strict=True)]
+            found.append(self._run(region.blocks[0], both) if len(region.blocks) else [])
+        for number, result in enumerate(op.results):
+            lanes = [found[0 if one else 1][number][device] for device, one in enumerate(taken)]
+            self._values[result] = lanes
 
     def _evaluate(self, op: Any, operands: list[Lanes]) -> list[Lanes]:
         if op.name.startswith("shard."):
@@ -140,6 +160,9 @@ class _Devices:
         assert all(number == shard.DYNAMIC for number in named), op
         result = []
         for device in range(self._count):
+            if not self._active[device]:
+                result.append(operands[0][device])
+                continue
             coordinates = list(self._coordinates(device, shape))
             for axis, lanes in zip(axes, operands[1:], strict=True):
                 coordinates[axis] = int(lanes[device])

@@ -16,8 +16,7 @@ import mlir_shard
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
-from mlir_shard.transforms.operations import operations_where
-from mlir_shard.transforms.spmdize.communication_reading import COLLECTIVES, CommunicationReader
+from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 
 PIPELINE = "builtin.module(spmd-pipeline)"
 # Plans of the least bytes take several dimensions at once where those of the least time take one after the other.
@@ -71,11 +70,6 @@ def check_values(source: TensorLayout, target: TensorLayout, module: Any) -> Non
         np.testing.assert_array_equal(result[box.local_slices], array[box.slices])
 
 
-def bytes_received(module: Any) -> int:
-    reader = CommunicationReader(module)
-    return sum(reader.read(op).bytes_received for op in operations_where(module, COLLECTIVES.__contains__))
-
-
 @pytest.mark.parametrize("pipeline", [PIPELINE, FEWEST_BYTES], ids=["time", "bytes"])
 @pytest.mark.parametrize("sizes", [(4, 2, 2), (2, 2, 2, 2, 2), (2, 3, 2, 2)], ids=str)
 def test_values_on_every_device(sizes: tuple[int, ...], pipeline: str) -> None:
@@ -86,7 +80,7 @@ def test_values_on_every_device(sizes: tuple[int, ...], pipeline: str) -> None:
 
 @pytest.mark.parametrize("sizes", [(8, 8, 4, 8), (4, 4, 2, 8, 2), (2, 2, 2, 2, 2, 2)], ids=str)
 def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...]) -> None:
-    planner = Planner(uses_direct_exchange=False)
+    planner = Planner(exchange_reduces=False)
     generator = random.Random(str(sizes))
     mesh = Mesh.of((f"a{index}", size) for index, size in enumerate(sizes))
     for _ in range(10):
@@ -94,4 +88,5 @@ def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...]) -> N
         source, target = (random_layout(generator, mesh, shape) for _ in range(2))
         module = mlir_shard.parse(program(source, target), mlir_shard.create_context())
         mlir_shard.run(module, PIPELINE)
-        assert bytes_received(module) == planner.plan(source, target, ELEMENT_SIZE).bytes_received, (source, target)
+        plan = planner.plan(source, target, ELEMENT_SIZE)
+        assert communication_report(module).bytes_received == plan.bytes_received, (source, target)

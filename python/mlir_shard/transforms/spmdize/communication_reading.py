@@ -92,16 +92,18 @@ class CommunicationReader:
         numbers = list(op.attributes["grid_axes"]) if "grid_axes" in op.attributes else []
         axes, size = tuple(grid[number] for number in numbers), _num_bytes(op, op.results)
         everyone, group_size = prod(axis.size for axis in grid), prod(axis.size for axis in axes)
-        moved = self._moved(op, grid, numbers)
+        receivers = self._receivers(op, grid, numbers)
+        moved = everyone if receivers is None else sum(receivers)
         groups = everyone // group_size if moved % (everyone // group_size) == 0 else 1
         received = Received(size if moved else 0, moved // groups * size)
-        return Communication(_SHARD[op.name], axes, groups, size, size, element_size(op.result.type) or 1, received)
+        element = element_size(op.result.type) or 1
+        return Communication(_SHARD[op.name], axes, groups, size, size, element, received, receivers=receivers)
 
-    def _moved(self, op: Any, grid: tuple[GroupAxis, ...], axes: Sequence[int]) -> int:
-        """How many devices receive from another one; all where the program does not tell."""
-        everyone = prod(axis.size for axis in grid)
+    def _receivers(self, op: Any, grid: tuple[GroupAxis, ...], axes: Sequence[int]) -> tuple[bool, ...] | None:
+        """Which devices receive from another one; None where the program does not tell."""
         if "source" not in op.attributes:
-            return everyone
+            return None
+        everyone = prod(axis.size for axis in grid)
         values = self._index_values.setdefault(grid, IndexValues([axis.size for axis in grid]))
         dynamic = iter(list(op.operands)[1:])
         is_moved = np.zeros(everyone, bool)
@@ -109,9 +111,9 @@ class CommunicationReader:
         for axis, static in zip(axes, op.attributes["source"], strict=True):
             source = np.full(everyone, static) if static != shard.DYNAMIC else values.of(next(dynamic))
             if source is None:
-                return everyone
+                return None
             is_moved |= source != own[axis]
-        return int(is_moved.sum())
+        return tuple(is_moved.tolist())
 
     def _read_groups(self, op: Any) -> Groups:
         attribute = op.attributes[REPLICA_GROUPS]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,8 +42,8 @@ class CommunicationReport:
 
     @property
     def bytes_received(self) -> int:
-        """By a device, if the same one received most in each."""
-        return sum(one.communication.bytes_received for one in self.collectives)
+        """By the device that receives most, as far as it is known which devices do."""
+        return round(self._most_of_a_device(lambda one: one.communication.bytes_received))
 
     @property
     def total_bytes(self) -> int:
@@ -52,8 +52,18 @@ class CommunicationReport:
 
     @property
     def time(self) -> float:
-        """Seconds, one after the other."""
-        return sum(one.time for one in self.collectives)
+        """Seconds, one after the other, of the device that takes longest."""
+        return self._most_of_a_device(lambda one: one.time)
+
+    def _most_of_a_device(self, amount: Callable[[ReportedCollective], float]) -> float:
+        everyone, some = 0.0, Counter[int]()
+        for one in self.collectives:
+            receivers = one.communication.receivers
+            if receivers is None or all(receivers):
+                everyone += amount(one)
+            else:
+                some.update({device: amount(one) for device, receives in enumerate(receivers) if receives})
+        return everyone + max(some.values(), default=0.0)
 
     def as_data(self) -> dict[str, Any]:
         """All of it as JSON has it; sizes in bytes, times in seconds."""

@@ -15,6 +15,7 @@ from mlir_shard.dialects import shard
 from mlir_shard.host import ir
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules.partition import BlockedTensor
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes
@@ -154,6 +155,11 @@ class DeviceGrid:
             return Placement(((),) * rank)
         dims = tuple(self.axes_of(ref, dim.axes) for dim in sharding.dim_shardings)
         return Placement(dims, self.axes_of(ref, sharding.unreduced_axes), sharding.reduction_op)
+
+    def layout(self, placement: Placement, shape: Sequence[int]) -> TensorLayout:
+        """The placement of a tensor of `shape`, on the mesh that has the grid axes as its axes."""
+        mesh = Mesh.of((str(index), size) for index, size in enumerate(self.shape))
+        return TensorLayout(Grid.of(mesh, ()).sharding(placement, "grid"), mesh, tuple(shape))
 
     def blocks(self, axes: Sequence[int]) -> int:
         """The number of devices along grid axes."""

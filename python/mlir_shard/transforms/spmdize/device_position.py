@@ -37,3 +37,12 @@ def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, gr
     index = device_index(axes, grid)
     one = ir.RankedTensorType.get([1], element)
     return _tensor.ExtractSliceOp(one, table, [index], [], [], [shard.DYNAMIC], [1], [1]).result
+
+
+def table_index(by_process: Sequence[int], grid: DeviceGrid) -> Any:
+    """The entry of a table for this process, an `index` value."""
+    axes = [axis for axis, size in enumerate(grid.shape) if size > 1]
+    entry = table_entry(axes, lambda process: by_process[process], None, grid)
+    index_type = ir.IndexType.get()
+    zero = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, 0)).result
+    return _arith.IndexCastOp(index_type, _tensor.ExtractOp(entry, [zero]).result).result

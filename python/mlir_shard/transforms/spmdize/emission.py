@@ -26,6 +26,7 @@ from mlir_shard.transforms.spmdize import permutation
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.grid_reshards import Resharding
 from mlir_shard.transforms.spmdize.relocation import Relocation
+from mlir_shard.transforms.spmdize.tile_exchange import exchange
 
 _arith, _tensor = dialect("arith"), dialect("tensor")
 
@@ -65,7 +66,9 @@ def _moved(value: Any, move: Move, before: Placement, after: Placement, shape: S
         return resized(all_gather(value, move, grid), local)
     if isinstance(move, AllToAll):
         return _all_to_alls(value, [move], local, grid)
-    assert not isinstance(move, DirectExchange), move
+    if isinstance(move, DirectExchange):
+        into = zeros(shard.resized(value.type, local))
+        return exchange(value, grid.layout(before, shape), grid.layout(after, shape), into, grid)
     value = _with_equal_parts(value, move.dim, local, move.axes, grid)
     groups = grid.blocks(move.axes)
     if isinstance(move, AllSlice):

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from mlir_shard.passes.sharing import shared
 from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.plan import without_single_devices
 from mlir_shard.resharding.planner import Planner
-from mlir_shard.resharding.steps import Move, Placement
-from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.sharding import Mesh
+from mlir_shard.resharding.search_space import Kind
+from mlir_shard.resharding.steps import DirectExchange, Move, Placement
+from mlir_shard.resharding.way_moves import move_between
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.relocation import Relocation
 
@@ -37,6 +39,11 @@ class Resharding:
     departure: Relocation | None = None
 
 
+def exchanged(source: Placement, target: Placement, shape: Shape) -> Resharding:
+    """The direct exchange."""
+    return Resharding(source, (PlacedMove(DirectExchange(target), target),), shape)
+
+
 class NoPlan(Exception):
     """No moves lead from the source to the target; the message says why."""
 
@@ -45,9 +52,7 @@ class GridReshards:
     """Plans reshards on one grid, whose axes are not split further."""
 
     def __init__(self, grid: DeviceGrid) -> None:
-        self._grid = Grid(grid.mesh, grid.atoms)
-        self._mesh = Mesh.of((str(index), size) for index, size in enumerate(grid.shape))
-        self._on_mesh = Grid.of(self._mesh, ())
+        self._grid = grid
         self._planner = shared(GridReshards, lambda: Planner(uses_direct_exchange=False, splits_axes=False))
         self._found: dict[tuple[Placement, Placement, Shape, int], Resharding | None] = {}
 
@@ -65,12 +70,28 @@ class GridReshards:
             self._found[key] = Resharding(source, moves, shape) if moves else None
         return self._found[key]
 
+    def by(
+        self, kind: Kind, source: Placement, target: Placement, shape: Shape, element_size: int
+    ) -> Resharding | None:
+        """As `between`, by the one move of this kind where that leads to the target."""
+        if source == target:
+            return None
+        tensor = GridTensor(Grid.of(self._grid.layout(source, shape).mesh, ()), shape, element_size)
+        start, end = (without_single_devices(tensor.grid, one) for one in (source, target))
+        try:
+            move = move_between(kind, start, end)
+            is_there = tensor.after(move, start) == end
+        except (KeyError, ValueError):
+            is_there = False
+        if not is_there:
+            return self.between(source, target, shape, element_size)
+        return Resharding(source, (PlacedMove(move, target),), shape)
+
     def _moves(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> tuple[PlacedMove, ...]:
         try:
-            plan = self._planner.plan(self._layout(source, shape), self._layout(target, shape), element_size)
+            layouts = self._grid.layout(source, shape), self._grid.layout(target, shape)
+            plan = self._planner.plan(*layouts, element_size)
         except ValueError as error:
             raise NoPlan(str(error)) from error
-        return tuple(PlacedMove(step.move, self._on_mesh.placement(step.after.sharding)) for step in plan.steps)
-
-    def _layout(self, placement: Placement, shape: Shape) -> TensorLayout:
-        return TensorLayout(self._on_mesh.sharding(placement, "grid"), self._mesh, shape)
+        on_mesh = Grid.of(layouts[0].mesh, ())
+        return tuple(PlacedMove(step.move, on_mesh.placement(step.after.sharding)) for step in plan.steps)

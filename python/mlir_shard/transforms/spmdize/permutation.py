@@ -9,7 +9,7 @@ number along the axes of the second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -18,16 +18,18 @@ from mlir_shard.host import dialect, ir
 from mlir_shard.resharding.device_permutation import axis_orders
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
-from mlir_shard.transforms.spmdize.device_position import table_entry
+from mlir_shard.transforms.spmdize.device_position import table_index
 from mlir_shard.transforms.spmdize.relocation import Relocation
 
-_arith, _tensor = dialect("arith"), dialect("tensor")
+_arith, _scf = dialect("arith"), dialect("scf")
+
+_DIFFERENT = 1
 
 
 def along_axes(value: Any, before: Placement, after: Placement, grid: DeviceGrid) -> Any:
     """The local tensor after the permutation, which is to a placement with as many shards in each dimension."""
     sent, received = axis_orders(before, after, grid.shape)
-    axes = [axis for axis in range(len(grid.shape)) if grid.shape[axis] > 1]
+    axes = _axes(grid)
     own = dict(zip(axes, shard.process_index(grid.name, axes), strict=True))
     destination = _renumbered(own, sent, received, grid.shape)
     source = _renumbered(own, received, sent, grid.shape)
@@ -37,12 +39,58 @@ def along_axes(value: Any, before: Placement, after: Placement, grid: DeviceGrid
 
 def by_table(value: Any, relocation: Relocation, grid: DeviceGrid) -> Any:
     """The local tensor after a permutation in which each process has its sender and its receiver in tables."""
-    axes = [axis for axis in range(len(grid.shape)) if grid.shape[axis] > 1]
-    destination, source = (
-        dict(zip(axes, _delinearized(_entry(table, axes, grid), [grid.shape[axis] for axis in axes]), strict=True))
-        for table in (relocation.target, relocation.source)
-    )
+    axes = _axes(grid)
+    destination, source = (_positions(table, axes, grid) for table in (relocation.target, relocation.source))
     return _exchanged(value, axes, destination, source, grid)
+
+
+def between_some(value: Any, senders: Sequence[int | None], receivers: Sequence[int | None], grid: DeviceGrid) -> Any:
+    """What this device gets where some send and some receive, each to one and from one; else its own `value`."""
+    axes = _axes(grid)
+
+    def others(given: Sequence[int | None]) -> tuple[dict[int, Any], Any | None]:
+        """The positions of the other device, and whether there is one; None where every device has one."""
+        own = range(len(given))
+        table = [place if one is None else one for place, one in zip(own, given, strict=True)]
+        if all(one is not None for one in given):
+            return _positions(table, axes, grid), None
+        number = table_index(table, grid)
+        mine = _linearized(shard.process_index(grid.name, axes), [grid.shape[axis] for axis in axes])
+        is_other = _arith.CmpIOp(_DIFFERENT, number, mine).result
+        return dict(zip(axes, _delinearized(number, [grid.shape[axis] for axis in axes]), strict=True)), is_other
+
+    def send(to: Mapping[int, Any]) -> Any:
+        return shard.send(grid.name, value, axes, [to[axis] for axis in axes])
+
+    def receive(of: Mapping[int, Any]) -> Any:
+        return shard.recv(grid.name, value, axes, [of[axis] for axis in axes])
+
+    destination, sends = others(receivers)
+    source, receives = others(senders)
+    _if(sends, lambda: send(destination), value)
+    return _if(receives, lambda: receive(source), value)
+
+
+def _if(condition: Any | None, build: Callable[[], Any], otherwise: Any) -> Any:
+    """What `build` makes if the condition holds, else `otherwise`; without a condition it always holds."""
+    if condition is None:
+        return build()
+    op = _scf.IfOp(condition, [otherwise.type], has_else=True)
+    with ir.InsertionPoint(op.then_block):
+        _scf.YieldOp([build()])
+    with ir.InsertionPoint(op.else_block):
+        _scf.YieldOp([otherwise])
+    return op.operation.results[0]
+
+
+def _axes(grid: DeviceGrid) -> list[int]:
+    return [axis for axis, size in enumerate(grid.shape) if size > 1]
+
+
+def _positions(table: Sequence[int], axes: Sequence[int], grid: DeviceGrid) -> dict[int, Any]:
+    """The positions along the axes of the process in a table."""
+    sizes = [grid.shape[axis] for axis in axes]
+    return dict(zip(axes, _delinearized(table_index(table, grid), sizes), strict=True))
 
 
 def _exchanged(
@@ -50,13 +98,6 @@ def _exchanged(
 ) -> Any:
     shard.send(grid.name, value, axes, [destination[axis] for axis in axes])
     return shard.recv(grid.name, value, axes, [source[axis] for axis in axes])
-
-
-def _entry(table: Sequence[int], axes: Sequence[int], grid: DeviceGrid) -> Any:
-    entry = table_entry(axes, lambda process: table[process], None, grid)
-    index_type = ir.IndexType.get()
-    zero = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, 0)).result
-    return _arith.IndexCastOp(index_type, _tensor.ExtractOp(entry, [zero]).result).result
 
 
 def _renumbered(own: Mapping[int, Any], by: Sequence[int], to: Sequence[int], sizes: Sequence[int]) -> dict[int, Any]:

@@ -13,6 +13,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of, shape_of
@@ -20,10 +21,11 @@ from mlir_shard.rules.partition import PartitionRule, partition_rule_for
 from mlir_shard.rules.uneven_blocks import Mask, mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.dynamic_shapes import dynamic_value
+from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
 from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
 from mlir_shard.transforms.spmdize.computations import computation_sides
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
-from mlir_shard.transforms.spmdize.grid_reshards import GridReshards, NoPlan, Resharding
+from mlir_shard.transforms.spmdize.grid_reshards import GridReshards, NoPlan, Resharding, exchanged
 from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
 from mlir_shard.transforms.spmdize.op_decisions import Decision, OpDecisions, uneven_edges
 from mlir_shard.transforms.spmdize.op_plan import Captured, OpPlan, Role, Signature
@@ -41,6 +43,16 @@ from mlir_shard.transforms.walk import ops_below
 Reshards = tuple[Resharding | None, ...]
 
 COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
+# The collectives of sdy as moves, and those that leave partial values what they are.
+_MOVES = {
+    "sdy.all_gather": Kind.GATHER,
+    "sdy.all_reduce": Kind.ALL_REDUCE,
+    "sdy.all_slice": Kind.SLICE,
+    "sdy.all_to_all": Kind.ALL_TO_ALL,
+    "sdy.collective_permute": Kind.PERMUTE,
+    "sdy.reduce_scatter": Kind.REDUCE_SCATTER,
+}
+_KEEP_PARTIAL = frozenset((Kind.GATHER, Kind.SLICE, Kind.ALL_TO_ALL, Kind.PERMUTE))
 # What its body writes to the tensors that it shares is put together by its terminator: it is run whole.
 _RUN_WHOLE = "scf.forall"
 
@@ -162,8 +174,21 @@ class Planner:
         value, result = op.operands[0], op.results[0]
         have = self._have(value)
         wanted = _settled(have, self._declared(op)[0])
+        kind = _MOVES.get(op.name)
+        if kind in _KEEP_PARTIAL and _goes_elsewhere(result):
+            # What is partial without its sharding saying so stays that until the collective that reduces it.
+            wanted = replace(wanted, unreduced=have.unreduced, reduction=have.reduction)
         self._placements[result] = wanted
-        return OpPlan(op, (self._resharding(value.type, have, wanted),), Role.REPLACED, needed=(wanted,))
+        self._grid.local_type(value.type, have)
+        self._grid.local_type(value.type, wanted)
+        sizes = shape_of(value.type)
+        if DIRECT_EXCHANGE in op.attributes and have != wanted and have.unreduced == wanted.unreduced:
+            resharding: Resharding | None = exchanged(have, wanted, sizes)
+        elif kind is not None:
+            resharding = self._moves.by(kind, have, wanted, sizes, _element_size(value.type))
+        else:
+            resharding = self._resharding(value.type, have, wanted)
+        return OpPlan(op, (resharding,), Role.REPLACED, needed=(wanted,))
 
     def _with_results(self, planned: OpPlan, made: tuple[Placement, ...]) -> OpPlan:
         op = planned.op

@@ -35,7 +35,8 @@ def shard_spmdize(
     reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
     split = step("shard-split-reductions", collectives=collectives)
     explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{split},{reshards})"
-    collective = step("sdy-reshard-to-collectives", planner=planner)
+    exchanges = collectives == "shard" and planner == "optimal"
+    collective = step("sdy-reshard-to-collectives", planner=planner, direct_exchange=exchanges)
     optimized = step("shard-optimize-communication", collectives=collectives)
     if collectives == "shard":
         around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective}),{_WITHOUT_EMPTY},spmdize"

@@ -1,0 +1,57 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rounds of tiles deliver what the direct exchange does, with its bytes, and each device has one message a round."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+
+import numpy as np
+import pytest
+
+from mlir_shard.resharding.direct_exchange import direct_exchange
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.tile_rounds import tile_rounds
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+
+MESH = Mesh.of([("x", 2), ("y", 3), ("z", 2)])
+
+
+def layout(dims: str, shape: tuple[int, ...], unreduced: str = "") -> TensorLayout:
+    """The axes of each dimension by letters, dimensions apart by commas."""
+    sharding = TensorSharding.closed_with([list(map(AxisRef, axes)) for axes in dims.split(",")], "mesh")
+    axes = tuple(map(AxisRef, unreduced))
+    return TensorLayout(TensorSharding("mesh", sharding.dim_shardings, (), axes), MESH, shape)
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (7, 5), (1, 13)], ids=str)
+@pytest.mark.parametrize(
+    ("before", "after"), [("x,y", "y,x"), ("xy,", ",zx"), (",z", "yz,"), ("zy,x", "xy,z"), ("x,", "x,")]
+)
+def test_every_device_gets_its_shard(before: str, after: str, shape: tuple[int, ...]) -> None:
+    source, target = layout(before, shape), layout(after, shape)
+    array = np.arange(prod(shape)).reshape(shape)
+    held = [array[box.slices] for box in source.device_boxes().values()]
+    found = [np.full(box.size, -1) for box in target.device_boxes().values()]
+    received: Counter[int] = Counter()
+    for one in tile_rounds(source, target):
+        for device, sender in enumerate(one.senders):
+            if sender is None:
+                continue
+            assert one.receivers[sender] == device
+            start, into = one.source_starts[sender], one.target_starts[device]
+            assert start is not None and into is not None
+            tile = held[sender][tuple(slice(at, at + size) for at, size in zip(start, one.shape, strict=True))]
+            assert tile.shape == one.shape
+            found[device][tuple(slice(at, at + size) for at, size in zip(into, one.shape, strict=True))] = tile
+            received[device] += tile.size * (sender != device)
+        assert one.is_copy == all(sender in (None, device) for device, sender in enumerate(one.senders))
+    for box, local in zip(target.device_boxes().values(), found, strict=True):
+        np.testing.assert_array_equal(local, array[box.slices])
+    assert tuple(received[device] for device in range(12)) == direct_exchange(source, target).bytes_received(1)
+
+
+def test_nothing_is_reduced() -> None:
+    with pytest.raises(ValueError, match="an exchange in rounds of tiles reduces nothing"):
+        tile_rounds(layout("y,", (6, 6), "x"), layout(",y", (6, 6)))
