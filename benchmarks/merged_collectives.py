@@ -29,9 +29,9 @@ import mlir_shard
 from mlir_shard.runtime import arrays, processes
 from mlir_shard.runtime.compile import LOCAL, Pipelines, compile_module
 from mlir_shard.runtime.exchange import Exchange
+from mlir_shard.runtime.jit import Executable
 from mlir_shard.runtime.mpi_installation import MpiInstallation
 from mlir_shard.runtime.mpi_process import MpiProcess
-from mlir_shard.runtime.open_mpi import executable
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 from mlir_shard.transforms.spmdize.shard_optimize_communication import shard_optimize_communication
 from mlir_shard.transforms.spmdize.shard_spmdize import shard_spmdize
@@ -79,7 +79,7 @@ def be_rank(folder: Path, library: Path, runs: int) -> None:
     for title in _TITLES:
         exchange = Exchange(folder / title)
         program, _ = exchange.read_program()
-        compiled.append(executable(program, mpi))
+        compiled.append(Executable(program, mpi))
         blocks.append(
             [
                 arrays.cut(exchange.read_input(index), port.boxes[mpi.rank], port.local.shape)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every collective along every selection of axes on every grid, and StableHLO's among drawn groups: from `test`,
 
-    python -m collectives_on_ranks [--ranks 6] [--seed 3]
+    python -m collectives_on_ranks [--ranks 6] [--seed 3] [--mpi mpirun.openmpi]
 
 prints for each number of ranks how many collectives ran and how many gave something else than their definition on
 NumPy arrays. Exits with 1 where one did.
@@ -15,6 +15,7 @@ import sys
 from time import perf_counter
 
 from collectives_on_ranks import cases, run, stablehlo_cases
+from mlir_shard.runtime.mpi_installation import WHEEL
 
 _IN_ONE_PROGRAM = 60
 _ROUNDS = 10
@@ -27,6 +28,7 @@ def main() -> int:
     )
     parser.add_argument("--ranks", type=int, choices=cases.GRIDS, action="append", help="only this number of ranks")
     parser.add_argument("--seed", type=int, default=1, help="which element types, shapes and roots are drawn")
+    parser.add_argument("--mpi", default=WHEEL, help="which MPI, as for shard-run")
     arguments = parser.parse_args()
     failed = 0
     print(f"{'ranks':>5} {'collectives':>11} {'failures':>8} {'seconds':>8}", flush=True)
@@ -35,7 +37,7 @@ def main() -> int:
         every += stablehlo_cases.some_cases(ranks, arguments.seed, _ROUNDS)
         found = []
         for start in range(0, len(every), _IN_ONE_PROGRAM):
-            found += run.failures(every[start : start + _IN_ONE_PROGRAM], ranks, arguments.seed)
+            found += run.failures(every[start : start + _IN_ONE_PROGRAM], ranks, arguments.seed, arguments.mpi)
         print(f"{ranks:>5} {len(every):>11} {len(found):>8} {perf_counter() - begin:>8.1f}", flush=True)
         for failure in found:
             print(failure)

@@ -15,6 +15,7 @@ from mlir_shard.resharding.collectives import Blocks
 from mlir_shard.runtime import arrays, lowering_process
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.runtime.mpi import MpiEngine
+from mlir_shard.runtime.mpi_installation import WHEEL, MpiInstallation
 from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding.layout import Box
 
@@ -36,10 +37,15 @@ class Failure:
         )
 
 
-def failures(cases: Sequence[Case], ranks: int, seed: int = 0) -> list[Failure]:
-    """Runs all cases by one mpiexec; the first device of each case that has something else is a failure."""
+def failures(cases: Sequence[Case], ranks: int, seed: int = 0, mpi: str = WHEEL) -> list[Failure]:
+    """Runs all cases by one mpiexec; the first device of each case that has something else is a failure.
+
+    mpi: which MPI, see `MpiInstallation.find`.
+    """
+    engine, implementation = MpiEngine(_SECONDS, mpi), MpiInstallation.find(mpi).implementation
+    program = _program(cases, ranks, implementation)
     blocks = [_inputs(case, ranks, seed + place) for place, case in enumerate(cases)]
-    returned = MpiEngine(_SECONDS).run(_program(cases, ranks), [_stored(of_case, ranks) for of_case in blocks])
+    returned = engine.run(program, [_stored(of_case, ranks) for of_case in blocks])
     found: list[Failure] = []
     for place, (case, inputs) in enumerate(zip(cases, blocks, strict=True)):
         for device, expected in sorted(case.expected(inputs).items()):
@@ -68,8 +74,8 @@ def module(cases: Sequence[Case]) -> str:
     return "\n".join(lines)
 
 
-def _program(cases: Sequence[Case], ranks: int) -> Program:
-    (text,) = lowering_process.lower([module(cases)], "main")
+def _program(cases: Sequence[Case], ranks: int, implementation: str) -> Program:
+    (text,) = lowering_process.lower([module(cases)], "main", implementation)
     arguments = tuple(_port(f"argument {place}", case.argument, ranks) for place, case in enumerate(cases))
     results = tuple(_port(f"result {place}", case.result, ranks) for place, case in enumerate(cases))
     return Program(text, "main", arguments, results, ranks)

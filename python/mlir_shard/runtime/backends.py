@@ -13,6 +13,7 @@ from mlir_shard.runtime.cpu import NATIVE, Cpu
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launched import LaunchedEngine
 from mlir_shard.runtime.mpi import MpiEngine, SingleProcessEngine
+from mlir_shard.runtime.mpi_abi import MPICH
 from mlir_shard.runtime.mpi_installation import WHEEL, MpiInstallation
 from mlir_shard.runtime.pjrt import CPU, PjrtEngine
 from mlir_shard.runtime.program import Engine
@@ -70,13 +71,12 @@ def backend(
     if name == MPI:
         engine: Engine
         if launched.is_launched():
-            engine = LaunchedEngine(mpi, timeout, observe)
+            engine, implementation = LaunchedEngine(mpi, timeout, observe), launched.join(mpi).implementation
         else:
-            if mpi != WHEEL:
-                # Said before anything is compiled.
-                MpiInstallation.find(mpi)
+            # The wheel, which is not needed to compile, is looked for when the program is run.
+            implementation = MPICH if mpi == WHEEL else MpiInstallation.find(mpi).implementation
             engine = MpiEngine(timeout, mpi, observe)
-        lower = partial(lowering_process.lower, cpu=Cpu(cpu).name)
+        lower = partial(lowering_process.lower, implementation=implementation, cpu=Cpu(cpu).name)
         return Backend(_PIPELINES[collectives or SHARD], lower, engine, SingleProcessEngine(timeout))
     if name == PJRT:
         if collectives == SHARD:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.runtime import mpich
+from mlir_shard.runtime import mpi_abi
 
 _arith, _bufferization, _llvm, _memref = map(host.dialect, ("arith", "bufferization", "llvm", "memref"))
 
@@ -60,12 +60,12 @@ def is_movable(element_type: Any) -> bool:
     )
 
 
-def count_and_datatype(tensor_type: Any) -> tuple[int, int]:
-    """How many elements of which MPI datatype have the bits of a tensor; its elements are movable."""
+def count_and_datatype(tensor_type: Any) -> tuple[int, str]:
+    """How many elements of which MPI datatype, by its name, have the bits of a tensor; its elements are movable."""
     element_type, count = tensor_type.element_type, prod(tensor_type.shape)
     if isinstance(element_type, ir.ComplexType):
         element_type, count = element_type.element_type, 2 * count
-    return count, mpich.DATATYPES[f"i{_bits(element_type)}"]
+    return count, mpi_abi.DATATYPES[f"i{_bits(element_type)}"]
 
 
 def _bits(element_type: Any) -> int:

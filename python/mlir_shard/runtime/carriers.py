@@ -14,7 +14,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.runtime import buffers, mpich, ordered_floats
+from mlir_shard.runtime import buffers, mpi_abi, ordered_floats
 
 _arith = host.dialect("arith")
 
@@ -50,7 +50,7 @@ def for_reducing(element_type: Any, reduction: str) -> Carrier | None:
 
     reduction: as `shard` names it. A sum of i1 is their `or`, as in StableHLO.
     """
-    if reduction not in mpich.REDUCTIONS:
+    if reduction not in mpi_abi.REDUCTIONS:
         return None
     if reduction.startswith("bitwise") and isinstance(element_type, ir.FloatType):
         return None

@@ -13,7 +13,7 @@ from mlir_shard.dialects import shard
 from mlir_shard.host import ir
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
-from mlir_shard.runtime import device_in_group, mpich
+from mlir_shard.runtime import device_in_group, mpi_abi
 from mlir_shard.runtime.device_group import DeviceGroup
 from mlir_shard.runtime.error import RunError
 
@@ -50,8 +50,8 @@ def check(op: Any, group: DeviceGroup) -> None:
             raise error(f"'{op.name}' of {type_}: only tensors can be lowered to MPI", op)
         if not type_.has_static_shape:
             raise error(f"'{op.name}' of {type_}: all sizes must be known before the program is run", op)
-        if prod(type_.shape) > mpich.MOST_ELEMENTS:
-            raise error(f"'{op.name}' of {type_}: MPI counts no more than {mpich.MOST_ELEMENTS} elements", op)
+        if prod(type_.shape) > mpi_abi.MOST_ELEMENTS:
+            raise error(f"'{op.name}' of {type_}: MPI counts no more than {mpi_abi.MOST_ELEMENTS} elements", op)
     _check_shape(op, group, list(source.shape), list(target.shape))
     for name in _NAMED_DEVICES:
         _check_device(op, name, group)

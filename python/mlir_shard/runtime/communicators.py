@@ -12,8 +12,9 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.runtime import library
+from mlir_shard.runtime import buffers, library
 from mlir_shard.runtime.group import Group
+from mlir_shard.runtime.library import Library
 
 _arith, _memref, _scf = host.dialect("arith"), host.dialect("memref"), host.dialect("scf")
 
@@ -22,28 +23,27 @@ _NOT_MADE = 0
 
 
 class Communicators:
-    """The communicators of a module, each in a global variable of 64 bits."""
+    """The communicators of a module, each in a global variable."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, calls: Library) -> None:
         self._module = module
+        self._calls = calls
         self._names: dict[Group, str] = {}
 
     def of(self, group: Group) -> Any:
-        """The `!mpi.comm` of a group, at the current insertion point."""
+        """The communicator of a group as an argument for `Library.call`, at the current insertion point."""
         if group.is_world:
-            return library.world()
+            return library.WORLD
         if group not in self._names:
             self._names[group] = f"mlir_shard.communicator_{len(self._names)}"
-        loaded = _memref.LoadOp(self._variable(self._names[group]), []).result
-        cast = "builtin.unrealized_conversion_cast"
-        return ir.Operation.create(cast, results=[ir.Type.parse("!mpi.comm")], operands=[loaded]).result
+        return self._calls.from_stored(_memref.LoadOp(self._variable(self._names[group]), []).result)
 
     def make(self, entry: Any) -> None:
         """Declares the variables, and has the function `entry` make what is asked for, unless that is done."""
         if not self._names:
             return
         for name in self._names.values():
-            text = f'memref.global "private" @{name} : memref<i64> = dense<{_NOT_MADE}>'
+            text = f'memref.global "private" @{name} : {self._type()} = dense<{_NOT_MADE}>'
             self._module.body.append(ir.Operation.parse(text))
         with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]), entry.location:
             first = _memref.LoadOp(self._variable(next(iter(self._names.values()))), []).result
@@ -51,17 +51,12 @@ class Communicators:
             condition = _scf.IfOp(_arith.CmpIOp(0, first, not_made).result)
             with ir.InsertionPoint(condition.then_block):
                 for group, name in self._names.items():
-                    _memref.StoreOp(_split(group), self._variable(name), [])
+                    made = buffers.pointer(self._variable(name))
+                    self._calls.call("MPI_Comm_split", [library.WORLD, *group.colour_and_key(), made])
                 _scf.YieldOp([])
 
     def _variable(self, name: str) -> Any:
-        return _memref.GetGlobalOp(ir.Type.parse("memref<i64>"), name).result
+        return _memref.GetGlobalOp(self._type(), name).result
 
-
-def _split(group: Group) -> Any:
-    """The communicator of a group, in 64 bits: its devices have one colour, and keys in the order of the group."""
-    communicator = ir.Operation.create(
-        "mpi.comm_split", results=[ir.Type.parse("!mpi.comm")], operands=[library.world(), *group.colour_and_key()]
-    ).result
-    cast = "builtin.unrealized_conversion_cast"
-    return ir.Operation.create(cast, results=[ir.IntegerType.get_signless(64)], operands=[communicator]).result
+    def _type(self) -> Any:
+        return ir.MemRefType.get([], self._calls.stored_type)

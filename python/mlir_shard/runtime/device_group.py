@@ -48,11 +48,6 @@ class DeviceGroup:
         return tuple(axis for axis, size in enumerate(self.shape) if axis not in self.axes and size != 1)
 
     @property
-    def is_even(self) -> bool:
-        """Whether all groups are of one size, as they are along axes."""
-        return True
-
-    @property
     def is_world(self) -> bool:
         """Whether there is one group, in the order of the grid."""
         return not self.others and self.axes == tuple(sorted(self.axes))

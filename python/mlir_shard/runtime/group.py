@@ -16,11 +16,6 @@ class Group(Protocol):
         ...
 
     @property
-    def is_even(self) -> bool:
-        """Whether all groups are of one size."""
-        ...
-
-    @property
     def is_world(self) -> bool:
         """Whether there is one group, in the order of the ranks."""
         ...

@@ -16,9 +16,10 @@ from typing import IO, Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.runtime import arrays
+from mlir_shard.runtime import arrays, mpi_abi
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.mpi_process import MpiProcess
 from mlir_shard.runtime.program import Program
 
 # How LLVM's JIT reports symbols on standard error; the exception says nothing of them.
@@ -63,18 +64,25 @@ def make_engine(module: Any, libraries: Sequence[Path], entry: str) -> Any:
 
 
 class Executable:
-    """A program in machine code. Symbols that it does not define are looked for in `libraries` and in this process.
+    """A program in machine code.
 
-    RunError as by `make_engine`.
+    Args:
+        program: in the LLVM dialect.
+        process: the rank that runs it; without one it runs alone, and must not call MPI.
+
+    Raises:
+        RunError: the program is for another MPI, or as by `make_engine`.
     """
 
-    def __init__(self, program: Program, libraries: Sequence[Path] = ()) -> None:
+    def __init__(self, program: Program, process: MpiProcess | None = None) -> None:
         self._program = program
         context = ir.Context()
         context.enable_multithreading(False)
         module = ir.Module.parse(program.text, context)
+        if process:
+            _check_implementation(module, process)
         # The engine refers to the module's context, and a call to the engine's code.
-        self._engine = make_engine(module, libraries, program.entry)
+        self._engine = make_engine(module, [process.path] if process else [], program.entry)
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The local results for local inputs, C-contiguous and in storage form; the inputs may be overwritten."""
@@ -91,6 +99,13 @@ class Executable:
             arrays.copy_out(getattr(returned, f"result{index}"), port.local)
             for index, port in enumerate(program.results)
         ]
+
+
+def _check_implementation(module: Any, process: MpiProcess) -> None:
+    """Raises RunError where the handles of a program are of another MPI: the library would take them for addresses."""
+    attributes, name = module.operation.attributes, mpi_abi.ATTRIBUTE
+    if name not in attributes or str(attributes[name]) != mpi_abi.of(process.implementation).attribute:
+        raise RunError(f"the program is not compiled for {process.implementation}, which {process.path} is")
 
 
 @contextmanager

@@ -88,7 +88,7 @@ class LaunchedEngine:
                 timer.cancel()
 
     def _run(self, program: Program, inputs: Sequence[Array], process: MpiProcess) -> list[list[Array]]:
-        from mlir_shard.runtime.open_mpi import executable
+        from mlir_shard.runtime.jit import Executable
 
         begin = time.perf_counter()
         blocks = [
@@ -98,7 +98,7 @@ class LaunchedEngine:
         times = RankTimes(load=time.perf_counter() - begin)
         failure = None
         try:
-            compiled = executable(program, process)
+            compiled = Executable(program, process)
         except (RuntimeError, OSError, RunError) as error:
             failure = RunError(f"rank {process.rank} of {process.size} cannot compile the program: {error}")
         who = process.first(failure is not None)

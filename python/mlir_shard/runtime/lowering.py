@@ -17,6 +17,7 @@ from mlir_shard.runtime import (
     external_symbols,
     generic_operations,
     half_floats,
+    mpi_abi,
     narrowing,
     shard_to_mpi,
     stablehlo_collectives,
@@ -37,9 +38,6 @@ _TO_LINALG = (
     "convert-elementwise-to-linalg"
 )
 _SIMPLIFY = "linalg-fuse-elementwise-ops,canonicalize,cse"
-
-# The constants of MPI differ between its implementations, and upstream chooses them by this attribute of the module.
-_MPI_ATTRIBUTE, _MPI_CHOICE = "dlti.map", '#dlti.map<"MPI:Implementation" = "MPICH">'
 
 # Nothing is simplified between this and buffers: a tensor is read as memory where a message is sent, which one-shot
 # bufferization would not know once two such reads were merged, or one folded into the memory the tensor came from.
@@ -63,8 +61,6 @@ _TO_LLVM = (
 # Stands between an operation that was lowered and one that was not.
 _CAST = "builtin.unrealized_conversion_cast"
 
-_COMMUNICATOR = "!mpi.comm"
-
 _C_INTERFACE = "llvm.emit_c_interface"
 
 _FOR_XLA = ("chlo.", "stablehlo.")
@@ -79,12 +75,16 @@ _BUFFERIZABLE = frozenset(
 DEFAULT_CPU = Cpu()
 
 
-def lower(module: Any, entry: str, cpu: Cpu = DEFAULT_CPU) -> None:
-    """Lowers a module in place; `entry` is the function to call from outside, by its C interface.
+def lower(module: Any, entry: str, implementation: str = mpi_abi.MPICH, cpu: Cpu = DEFAULT_CPU) -> None:
+    """Lowers a module in place.
 
-    cpu: what LLVM is to compile it for.
+    Args:
+        entry: the function to call from outside, by its C interface.
+        implementation: of the MPI that runs it, see `mpi_abi`.
+        cpu: what LLVM is to compile it for.
 
-    RunError with the diagnostics where that fails.
+    Raises:
+        RunError: with the diagnostics where that fails.
     """
     context = module.context
     reported: list[Diagnostic] = []
@@ -98,16 +98,16 @@ def lower(module: Any, entry: str, cpu: Cpu = DEFAULT_CPU) -> None:
     context.emit_error_diagnostics = True
     try:
         with context, ir.Location.unknown():
-            _run_stages(module, entry, cpu)
+            _run_stages(module, entry, mpi_abi.of(implementation), cpu)
     except ir.MLIRError as error:
         raise RunError("the program cannot be lowered to LLVM", reported) from error
     finally:
         handler.detach()
 
 
-def _run_stages(module: Any, entry: str, cpu: Cpu) -> None:
+def _run_stages(module: Any, entry: str, abi: mpi_abi.MpiAbi, cpu: Cpu) -> None:
     _prepare_functions(module, entry)
-    module.operation.attributes[_MPI_ATTRIBUTE] = ir.Attribute.parse(_MPI_CHOICE)
+    module.operation.attributes[mpi_abi.ATTRIBUTE] = ir.Attribute.parse(abi.attribute)
     tokens.to_values(module)
     collectives.legalize(module, entry)
     stand_ins = stablehlo_collectives.legalize(module)
@@ -117,7 +117,7 @@ def _run_stages(module: Any, entry: str, cpu: Cpu) -> None:
     _run(module, _TO_LINALG)
     generic_operations.prepare(module)
     _run(module, _SIMPLIFY)
-    shard_to_mpi.lower(module, _function(module, entry), stand_ins)
+    shard_to_mpi.lower(module, _function(module, entry), stand_ins, abi)
     _run(module, _TO_MPI)
     _erase_grids(module)
     _check_dialects(module, _BUFFERIZABLE)
@@ -183,7 +183,7 @@ def _check_dialects(module: Any, known: frozenset[str]) -> None:
     left: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if op.name.partition(".")[0] in known and (op.name != _CAST or _is_of_communicator(op)):
+        if op.name.partition(".")[0] in known and op.name != _CAST:
             return ir.WalkResult.ADVANCE
         left.append(op)
         return ir.WalkResult.SKIP
@@ -194,11 +194,6 @@ def _check_dialects(module: Any, known: frozenset[str]) -> None:
         is_for_xla = all(op.name.startswith(_FOR_XLA) for op in left)
         advice = ", where --engine=pjrt may run it" if is_for_xla else ""
         raise RunError(f"the program cannot be lowered to LLVM{advice}", messages)
-
-
-def _is_of_communicator(cast: Any) -> bool:
-    """Whether this cast goes when upstream lowers the mpi dialect."""
-    return _COMMUNICATOR in {str(value.type) for value in (*cast.operands, *cast.results)}
 
 
 def _function(module: Any, name: str) -> Any:

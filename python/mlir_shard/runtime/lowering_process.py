@@ -17,23 +17,30 @@ from typing import Any
 import mlir_shard
 from mlir_shard.dialects.context import create_context
 from mlir_shard.passes.diagnostic import Diagnostic, Position
-from mlir_shard.runtime import processes
+from mlir_shard.runtime import mpi_abi, processes
 from mlir_shard.runtime.cpu import NATIVE, Cpu
 from mlir_shard.runtime.error import RunError
 
 _LINES_SHOWN = 12
 
 
-def lower(modules: Sequence[str], entry: str, *, cpu: str = NATIVE) -> list[str]:
+def lower(
+    modules: Sequence[str], entry: str, *, implementation: str = mpi_abi.MPICH, cpu: str = NATIVE
+) -> list[str]:
     """Lowers each of `modules`, texts of modules on tensors; returns them in the LLVM dialect.
 
-    cpu: what LLVM is to compile them for, one of `cpu.CPUS`.
+    Args:
+        entry: the function to call from outside.
+        implementation: of the MPI that runs them, see `mpi_abi`.
+        cpu: what LLVM is to compile them for, one of `cpu.CPUS`.
 
-    RunError with the diagnostics where one cannot be lowered, or with what was last written where that crashed.
+    Raises:
+        RunError: with the diagnostics where one cannot be lowered, or with what was last written where that crashed.
     """
+    request = {"modules": list(modules), "entry": entry, "implementation": implementation, "cpu": cpu}
     ended = subprocess.run(
         processes.python_command("mlir_shard.runtime.lowering_process"),
-        input=json.dumps({"modules": list(modules), "entry": entry, "cpu": cpu}),
+        input=json.dumps(request),
         capture_output=True,
         env=processes.python_environment(),
         cwd=Path(mlir_shard.__file__).parent.parent,
@@ -77,7 +84,7 @@ def main() -> None:
     try:
         for text in request["modules"]:
             module = ir.Module.parse(text, context)
-            lowering.lower(module, request["entry"], Cpu(request["cpu"]))
+            lowering.lower(module, request["entry"], request["implementation"], Cpu(request["cpu"]))
             texts.append(str(module))
         answer = {"modules": texts}
     except ir.MLIRError as error:

@@ -16,10 +16,10 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.passes import diagnostic
-from mlir_shard.runtime import buffers, collective_checks, device_in_group, library, mpich
+from mlir_shard.runtime import buffers, collective_checks, device_in_group, library
 from mlir_shard.runtime import index_arithmetic as index
 from mlir_shard.runtime.device_group import DeviceGroup
-from mlir_shard.runtime.library import Library
+from mlir_shard.runtime.library import STATUS_IGNORE, WORLD, Library
 
 _memref = host.dialect("memref")
 
@@ -102,13 +102,13 @@ class Messages:
         with begin:
             # What is sent stays as it was until the message has been taken, in whatever region it was sent.
             memory = buffers.room(value.type)
-            request = _memref.AllocOp(ir.Type.parse("memref<1xi32>"), [], []).result
-            _memref.StoreOp(library.integer(mpich.REQUEST_NULL), request, [index.constant(0)])
+            request = _memref.AllocOp(ir.MemRefType.get([1], self._calls.stored_type), [], []).result
+            _memref.StoreOp(self._calls.stored("MPI_REQUEST_NULL"), request, [index.constant(0)])
         rank = self._other_rank(op, group)
         self._wait(request)
         _memref.CopyOp(buffers.read(value), memory)
         count, datatype = buffers.count_and_datatype(value.type)
-        arguments = [buffers.pointer(memory), count, datatype, rank, self._tag(group), library.handle(library.world())]
+        arguments = [buffers.pointer(memory), count, datatype, rank, self._tag(group), WORLD]
         self._calls.call("MPI_Isend", [*arguments, buffers.pointer(request)])
         for block in function.regions[0].blocks:
             last = block.operations[len(block.operations) - 1].operation
@@ -124,18 +124,14 @@ class Messages:
             return op.operands[0]
         memory = buffers.room(type_)
         named = device_in_group.named(op, "source") is not None
-        rank = self._other_rank(op, group) if named else library.integer(mpich.ANY_SOURCE)
-        if str(type_.element_type) in mpich.DATATYPES:
-            tag = library.integer(self._tag(group))
-            ir.Operation.create("mpi.recv", operands=[memory, tag, rank, library.world()])
-        else:
-            count, datatype = buffers.count_and_datatype(type_)
-            arguments = [buffers.pointer(memory), count, datatype, rank, self._tag(group)]
-            self._calls.call("MPI_Recv", [*arguments, library.handle(library.world()), library.status_ignore()])
+        rank = self._other_rank(op, group) if named else library.integer(self._calls.abi.any_source)
+        count, datatype = buffers.count_and_datatype(type_)
+        arguments = [buffers.pointer(memory), count, datatype, rank, self._tag(group)]
+        self._calls.call("MPI_Recv", [*arguments, WORLD, STATUS_IGNORE])
         return buffers.tensor(memory, type_)
 
     def _wait(self, request: Any) -> None:
-        self._calls.call("MPI_Wait", [buffers.pointer(request), library.status_ignore()])
+        self._calls.call("MPI_Wait", [buffers.pointer(request), STATUS_IGNORE])
 
     def _other_rank(self, op: Any, group: DeviceGroup) -> Any:
         attribute = _OTHER_DEVICE[op.name]

@@ -21,12 +21,19 @@ _SETTINGS = {
     # Messages go through shared memory. This transport is only set up; it needs no network and no large /dev/shm.
     "MPIR_CVAR_CH4_NETMOD": "ofi",
     "FI_PROVIDER": "tcp",
+    # The same for Open MPI: without this, 40 collectives over 8 ranks on 2 cores take 16 s, not 0.1 s.
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    # Open MPI prints no backtraces: the last lines that a rank writes are its own.
+    "OMPI_MCA_opal_signal": "",
     # Open MPI asks for these where root runs it, as in a container.
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
-# What an mpiexec around this process has set is not meant for the one inside.
-_INHERITED = ("PMI_", "PMIX_", "HYDRA_", "HYDI_", "MPIR_CVAR_CH4_ROOTS", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE")
+# What an mpiexec or a batch system around this process has set is not meant for the mpiexec inside.
+_INHERITED = (
+    *("PMI_", "PMIX_", "HYDRA_", "HYDI_", "MPIR_CVAR_CH4_ROOTS", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE"),
+    *("SLURM_", "PALS_", "PBS_", "LSB_"),
+)
 
 
 @dataclass(frozen=True, slots=True)

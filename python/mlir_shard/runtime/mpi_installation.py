@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlir_shard.runtime import mpi_abi
 from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.mpi_abi import MPICH, OPEN_MPI
 
 WHEEL, SYSTEM = "wheel", "system"
-OPEN_MPI, MPICH = "Open MPI", "MPICH"
 
 # libmpi.so is a linker script in the wheel, nothing to load.
 _WHEEL_LIBRARY = re.compile(r"libmpi\.so\.\d+")
@@ -148,4 +149,4 @@ def _is_of(library: Path, implementation: str) -> bool:
         loaded = ctypes.CDLL(str(library))
     except OSError:
         return False
-    return hasattr(loaded, "ompi_mpi_comm_world") == (implementation == OPEN_MPI)
+    return mpi_abi.implementation_of(loaded) == implementation

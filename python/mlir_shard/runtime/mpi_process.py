@@ -1,10 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""This process as one of MPI's: what is asked of the library around the program, which has its own calls.
-
-MPICH and what keeps its binary interface (Intel MPI, Cray MPICH, MVAPICH) name what is predefined by numbers, Open MPI
-by the addresses of symbols.
-"""
+"""This process as one of MPI's: what is asked of the library around the program, which has its own calls."""
 
 from __future__ import annotations
 
@@ -14,16 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from mlir_shard.runtime import mpi_abi
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.mpi_installation import MPICH, OPEN_MPI
 
-_NUMBERS = {"MPI_COMM_WORLD": 0x44000000, "MPI_BYTE": 0x4C00010D, "MPI_INT": 0x4C000405, "MPI_MIN": 0x58000002}
-_SYMBOLS = {
-    "MPI_COMM_WORLD": "ompi_mpi_comm_world",
-    "MPI_BYTE": "ompi_mpi_byte",
-    "MPI_INT": "ompi_mpi_int",
-    "MPI_MIN": "ompi_mpi_op_min",
-}
 _MOST_BYTES = 2**30
 _SHARED_MEMORY = "/dev/shm/mpich_shm_"
 
@@ -37,7 +26,7 @@ class MpiProcess:
 
     def __init__(self, library: Path) -> None:
         self.library = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-        self.implementation = OPEN_MPI if hasattr(self.library, "ompi_mpi_comm_world") else MPICH
+        self.implementation = mpi_abi.implementation_of(self.library)
         self.path = library
         is_initialized = ctypes.c_int()
         self.library.MPI_Initialized(ctypes.byref(is_initialized))
@@ -49,9 +38,7 @@ class MpiProcess:
 
     def predefined(self, name: str) -> Any:
         """A handle, by its name in MPI."""
-        if self.implementation == MPICH:
-            return ctypes.c_int(_NUMBERS[name])
-        return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(self.library, _SYMBOLS[name])))
+        return mpi_abi.of(self.implementation).argument(name, self.library)
 
     def barrier(self) -> None:
         """Waits until all ranks are here."""

@@ -14,11 +14,11 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import shard
 from mlir_shard.host import ir
-from mlir_shard.runtime import buffers, library, mpich
+from mlir_shard.runtime import buffers
 from mlir_shard.runtime import index_arithmetic as index
 from mlir_shard.runtime.collective_checks import error
 from mlir_shard.runtime.device_group import DeviceGroup
-from mlir_shard.runtime.library import Library
+from mlir_shard.runtime.library import STATUS_IGNORE, WORLD, Library
 
 _tensor = host.dialect("tensor")
 
@@ -39,7 +39,7 @@ def shift(op: Any, group: DeviceGroup, calls: Library) -> Any:
     if stays or 0 in value.type.shape:
         return value
     steps = offset % size if rotates else offset
-    target, source = (_rank_nearby(along, by, rotates) for by in (steps, -steps))
+    target, source = (_rank_nearby(along, by, None if rotates else calls.abi.proc_null) for by in (steps, -steps))
     memory = buffers.room(value.type)
     _send_and_receive(calls, (buffers.read(value), target), (memory, source), value.type, _SHIFT_TAG)
     return buffers.tensor(memory, value.type)
@@ -67,7 +67,7 @@ def update_halo(op: Any, group: DeviceGroup, calls: Library) -> Any:
                 block = _cut(value, [*offsets[:dim], sent, *offsets[dim + 1 :]], box)
                 # The block that is there is kept where there is no neighbour.
                 memory = buffers.copy(_cut(value, start, box))
-                target, source = (_rank_nearby(along, by, False) for by in (steps, -steps))
+                target, source = (_rank_nearby(along, by, calls.abi.proc_null) for by in (steps, -steps))
                 _send_and_receive(calls, (buffers.read(block), target), (memory, source), block.type, _HALO_TAG)
                 value = _tensor.InsertSliceOp(
                     buffers.tensor(memory, block.type), value, [], [], [], start, box, [1] * len(box)
@@ -129,15 +129,18 @@ def _cut(value: Any, start: list[int], size: list[int]) -> Any:
     return _tensor.ExtractSliceOp(type_, value, [], [], [], start, size, [1] * len(size)).result
 
 
-def _rank_nearby(group: DeviceGroup, steps: int, wraps: bool) -> Any:
-    """The rank of the device that many `steps` on in the order of the group, MPI_PROC_NULL beyond its ends."""
-    own, size = group.own_coordinates(), group.size
+def _rank_nearby(group: DeviceGroup, steps: int, beyond: int | None) -> Any:
+    """The rank of the device that many `steps` on in the order of the group, `beyond` past its ends.
+
+    beyond: MPI_PROC_NULL, or None where the group is a ring.
+    """
+    own, size, wraps = group.own_coordinates(), group.size, beyond is None
     nearby = index.add(index.linear(own, group.sizes), index.constant(steps % size if wraps else steps))
     if wraps:
         nearby = index.remainder(nearby, index.constant(size))
     rank = group.rank_at(group.own_rank(), own, index.coordinates(nearby, group.sizes))
-    if not wraps:
-        rank = index.choose(index.within(nearby, size), rank, index.constant(mpich.PROC_NULL))
+    if beyond is not None:
+        rank = index.choose(index.within(nearby, size), rank, index.constant(beyond))
     return index.to_integer(rank, 32)
 
 
@@ -150,4 +153,4 @@ def _send_and_receive(
         for memory, rank in (sent, received)
         for argument in (buffers.pointer(memory), count, datatype, rank, tag)
     ]
-    calls.call("MPI_Sendrecv", [*arguments, library.handle(library.world()), library.status_ignore()])
+    calls.call("MPI_Sendrecv", [*arguments, WORLD, STATUS_IGNORE])

@@ -103,7 +103,7 @@ def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int
 def _execute_one(exchange: Exchange, program: Program, library: Path | None, clock: _Clock) -> None:
     """The work of one rank, with the MPI of `library` or alone."""
     from mlir_shard.runtime import arrays
-    from mlir_shard.runtime.open_mpi import executable
+    from mlir_shard.runtime.jit import Executable
 
     mpi = _begin_mpi(library, clock.run, clock.rank) if library else None
     inputs = [
@@ -111,7 +111,7 @@ def _execute_one(exchange: Exchange, program: Program, library: Path | None, clo
         for index, port in enumerate(program.arguments)
     ]
     clock.note_load()
-    compiled = executable(program, mpi)
+    compiled = Executable(program, mpi)
     clock.note_compile()
     if mpi:
         mpi.barrier()

@@ -28,6 +28,7 @@ from mlir_shard.runtime.device_group import DeviceGroup
 from mlir_shard.runtime.group_exchange import GroupExchange
 from mlir_shard.runtime.library import Library
 from mlir_shard.runtime.messages import NAMES, Messages
+from mlir_shard.runtime.mpi_abi import MpiAbi
 from mlir_shard.runtime.stablehlo_collectives import StandIns
 
 _arith, _tensor = host.dialect("arith"), host.dialect("tensor")
@@ -39,13 +40,13 @@ _NEIGHBOURS = "shard.neighbors_linear_indices"
 _INDICES = frozenset({"shard.process_linear_index", "shard.process_multi_index"})
 
 
-def lower(module: Any, entry: Any, stand_ins: StandIns) -> None:
+def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> None:
     """Lowers the collectives of a module that `collectives.legalize` has seen, for the function `entry` to run.
 
-    With them goes what `stand_ins` stand for.
+    With them goes what `stand_ins` stand for. Calls are in the interface `abi`.
     """
-    grids, calls = collectives.grids(module), Library(module)
-    communicators = Communicators(module)
+    grids, calls = collectives.grids(module), Library(module, abi)
+    communicators = Communicators(module, calls)
     exchange, messages = GroupExchange(communicators, calls), Messages(calls)
     lowerings: dict[str, Callable[[Any, DeviceGroup], Any]] = {
         **{name: _within_group(lowering, exchange) for name, lowering in _IN_GROUPS.items()},
@@ -80,9 +81,7 @@ def _demand_ranks(found: Sequence[Any], entry: Any, grids: collective_checks.Gri
         raise collective_checks.error(f"the grids of the program have {counts} devices: ranks are one number", found[0])
     for devices, op in sizes.items():
         with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]), op.location:
-            number = ir.IntegerType.get_signless(32)
-            ranks = ir.Operation.create("mpi.comm_size", results=[number], operands=[library.world()]).result
-            is_right = _arith.CmpIOp(_EQUAL, ranks, library.integer(devices)).result
+            is_right = _arith.CmpIOp(_EQUAL, library.size(), library.integer(devices)).result
             device_in_group.demand(is_right, op, f"the program is for {devices} ranks, the devices of its grid")
 
 

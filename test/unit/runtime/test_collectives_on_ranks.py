@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives of all kinds under mpiexec, one program for each number of ranks, against their definitions.
+"""Collectives of all kinds on MPI ranks, one program for each number of ranks, against their definitions.
 
 `python -m collectives_on_ranks` runs all of them; here is a part of them, always the same.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import pytest
 from collectives_on_ranks import cases, run
 from collectives_on_ranks.case import Case, Grid
+from runtime.launchers import installation
 from runtime.local_program import needs_mpich
 
 from mlir_shard.runtime.arrays import TensorSpec
@@ -23,11 +24,11 @@ KINDS = (
 
 
 @needs_mpich
-@pytest.mark.parametrize("ranks", cases.GRIDS)
-def test_collectives_are_what_they_are_defined_to_be(ranks: int) -> None:
+@pytest.mark.parametrize(("mpi", "ranks"), [*(("mpich", ranks) for ranks in cases.GRIDS), ("openmpi", 6)])
+def test_collectives_are_what_they_are_defined_to_be(mpi: str, ranks: int) -> None:
     tried = cases.some_cases(ranks, 1, _COLLECTIVES)
     assert {case.name for case in tried} == KINDS
-    failed = run.failures(tried, ranks)
+    failed = run.failures(tried, ranks, mpi=installation(mpi))
     assert not failed, "\n".join(map(str, failed))
 
 

@@ -17,6 +17,7 @@ from mlir_shard.runtime import lowering_process, processes
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.execution import run_program
+from mlir_shard.runtime.mpi_abi import MPICH, OPEN_MPI
 from mlir_shard.runtime.verify import compare
 
 
@@ -30,11 +31,13 @@ func.func @main(%a: {type_}) -> {type_} {{
 }}"""
 
 
-def test_the_constants_are_those_of_mpich_whatever_the_module_says() -> None:
-    chosen = 'module attributes {dlti.map = #dlti.map<"MPI:Implementation" = "OpenMPI">} {'
-    (lowered,) = lowering_process.lower([f"{chosen}{reduction('f32', 'sum')}}}"], "main")
+@pytest.mark.parametrize(("implementation", "said"), [(MPICH, "OpenMPI"), (OPEN_MPI, "MPICH")])
+def test_handles_are_those_of_the_implementation_whatever_the_module_says(implementation: str, said: str) -> None:
+    chosen = f'module attributes {{dlti.map = #dlti.map<"MPI:Implementation" = "{said}">}} {{'
+    (lowered,) = lowering_process.lower([f"{chosen}{reduction('f32', 'sum')}}}"], "main", implementation)
     assert "MPI_Allreduce" in lowered
-    assert "ompi_" not in lowered
+    assert ("ompi_mpi_op_sum" in lowered) == ("ompi_mpi_comm_world" in lowered) == (implementation == OPEN_MPI)
+    assert (str(0x58000003) in lowered) == (implementation == MPICH)
 
 
 def test_only_the_entry_can_be_called_from_outside() -> None:

@@ -4,46 +4,34 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import shutil
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from runtime.launchers import SECONDS, open_mpi
 from runtime.local_program import needs_mpich
 
-import mlir_shard
-from mlir_shard.runtime import RunError, execute
+from mlir_shard.runtime import RunError
 from mlir_shard.runtime.backends import backend
-from mlir_shard.runtime.mpi_installation import MPICH, OPEN_MPI, MpiInstallation
+from mlir_shard.runtime.mpi_abi import MPICH
+from mlir_shard.runtime.mpi_installation import MpiInstallation
+
+FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
 
 PROGRAM = """
 sdy.mesh @mesh = <["x"=2, "y"=2]>
-func.func @main(%a: tensor<4x6xTYPE> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
-    -> (tensor<4xTYPE> {sdy.sharding = #sdy.sharding<@mesh, [{}]>},
-        tensor<4x6xTYPE> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
-  %zero = stablehlo.constant dense<0> : tensor<TYPE>
+func.func @main(%a: tensor<4x6xi16> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
+    -> (tensor<4xi16> {sdy.sharding = #sdy.sharding<@mesh, [{}]>},
+        tensor<4x6xi16> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+  %zero = stablehlo.constant dense<0> : tensor<i16>
   %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [1]
-      : (tensor<4x6xTYPE>, tensor<TYPE>) -> tensor<4xTYPE>
-  return %0, %a : tensor<4xTYPE>, tensor<4x6xTYPE>
+      : (tensor<4x6xi16>, tensor<i16>) -> tensor<4xi16>
+  return %0, %a : tensor<4xi16>, tensor<4x6xi16>
 }
 """
-
-
-def open_mpi() -> str | None:
-    """A launcher of Open MPI: of its package for Python, or of the system."""
-    try:
-        files = importlib.metadata.distribution("openmpi").files or []
-        packaged = [str(file.locate().resolve()) for file in files if file.name == "mpiexec"]
-    except importlib.metadata.PackageNotFoundError:
-        packaged = []
-    for launcher in [*packaged, *filter(None, map(shutil.which, ("mpirun.openmpi", "mpirun", "mpiexec")))]:
-        try:
-            if MpiInstallation.find(launcher).implementation == OPEN_MPI:
-                return launcher
-        except RunError:
-            continue
-    return None
 
 
 def fake_launcher(folder: Path, says: str) -> str:
@@ -83,17 +71,41 @@ def test_a_launcher_of_something_else(tmp_path: Path) -> None:
         MpiInstallation.find(launcher)
 
 
-@needs_mpich
-@pytest.mark.parametrize("element_type", ["f32", "f64", "i8", "i32"])
-def test_programs_run_with_open_mpi(element_type: str) -> None:
-    launcher = open_mpi()
-    if launcher is None:
-        pytest.skip("there is no Open MPI")
-    text = PROGRAM.replace("TYPE", element_type)
-    if element_type.startswith("f"):
-        text = text.replace("dense<0>", "dense<0.0>")
-    module = mlir_shard.parse(text, mlir_shard.create_context())
-    a = np.arange(24).reshape(4, 6).astype({"f": "float", "i": "int"}[element_type[0]] + element_type[1:])
-    sums, moved = execute(module, [a], engine=backend("mpi", mpi=launcher, timeout=120))
-    np.testing.assert_array_equal(sums, a.sum(axis=1).astype(a.dtype))
-    np.testing.assert_array_equal(moved, a)
+def shard_run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs a program on ranks of Open MPI whose files are in `folder`."""
+    command = [sys.executable, "-m", "mlir_shard.tools.shard_run", "program.mlir", "--mpi", open_mpi(), *arguments]
+    files = {"TMPDIR": str(folder / "files"), "OMPI_MCA_btl_vader_backing_directory": str(folder / "files")}
+    (folder / "files").mkdir()
+    (folder / "program.mlir").write_text(PROGRAM)
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=folder,
+        env={**os.environ, **files},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
+def test_ranks_of_open_mpi(tmp_path: Path) -> None:
+    a = np.arange(24, dtype=np.int16).reshape(4, 6)
+    np.save(tmp_path / "a.npy", a)
+    ended = shard_run(tmp_path, "--inputs", "a.npy", "--save", "out.npz", "--timing")
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert [line.endswith("OK") for line in lines[2:4]] == [True, True]
+    assert [line.split()[0] for line in lines[5:]] == ["rank", "0", "1", "2", "3"]
+    with np.load(tmp_path / "out.npz") as saved:
+        np.testing.assert_array_equal(saved["result0"], a.sum(axis=1).astype(a.dtype))
+        np.testing.assert_array_equal(saved["result1"], a)
+
+
+def test_a_rank_of_open_mpi_that_fails(tmp_path: Path) -> None:
+    pipelines = "shard-propagate;shard-spmdize,fail-on-rank{rank=1 how=assert}"
+    ended = shard_run(tmp_path, "--load", FAILING, "--pipeline", pipelines)
+    assert ended.returncode == 1
+    said = (
+        "shard-run: error: rank 1 of 4 was killed by SIGABRT (Aborted); the last it wrote:\n  this rank is not to be\n"
+    )
+    assert ended.stderr == said
+    assert not [path for path in (tmp_path / "files").rglob("*") if not path.is_dir()]

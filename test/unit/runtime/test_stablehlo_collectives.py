@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from collectives_on_ranks import cases, run, stablehlo_cases
+from runtime.launchers import installation
 from runtime.local_program import needs_mpich
 
 from mlir_shard import create_context, parse
@@ -29,11 +30,11 @@ ALONE, GRID, UNKNOWN = Processes(4, 1, 4), Processes(4, 2, 2), Processes(4)
 
 
 @needs_mpich
-@pytest.mark.parametrize("ranks", cases.GRIDS)
-def test_collectives_are_what_they_are_defined_to_be(ranks: int) -> None:
+@pytest.mark.parametrize(("mpi", "ranks"), [*(("mpich", ranks) for ranks in cases.GRIDS), ("openmpi", 6)])
+def test_collectives_are_what_they_are_defined_to_be(mpi: str, ranks: int) -> None:
     tried = stablehlo_cases.some_cases(ranks, 1, 3)
     assert {case.name for case in tried} <= KINDS
-    failed = run.failures(tried, ranks)
+    failed = run.failures(tried, ranks, mpi=installation(mpi))
     assert not failed, "\n".join(map(str, failed))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
-from mlir_shard.runtime import block_layout, carriers, library, mpich
+from mlir_shard.runtime import block_layout, carriers, library, mpi_abi
 from mlir_shard.runtime.collective_checks import error
 from mlir_shard.runtime.group_exchange import GroupExchange
 from mlir_shard.runtime.listed_groups import ListedGroups
@@ -65,7 +65,8 @@ class GroupCollectives:
 
     def permute(self, value: Any, pairs: Sequence[tuple[int, ...]], devices: int) -> Any:
         """The tensor of the device that is paired with this one as its sender, zeros where none is."""
-        targets, sources = [mpich.PROC_NULL] * devices, [mpich.PROC_NULL] * devices
+        targets: list[int | None] = [None] * devices
+        sources: list[int | None] = [None] * devices
         for sender, receiver in pairs:
             targets[sender], sources[receiver] = receiver, sender
         shape = list(value.type.shape)
@@ -115,8 +116,8 @@ class GroupCollectives:
 
     def _call(self, type_: Any, carried: Any, lowering: Lowering) -> Any:
         for one in (carried.type, type_):
-            if prod(one.shape) > mpich.MOST_ELEMENTS:
-                most = f"MPI counts no more than {mpich.MOST_ELEMENTS} elements"
+            if prod(one.shape) > mpi_abi.MOST_ELEMENTS:
+                most = f"MPI counts no more than {mpi_abi.MOST_ELEMENTS} elements"
                 raise error(f"'{self._op.name}' of {one}: {most}", self._op)
         if 0 in type_.shape:
             return _tensor.empty(type_.shape, type_.element_type)
