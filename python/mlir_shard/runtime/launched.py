@@ -18,7 +18,7 @@ from pathlib import Path
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launcher_place import place
+from mlir_shard.runtime.launcher_place import is_by_srun_alone, place
 from mlir_shard.runtime.mpi_installation import WHEEL, MpiInstallation, is_wheel, site_library
 from mlir_shard.runtime.mpi_process import MpiProcess
 from mlir_shard.runtime.program import Program
@@ -50,15 +50,19 @@ def join(choice: str = WHEEL) -> MpiProcess:
         raise RunError(f"MPI does not begin: {error}") from error
     found = place()
     if found is not None and found.size != process.size:
-        raise RunError(
-            f"the launcher has started {found.size} ranks, but by {library} there are {process.size}: "
-            "the library does not belong to the launcher, name another MPI by --mpi"
-        )
+        message = f"the launcher has started {found.size} ranks, but by {library} there are {process.size}: {_advice()}"
+        raise RunError(message) if found.rank == 0 else OtherRankFailed(message)
     if is_wheel(library):
         process.unlink_shared_memory()
     if process.has_begun:
         atexit.register(_leave, process)
     return process
+
+
+def _advice() -> str:
+    if is_by_srun_alone():
+        return "start them by `srun --mpi=pmi2`, or `srun --mpi=pmix` for Open MPI"
+    return "the library does not belong to the launcher, name another MPI by --mpi"
 
 
 @dataclass(frozen=True, slots=True)

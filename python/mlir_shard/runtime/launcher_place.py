@@ -18,6 +18,10 @@ _NAMES = (
 )
 
 
+# How processes that srun has started find each other.
+_PROCESS_MANAGERS = ("PMI_RANK", "PMIX_RANK")
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One rank of `size`."""
@@ -33,3 +37,8 @@ def place(environment: Mapping[str, str] = os.environ) -> Place | None:
         if all(text.isdecimal() for text in given):
             return Place(*map(int, given))
     return None
+
+
+def is_by_srun_alone(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether srun has started this process without a PMI, by which ranks find each other."""
+    return "SLURM_PROCID" in environment and not any(name in environment for name in _PROCESS_MANAGERS)

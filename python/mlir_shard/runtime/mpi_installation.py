@@ -122,18 +122,30 @@ def _candidates(launcher: Path, implementation: str) -> Iterator[Path]:
 def site_library() -> Path:
     """The library for a process that a site's launcher has started; RunError where there is none.
 
-    That of Open MPI where its launcher is the one; else what is on the path or known to the system, else the wheel's.
+    Open MPI where its launcher is the one, or one that speaks PMIx; else what is on the path or known to the system,
+    else the wheel's.
     """
-    implementation = OPEN_MPI if "OMPI_COMM_WORLD_RANK" in os.environ else MPICH
-    for launcher in filter(None, map(shutil.which, _LAUNCHERS)):
-        for library in _candidates(Path(launcher).absolute(), implementation):
-            return library
-    for name in _LIBRARIES[implementation]:
-        if _is_of(Path(name), implementation):
-            return Path(name)
-    if implementation == OPEN_MPI:
-        raise RunError("the library of Open MPI, whose launcher has started this, is not found: name it by --mpi")
-    return _of_wheel().library
+    for implementation in _site_implementations():
+        for launcher in filter(None, map(shutil.which, _LAUNCHERS)):
+            for library in _candidates(Path(launcher).absolute(), implementation):
+                return library
+        for name in _LIBRARIES[implementation]:
+            if _is_of(Path(name), implementation):
+                return Path(name)
+    if _is_wheel_possible():
+        return _of_wheel().library
+    raise RunError("no library of an MPI that belongs to the launcher is found: name the MPI by --mpi")
+
+
+def _site_implementations() -> tuple[str, ...]:
+    if "OMPI_COMM_WORLD_RANK" in os.environ:
+        return (OPEN_MPI,)
+    return (MPICH,) if _is_wheel_possible() else (OPEN_MPI, MPICH)
+
+
+def _is_wheel_possible() -> bool:
+    """Whether the launcher speaks what the wheel's MPICH does: PMI, not PMIx alone."""
+    return "PMIX_RANK" not in os.environ or "PMI_RANK" in os.environ
 
 
 def is_wheel(library: Path) -> bool:

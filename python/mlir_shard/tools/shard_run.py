@@ -65,7 +65,10 @@ def _drive_launched(arguments: RunArguments) -> int:
     from mlir_shard.runtime import launched
 
     joined: list[MpiProcess] = []
-    status = _status(lambda: _keep(joined, launched.join(arguments.mpi)))
+    try:
+        status = _status(lambda: _keep(joined, launched.join(arguments.mpi)), passed_on=launched.OtherRankFailed)
+    except launched.OtherRankFailed:
+        return 1
     if not joined:
         return status
     (process,) = joined

@@ -15,16 +15,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runtime.launchers import SECONDS, launcher, open_mpi, srun
 from runtime.local_program import needs_mpich
 
-from mlir_shard.runtime.launcher_place import Place, place
-from mlir_shard.runtime.mpi_installation import MpiInstallation
+from mlir_shard.runtime.launcher_place import Place, is_by_srun_alone, place
 
 pytestmark = needs_mpich
 
 COMMAND = [sys.executable, "-m", "mlir_shard.tools.shard_run"]
 FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
-SECONDS = 120.0
 
 PROGRAM = """
 sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -53,23 +52,37 @@ def test_what_launchers_say(environment: Mapping[str, str], expected: Place | No
     assert place(environment) == expected
 
 
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"SLURM_PROCID": "0"}, True),
+        ({"SLURM_PROCID": "0", "PMI_RANK": "0"}, False),
+        ({"SLURM_PROCID": "0", "PMIX_RANK": "0"}, False),
+        ({"PMI_RANK": "0"}, False),
+    ],
+)
+def test_srun_without_a_process_manager(environment: Mapping[str, str], expected: bool) -> None:
+    assert is_by_srun_alone(environment) == expected
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """With `program.mlir` for 4 ranks and `small.mlir` for 2."""
     (tmp_path / "program.mlir").write_text(PROGRAM)
+    (tmp_path / "small.mlir").write_text(PROGRAM.replace('"y"=2', '"y"=1'))
     return tmp_path
 
 
-def launch(ranks: int, *command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    launcher = MpiInstallation.find().command(ranks)
-    return subprocess.run(
-        [*launcher, *map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+def launch(ranks: int, *command: object, cwd: Path, by: str = "mpich") -> subprocess.CompletedProcess[str]:
+    return launcher(by, ranks).run(*command, cwd=cwd)
 
 
-def test_one_rank_speaks_for_all(folder: Path) -> None:
+@pytest.mark.parametrize("by", ["mpich", "openmpi", "slurm", "pmix"])
+def test_one_rank_speaks_for_all(folder: Path, by: str) -> None:
     a = np.arange(12, dtype=np.float32).reshape(4, 3)
     np.save(folder / "a.npy", a)
-    ended = launch(4, *COMMAND, "program.mlir", "--inputs", "a.npy", "-o", "out.npz", "--timing", cwd=folder)
+    arguments = ["program.mlir", "--inputs", "a.npy", "-o", "out.npz", "--timing"]
+    ended = launch(4, *COMMAND, *arguments, cwd=folder, by=by)
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
     assert lines[0] == "@main on 4 ranks, compared with it on one, without sharding:"
@@ -123,11 +136,14 @@ def test_an_input_that_one_rank_lacks(folder: Path) -> None:
     assert ended.stderr.count("shard-run: error: cannot read the input 'absent.npy'") == 1
 
 
-@pytest.mark.parametrize("how", ["kill", "abort", "exit", "symbol"])
-def test_all_end_with_one(folder: Path, how: str) -> None:
+@pytest.mark.parametrize(
+    ("by", "how"),
+    [*(("mpich", how) for how in ("kill", "abort", "exit", "symbol")), ("openmpi", "kill"), ("slurm", "kill")],
+)
+def test_all_end_with_one(folder: Path, by: str, how: str) -> None:
     pipelines = f"shard-propagate;shard-spmdize,fail-on-rank{{rank=1 how={how}}}"
     begin = time.monotonic()
-    ended = launch(4, *COMMAND, "program.mlir", "--load", FAILING, "--pipeline", pipelines, cwd=folder)
+    ended = launch(2, *COMMAND, "small.mlir", "--load", FAILING, "--pipeline", pipelines, cwd=folder, by=by)
     assert ended.returncode != 0 or how == "exit"
     assert "OK" not in ended.stdout
     assert "Traceback" not in ended.stderr
@@ -168,29 +184,30 @@ def test_a_rank_that_hangs_is_given_up(folder: Path) -> None:
     assert ended.stderr.count("error: the program was stopped after 2 s") == 1
 
 
-def test_a_script_gets_the_results_on_every_rank(folder: Path) -> None:
+@pytest.mark.parametrize("by", ["mpich", "openmpi", "slurm"])
+def test_a_script_gets_the_results_on_every_rank(folder: Path, by: str) -> None:
     script = folder / "script.py"
     script.write_text(
         textwrap.dedent("""
-            import os
             import numpy as np
             import mlir_shard
-            from mlir_shard.runtime import execute
-            module = mlir_shard.parse(open("program.mlir").read(), mlir_shard.create_context())
+            from mlir_shard.runtime import execute, launched
+            module = mlir_shard.parse(open("small.mlir").read(), mlir_shard.create_context())
             for scale in (1, 2):
                 a = scale * np.ones((4, 3), np.float32)
                 (sums,) = execute(module, [a])
-                np.save(f"{os.environ['PMI_RANK']}.{scale}.npy", sums)
+                np.save(f"{launched.join().rank}.{scale}.npy", sums)
         """)
     )
-    ended = launch(4, sys.executable, script, cwd=folder)
+    ended = launch(2, sys.executable, script, cwd=folder, by=by)
     assert ended.returncode == 0, ended.stderr
-    for rank in range(4):
+    for rank in range(2):
         for scale in (1, 2):
             np.testing.assert_array_equal(np.load(folder / f"{rank}.{scale}.npy"), np.full(3, 4.0 * scale))
 
 
-def test_a_script_that_raises_on_one_rank_ends_all(folder: Path) -> None:
+@pytest.mark.parametrize("by", ["mpich", "openmpi", "slurm"])
+def test_a_script_that_raises_on_one_rank_ends_all(folder: Path, by: str) -> None:
     script = folder / "script.py"
     script.write_text(
         textwrap.dedent("""
@@ -201,7 +218,7 @@ def test_a_script_that_raises_on_one_rank_ends_all(folder: Path) -> None:
             process.barrier()
         """)
     )
-    ended = launch(3, sys.executable, script, cwd=folder)
+    ended = launch(3, sys.executable, script, cwd=folder, by=by)
     assert ended.returncode != 0
     assert ended.stderr.count("ValueError: only here") == 1
 
@@ -229,13 +246,32 @@ def test_alone_under_a_launcher_is_as_without_one(folder: Path) -> None:
     assert "@main on 4 ranks" in ended.stdout
 
 
+def test_mpirun_in_a_step_of_slurm_that_has_one_task(folder: Path) -> None:
+    """Open MPI's launcher, which would start ranks by Slurm, starts them on this machine."""
+    ended = launch(1, *COMMAND, "small.mlir", "--no-verify", "--mpi", open_mpi(), cwd=folder, by="slurm")
+    assert ended.returncode == 0, ended.stderr
+    assert "@main on 2 ranks" in ended.stdout
+
+
+def test_ranks_that_srun_leaves_alone_are_told_once_what_to_do(folder: Path) -> None:
+    command = [*srun("none"), "--ntasks=2", *COMMAND, "small.mlir"]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+    assert ended.returncode == 1
+    assert ended.stderr.count("shard-run: error:") == 1
+    assert "has started 2 ranks, but by " in ended.stderr
+    assert "there are 1: start them by `srun --mpi=pmi2`, or `srun --mpi=pmix` for Open MPI" in ended.stderr
+
+
 def test_a_signal_to_the_launcher_leaves_nothing(folder: Path) -> None:
     pipelines = "shard-propagate;shard-spmdize,fail-on-rank{rank=1 how=hang}"
-    launcher = MpiInstallation.find().command(4)
     arguments = ["program.mlir", "--load", str(FAILING), "--pipeline", pipelines]
     marked = {**os.environ, "SHARD_RUN_TEST": str(folder)}
     process = subprocess.Popen(
-        [*launcher, *COMMAND, *arguments], cwd=folder, env=marked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*launcher("mpich", 4).arguments, *COMMAND, *arguments],
+        cwd=folder,
+        env=marked,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + SECONDS
     while len(marked_processes(folder)) < 5:
