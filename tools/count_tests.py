@@ -1,6 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sums JUnit result files in the line `N passed, N failed`; fails where a test did, or where a file holds none."""
+"""Sums JUnit result files in the line `N passed, N failed`; fails where a test did, or where a file holds none.
+
+Where tests were skipped a second line says why, each reason once: `not run: Open MPI (install openmpi-bin)`.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,29 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 
-def count(path: Path) -> tuple[int, int, int]:
-    """Passed, failed and skipped tests of one result file; a test that broke counts as failed."""
+def count(path: Path) -> tuple[int, int, list[str]]:
+    """Passed and failed tests of one result file, and why others were skipped; a test that broke counts as failed."""
     cases = list(ElementTree.parse(path).getroot().iter("testcase"))
     failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
-    skipped = sum(case.find("skipped") is not None for case in cases)
-    return len(cases) - failed - skipped, failed, skipped
+    reasons = [skipped.get("message", "") for case in cases if (skipped := case.find("skipped")) is not None]
+    return len(cases) - failed - len(reasons), failed, reasons
 
 
 def main(paths: list[str]) -> int:
-    passed = failed = skipped = 0
+    passed, failed = 0, 0
+    skipped: list[str] = []
     for path in map(Path, paths):
         if not path.is_file():
             print(f"error: {path}: no test results were written", file=sys.stderr)
             return 1
-        counts = count(path)
-        if sum(counts) == 0:
+        here = count(path)
+        if here == (0, 0, []):
             print(f"error: {path}: no test ran", file=sys.stderr)
             return 1
-        passed, failed, skipped = passed + counts[0], failed + counts[1], skipped + counts[2]
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+        passed, failed, skipped = passed + here[0], failed + here[1], skipped + here[2]
+    print(f"{passed} passed, {failed} failed" + (f", {len(skipped)} skipped" if skipped else ""))
+    if skipped:
+        print(f"not run: {', '.join(dict.fromkeys(skipped))}")
     return 1 if failed else 0
 
 
