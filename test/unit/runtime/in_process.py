@@ -26,7 +26,7 @@ def lower(modules: Sequence[str], entry: str, cpu: str = NATIVE) -> list[str]:
     context = mlir_shard.create_context()
     lowered = [ir.Module.parse(text, context) for text in modules]
     for module in lowered:
-        lowering.lower(module, entry, Cpu(cpu))
+        lowering.lower(module, entry, cpu=Cpu(cpu))
     return [str(module) for module in lowered]
 
 
