@@ -31,13 +31,6 @@ void eachPlace(const Capi &capi, MlirOperation root, const AttributePlaces &plac
   eachBelow(capi, root, false, visit);
 }
 
-std::vector<MlirNamedAttribute> attributesOf(const Capi &capi, MlirOperation op) {
-  std::vector<MlirNamedAttribute> attributes;
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumAttributes(op); i < count; ++i)
-    attributes.push_back(capi.mlirOperationGetAttribute(op, i));
-  return attributes;
-}
-
 } // namespace
 
 AttributeColumns attributeColumns(const Capi &capi, const std::vector<MlirOperation> &ops,

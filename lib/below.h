@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Going over what is inside an operation.
+// Iterating over the operations in an operation, and over its attributes.
 #pragma once
 
 #include "capi.h"
@@ -31,6 +31,14 @@ template <typename Visit> void eachBelow(const Capi &capi, MlirOperation op, boo
     if (postOrder)
       visit(child);
   });
+}
+
+// All attributes of an operation, inherent and discardable.
+inline std::vector<MlirNamedAttribute> attributesOf(const Capi &capi, MlirOperation op) {
+  std::vector<MlirNamedAttribute> found;
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumAttributes(op); i < count; ++i)
+    found.push_back(capi.mlirOperationGetAttribute(op, i));
+  return found;
 }
 
 // The names as the context of `op` holds them, to compare by pointer.

@@ -7,16 +7,6 @@
 #include <algorithm>
 
 namespace mlir_shard {
-namespace {
-
-std::vector<MlirNamedAttribute> attributesOf(const Capi &capi, MlirOperation op) {
-  std::vector<MlirNamedAttribute> found;
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumAttributes(op); i < count; ++i)
-    found.push_back(capi.mlirOperationGetAttribute(op, i));
-  return found;
-}
-
-} // namespace
 
 Example::Example(const Capi &capi, MlirOperation op)
     : capi(capi), op(op), next(capi.mlirOperationGetNextInBlock(op)), location(capi.mlirOperationGetLocation(op)) {
