@@ -12,6 +12,18 @@ die() {
   exit 1
 }
 
+# quietly COMMAND...: shows what compilers warn of, and where the command fails the end of its output.
+quietly() {
+  local log
+  log=$(mktemp)
+  if ! "$@" </dev/null >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    die "failed, with its whole output in $log: $*"
+  fi
+  grep -A 5 ': warning: ' "$log" >&2 || :
+  rm -f "$log"
+}
+
 # Sets `python` to the interpreter in $PYTHON, else to the first supported one of those on PATH.
 find_python() {
   local candidate
@@ -53,15 +65,9 @@ ensure_system() {
 }
 
 install_packages() {
-  local log
-  log=$(mktemp)
   say "installing $* with apt-get"
-  if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"; } \
-    </dev/null >"$log" 2>&1; then
-    tail -n 20 "$log" >&2
-    die "apt-get could not install $*; its whole output is in $log"
-  fi
-  rm -f "$log"
+  quietly apt-get update
+  DEBIAN_FRONTEND=noninteractive quietly apt-get install -y --no-install-recommends "$@"
 }
 
 # ensure_venv DIR: a virtual environment of $python, made anew where it is of another interpreter or was moved.
@@ -70,7 +76,7 @@ ensure_venv() {
   made_for="$venv $("$python" -VV | tr '\n' ' ') $("$python" -c 'import sys; print(sys.base_prefix)')"
   [ "$(cat "$venv/.made-for" 2>/dev/null)" = "$made_for" ] && return
   say "making $venv"
-  "$python" -m venv --clear "$venv" || die "$python could not make a virtual environment in $venv"
+  quietly "$python" -m venv --clear "$venv"
   printf '%s\n' "$made_for" >"$venv/.made-for"
 }
 
@@ -91,6 +97,6 @@ ensure_project() {
   wanted="$* $(sources_digest)"
   [ "$(cat "$venv/.installed" 2>/dev/null)" = "$wanted" ] && return
   say "installing mlir-shard with its requirements in $venv"
-  (cd "$root" && "$venv/bin/python" -m pip install --quiet "$@") </dev/null >&2 || die "pip install $* failed"
+  (cd "$root" && quietly "$venv/bin/python" -m pip install "$@") || exit 1
   printf '%s\n' "$wanted" >"$venv/.installed"
 }
