@@ -86,7 +86,7 @@ def check(plan: Plan, source: TensorLayout, target: TensorLayout, element_size: 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.objective.value}-{len(model.links)}")
 @given(pair=st.one_of(layouts(), layouts(is_reordered=True)), size=st.sampled_from([1, 8]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_plans_deliver(model: CostModel, pair: tuple[TensorLayout, TensorLayout], size: int) -> None:
     source, target = pair
     try:
