@@ -81,7 +81,8 @@ class LaunchedEngine:
         process = join(self.choice)
         if program.ranks != process.size:
             raise RunError(f"the program is for {program.ranks} ranks, and the launcher has started {process.size}")
-        timer = threading.Timer(self.timeout, _give_up, [process.rank, self.timeout]) if self.timeout else None
+        # One rank measures the time and reports: another one that ended first would end all ranks without a message.
+        timer = threading.Timer(self.timeout, _give_up, [self.timeout]) if self.timeout and process.rank == 0 else None
         if timer:
             timer.daemon = True
             timer.start()
@@ -150,9 +151,8 @@ def _of_all(process: MpiProcess, times: RankTimes) -> list[RankTimes]:
     return [RankTimes(*map(float, one)) for one in process.all_gather(mine)]
 
 
-def _give_up(rank: int, timeout: float) -> None:
-    if rank == 0:
-        _say(f"the program was stopped after {timeout:g} s")
+def _give_up(timeout: float) -> None:
+    _say(f"the program was stopped after {timeout:g} s")
     # The launcher ends all ranks where one has not taken leave.
     os._exit(FAILED)
 
