@@ -4,9 +4,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -85,13 +82,3 @@ def test_a_parameter_is_named_like_the_field_of_its_value() -> None:
         assert {parameter.name for parameter in attribute.parameters} == set(value_class.__dataclass_fields__)
     for enum in _sdy_gen.DIALECT.enums:
         assert {case.symbol for case in enum.cases} == set(getattr(values, enum.name).__members__)
-
-
-TBLGEN = next((name for name in ("mlir-tblgen", "mlir-tblgen-22") if shutil.which(name)), None)
-
-
-@pytest.mark.skipif(TBLGEN is None, reason="LLVM's mlir-tblgen is not installed")
-def test_tblgen_sees_the_same() -> None:
-    run = subprocess.run([sys.executable, ROOT / "tools" / "compare-tblgen"], capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert "19 ops, 19 attributes, 3 enums, 3 interfaces" in run.stdout
