@@ -8,6 +8,7 @@ none, the source tree's.
 
 import importlib.util
 import os
+import runpy
 import shlex
 import sys
 from typing import Any
@@ -44,4 +45,6 @@ command("shard-opt", "mlir_shard.tools.shard_opt")
 command("shard-reshard", "mlir_shard.tools.shard_reshard")
 command("shard-run", "mlir_shard.tools.shard_run")
 command("FileCheck", "filecheck")
+hang_guard = runpy.run_path(os.path.join(root, "test", "hang_guard.py"))
+config.substitutions.append(("%hang_guard", str(hang_guard["SECONDS"])))
 config.substitutions.append(("%examples", os.path.join(root, "docs", "examples")))

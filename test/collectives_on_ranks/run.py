@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from hang_guard import SECONDS
 
 from collectives_on_ranks.case import Case
 from mlir_shard.resharding.collectives import Blocks
@@ -18,8 +19,6 @@ from mlir_shard.runtime.mpi import MpiEngine
 from mlir_shard.runtime.mpi_installation import WHEEL, MpiInstallation
 from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding.layout import Box
-
-_SECONDS = 240
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def failures(cases: Sequence[Case], ranks: int, seed: int = 0, mpi: str = WHEEL)
 
     mpi: which MPI, see `MpiInstallation.find`.
     """
-    engine, implementation = MpiEngine(_SECONDS, mpi), MpiInstallation.find(mpi).implementation
+    engine, implementation = MpiEngine(SECONDS, mpi), MpiInstallation.find(mpi).implementation
     program = _program(cases, ranks, implementation)
     blocks = [_inputs(case, ranks, seed + place) for place, case in enumerate(cases)]
     returned = engine.run(program, [_stored(of_case, ranks) for of_case in blocks])

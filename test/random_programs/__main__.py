@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from hang_guard import SECONDS
+
 from random_programs import campaign, routes
 from random_programs.campaign import FAILURES, Finding
 from random_programs.cases import case
@@ -31,7 +33,7 @@ def main() -> int:
     parser.add_argument("--dialects", help=f"in which programs are, of {', '.join(DIALECTS)}; separated by commas")
     parser.add_argument("--only", help="these programs alone, by their numbers, separated by commas")
     parser.add_argument("--jobs", type=int, default=1, help="how many programs at once")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds after which a program hangs")
+    parser.add_argument("--timeout", type=float, default=SECONDS, help="seconds after which a program hangs")
     parser.add_argument("--smallest", type=int, default=3, help="how many findings to make small")
     parser.add_argument("--minutes", type=float, default=3.0, help="how long to make one small")
     arguments = parser.parse_args()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from hang_guard import SECONDS
 from runtime.local_program import needs_jax, needs_mpich
 
 from random_programs import campaign, routes
@@ -13,7 +14,6 @@ from random_programs.execution import HANG, INVALID, MISMATCH, Outcome
 from random_programs.region_ops import whole_text
 from random_programs.worker import Worker
 
-TIMEOUT = 120.0
 WRONG = """
 sdy.mesh @m = <["a"=2]>
 func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {
@@ -47,7 +47,7 @@ func.func @main(%0: tensor<i32>) -> tensor<i32> {
 def run(target: str, count: int) -> None:
     is_compiled = target in routes.COMPILED
     cases = [case(0, index, routes.DIALECTS[target], is_compiled=is_compiled) for index in range(count)]
-    report = campaign.run(target, cases, jobs=1, timeout=TIMEOUT)
+    report = campaign.run(target, cases, jobs=1, timeout=SECONDS)
     print(report.summary())
     assert not report.has_failures, "\n".join(finding.report() for finding in report.findings)
     assert report.kinds["right"] >= 0.6 * count
@@ -70,7 +70,7 @@ def test_programs_with_stablehlo_collectives_on_ranks() -> None:
 
 @needs_jax
 def test_what_is_wrong_is_found() -> None:
-    with Worker(routes.STABLEHLO, TIMEOUT) as worker:
+    with Worker(routes.STABLEHLO, SECONDS) as worker:
         found = worker.run(WRONG, 0)
         assert (found.kind, found.stage) == (MISMATCH, "run")
         assert "3 of 4 elements differ" in found.detail
@@ -80,8 +80,9 @@ def test_what_is_wrong_is_found() -> None:
 
 @needs_jax
 def test_a_program_that_does_not_end_is_stopped() -> None:
-    with Worker(routes.STABLEHLO, 10.0) as worker:
+    with Worker(routes.STABLEHLO, timeout=3.0) as worker:
         assert worker.run(ENDLESS, 0).kind == HANG
+        worker.timeout = SECONDS
         assert worker.run(WRONG, 0).kind == MISMATCH
 
 

@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
-from runtime.local_program import needs_mpich
+from runtime.local_program import needs_jax, needs_mpich
 
 from random_programs import routes, windowed_programs
 from random_programs.execution import RIGHT
 
-needs_jax = pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reason="jax is not installed")
 SEED, PROGRAMS = 8, 5
 
 

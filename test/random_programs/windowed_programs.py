@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+from hang_guard import SECONDS
+
 from random_programs import routes
 from random_programs.execution import RIGHT
 from random_programs.worker import Worker
@@ -205,7 +207,7 @@ def program(seed: int, index: int, count: int = _OPS_OF_A_PROGRAM) -> str:
     return writer.text()
 
 
-def run(target: str, seed: int, count: int, timeout: float = 120.0) -> tuple[Counter[str], list[str]]:
+def run(target: str, seed: int, count: int, timeout: float = SECONDS) -> tuple[Counter[str], list[str]]:
     """How many programs came to what, and what is wrong."""
     kinds: Counter[str] = Counter()
     wrong = []

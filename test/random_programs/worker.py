@@ -25,7 +25,7 @@ class Worker:
     """Runs programs for a target, one after the other, each for `timeout` seconds at most. Use as a context manager."""
 
     def __init__(self, target: str, timeout: float) -> None:
-        self._target, self._timeout = target, timeout
+        self._target, self.timeout = target, timeout
         self._process: SpawnProcess | None = None
         self._connection: Connection[_Request, Outcome | str] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="random-programs-")
@@ -44,7 +44,7 @@ class Worker:
             self._start()
         assert self._connection is not None and self._process is not None
         self._connection.send((text, seed))
-        stage, deadline = "", time.monotonic() + self._timeout
+        stage, deadline = "", time.monotonic() + self.timeout
         while self._connection.poll(max(0.0, deadline - time.monotonic())):
             try:
                 answer = self._connection.recv()
@@ -59,7 +59,7 @@ class Worker:
                 return replace(answer, detail=answer.detail + self._last_lines()) if is_crash else answer
             stage = answer
         self._stop()
-        return Outcome(HANG, stage, f"no result after {self._timeout:g} s")
+        return Outcome(HANG, stage, f"no result after {self.timeout:g} s")
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")

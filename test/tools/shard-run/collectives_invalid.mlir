@@ -1,7 +1,7 @@
 // RUN: not shard-run %s -n 2 --no-verify --pipeline 'cse;cse' --function refused 2>&1 | FileCheck %s --check-prefix=REFUSED
-// RUN: not shard-run %S/Inputs/collectives_that_abort.mlir -n 2 --no-verify --pipeline 'cse;cse' --function send --timeout 60 2>&1 | FileCheck %s --check-prefix=SEND
-// RUN: not shard-run %S/Inputs/collectives_that_abort.mlir -n 2 --no-verify --pipeline 'cse;cse' --function root --timeout 60 2>&1 | FileCheck %s --check-prefix=ROOT
-// RUN: not shard-run %S/Inputs/collectives_that_abort.mlir -n 3 --no-verify --pipeline 'cse;cse' --function root --timeout 60 2>&1 | FileCheck %s --check-prefix=RANKS
+// RUN: not shard-run %S/Inputs/collectives_that_abort.mlir -n 2 --no-verify --pipeline 'cse;cse' --function send --timeout %hang_guard 2>&1 | FileCheck %s --check-prefix=SEND
+// RUN: not shard-run %S/Inputs/collectives_that_abort.mlir -n 2 --no-verify --pipeline 'cse;cse' --function root --timeout %hang_guard 2>&1 | FileCheck %s --check-prefix=ROOT
+// RUN: not shard-run %S/Inputs/collectives_that_abort.mlir -n 3 --no-verify --pipeline 'cse;cse' --function root --timeout %hang_guard 2>&1 | FileCheck %s --check-prefix=RANKS
 
 // REFUSED: collectives_invalid.mlir:[[# @LINE + 15]]:11: error: 'shard.send' is reached by all devices, of which the one at [1] would send to itself
 // REFUSED: collectives_invalid.mlir:[[# @LINE + 14]]:11: error: 'shard.send' would wait for ever: the program has no 'shard.recv' of tensor<4xf32>

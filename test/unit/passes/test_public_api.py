@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import pytest
+from hang_guard import SECONDS
 
 import mlir_shard
 
@@ -53,5 +54,5 @@ def test_the_passes_of_the_project_are_known() -> None:
 
 def test_importing_costs_nothing() -> None:
     code = "import sys; import mlir_shard; print(sorted(name for name in sys.modules if name.startswith('mlir_shard')))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, check=True)
     assert result.stdout.strip() == "['mlir_shard']"

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hang_guard import SECONDS
 
 from mlir_shard.runtime import RunError
 from mlir_shard.runtime.mpi_abi import OPEN_MPI
 from mlir_shard.runtime.mpi_installation import WHEEL, MpiInstallation
 
 REQUIRED = "MLIR_SHARD_REQUIRE"
-SECONDS = 120.0
 
 # As for the ranks that shard-run starts: root may start them, and they share the cores.
 _OPEN_MPI_SETTINGS = {
@@ -42,12 +42,14 @@ class Launcher:
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
 
-    def run(self, *command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: object, cwd: Path, environment: Mapping[str, str] = os.environ
+    ) -> subprocess.CompletedProcess[str]:
         """Runs a command on ranks."""
         return subprocess.run(
             [*self.arguments, *map(str, command)],
             cwd=cwd,
-            env={**os.environ, **self.environment},
+            env={**environment, **self.environment},
             capture_output=True,
             text=True,
             timeout=SECONDS,

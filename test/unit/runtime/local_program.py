@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hang_guard import SECONDS
 
 from mlir_shard.runtime import lowering_process
 from mlir_shard.runtime.arrays import Array, TensorSpec
@@ -48,7 +49,6 @@ def run_local(
     body: str,
     results: Sequence[str],
     inputs: Sequence[Array],
-    timeout: float = 120,
     functions: str = "",
 ) -> list[list[Array]]:
     """Runs `body`, the operations of a function on `%a`, on a grid @g, for one input a rank.
@@ -65,7 +65,7 @@ def run_local(
         tuple(port(f"result {index}", spec(type_), ranks) for index, type_ in enumerate(results)),
         ranks,
     )
-    returned = MpiEngine(timeout).run(program, [np.stack(inputs)])
+    returned = MpiEngine(SECONDS).run(program, [np.stack(inputs)])
     return [[array[0] for array in of_rank] for of_rank in returned]
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runtime.launchers import SECONDS, open_mpi
+from hang_guard import SECONDS
+from runtime.launchers import open_mpi
 from runtime.local_program import needs_mpich
 
 from mlir_shard.runtime import RunError, mpi_installation

@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 from default_signals import default_signals
+from hang_guard import SECONDS
 
+import mlir_shard
 from mlir_shard import __version__
 from mlir_shard.passes import plugins, runner
 from mlir_shard.tools import exit_status, shard_opt
@@ -27,7 +29,7 @@ def call(*argv: str, input: bytes | None = None, **environment: str) -> subproce
         [*SHARD_OPT, *argv],
         input=input,
         capture_output=True,
-        timeout=60,
+        timeout=SECONDS,
         env={**os.environ, **environment},
         check=False,
     )
@@ -81,7 +83,7 @@ def interrupted(load: Path, source: Path, *more: str) -> tuple[int, str]:
     assert child.stdout is not None
     assert child.stdout.readline() == "running\n"
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=SECONDS)
     assert out == ""
     return child.returncode, err
 
@@ -116,7 +118,7 @@ def test_a_reader_that_goes_away(source: Path) -> None:
     os.close(reading)
     try:
         result = subprocess.run(
-            [*SHARD_OPT, str(source)], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+            [*SHARD_OPT, str(source)], stdout=writing, stderr=subprocess.PIPE, timeout=SECONDS, check=False
         )
     finally:
         os.close(writing)
@@ -160,7 +162,7 @@ def test_nothing_heavy_is_imported_for_the_version() -> None:
         "import sys; from mlir_shard.tools.shard_opt import main; main(['--version']); "
         f"print([name for name in {heavy} if name in sys.modules])"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, check=True)
     assert result.stdout.splitlines()[1] == "[]"
 
 
@@ -186,17 +188,22 @@ def test_missing_bindings() -> None:
 
 
 def test_the_launcher_runs_from_anywhere(source: Path, tmp_path: Path) -> None:
-    root = Path(__file__).parents[3]
-    if not (root / "python" / "mlir_shard" / f"_native{sysconfig.get_config_var('EXT_SUFFIX')}").exists():
-        pytest.skip("the source tree is not built in place")
+    """It runs the package beside it: here a copy of the one under test, as if built in place."""
+    tree = tmp_path / "tree"
+    (tree / "tools").mkdir(parents=True)
+    shutil.copy(Path(__file__).parents[3] / "tools" / "shard-opt", tree / "tools")
+    caches = shutil.ignore_patterns("__pycache__")
+    # An editable install has what is built and generated in a folder of its own.
+    for folder in mlir_shard.__path__:
+        shutil.copytree(folder, tree / "python" / "mlir_shard", ignore=caches, dirs_exist_ok=True)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     result = subprocess.run(
-        [sys.executable, str(root / "tools" / "shard-opt"), "in.mlir"],
+        [sys.executable, str(tree / "tools" / "shard-opt"), "in.mlir"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS,
         check=True,
     )
     assert "func.func @f()" in result.stdout

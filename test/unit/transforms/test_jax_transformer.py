@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hang_guard import SECONDS
 
 pytest.importorskip("jax", reason="programs come from it")
 
@@ -26,6 +27,6 @@ _SMALL = ("--layers", "1", "--sizes", "32", "8", "64", "8", "8")
 )
 def test_is_right_and_receives_no_more_than_xla(options: tuple[str, ...]) -> None:
     command = [sys.executable, str(_BENCHMARK), *_SMALL, *options]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "a device receives" in ended.stdout

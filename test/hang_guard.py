@@ -1,0 +1,20 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The one limit of seconds in the tests: a guard against hanging, not a measurement."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+# Far more than any machine needs for one program, however slow or busy it is.
+SECONDS = 900.0
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Returns once the condition holds."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never came to hold"
+        os.sched_yield()
