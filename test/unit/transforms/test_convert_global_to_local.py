@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
 import numpy as np
 import pytest
-from transforms import stablehlo_interpreter
+from runtime.local_program import needs_jax
+from transforms import stablehlo_interpreter, xla_devices
 
 from mlir_shard import asm, interfaces
 from mlir_shard import run as run_passes
@@ -21,6 +21,8 @@ from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import device_box
 
+pytestmark = needs_jax
+
 HALVES = 'sdy.mesh @m = <["x"=2]>\n'
 
 
@@ -28,8 +30,6 @@ def check(text: str, passes: str = "sdy-convert-global-to-local", seed: int = 0,
     """Runs `main` of a text with one mesh whole and on each device; returns the local program."""
     module = asm.parse_module(text, create_context())
     mesh = next(iter(sdy.meshes(module).values()))
-    if mesh.total_size > len(os.sched_getaffinity(0)):
-        pytest.skip(f"the interpreter takes a CPU for each of {mesh.total_size} devices")
     function = next(
         op.operation for op in module.body.operations if op.operation.attributes["sym_name"].value == "main"
     )
@@ -42,11 +42,11 @@ def check(text: str, passes: str = "sdy-convert-global-to-local", seed: int = 0,
     without = re.sub(r"= sdy\.[^%]*(%\w+) out_sharding=.* : (tensor<.*>)", r"= stablehlo.reshape \1 : (\2) -> \2", text)
     whole = asm.parse_module(without, create_context())
     run_passes(whole, "builtin.module(sdy-drop-sharding-and-mesh)")
-    (expected,) = stablehlo_interpreter.run(whole, [inputs])
+    expected = stablehlo_interpreter.run(whole, inputs)
     run_passes(module, f"builtin.module({passes},sdy-drop-sharding-and-mesh)")
     blocks = [[block(*pair, mesh, device) for pair in zip(inputs, arguments, strict=True)] for device in mesh.devices]
     blocks = [of for _, of in sorted(zip(mesh.devices, blocks, strict=True), key=lambda pair: pair[0])]
-    found = stablehlo_interpreter.run(module, blocks)
+    found = xla_devices.run(module, blocks)
     local = asm.print_operation(module.operation)
     for device, values in enumerate(found):
         for got, want, sharding in zip(values, expected, results, strict=True):
