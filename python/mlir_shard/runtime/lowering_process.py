@@ -24,9 +24,7 @@ from mlir_shard.runtime.error import RunError
 _LINES_SHOWN = 12
 
 
-def lower(
-    modules: Sequence[str], entry: str, *, implementation: str = mpi_abi.MPICH, cpu: str = NATIVE
-) -> list[str]:
+def lower(modules: Sequence[str], entry: str, implementation: str = mpi_abi.MPICH, *, cpu: str = NATIVE) -> list[str]:
     """Lowers each of `modules`, texts of modules on tensors; returns them in the LLVM dialect.
 
     Args:
