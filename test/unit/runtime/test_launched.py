@@ -263,16 +263,29 @@ def test_ranks_that_srun_leaves_alone_are_told_once_what_to_do(folder: Path) -> 
 
 
 def test_a_signal_to_the_launcher_leaves_nothing(folder: Path) -> None:
+    script = folder / "run.py"
+    script.write_text(
+        textwrap.dedent("""
+            import sys
+            from pathlib import Path
+            from mlir_shard.runtime import launched
+            from mlir_shard.tools.shard_run import main
+            Path(f"{launched.join('wheel').rank}.here").touch()
+            sys.exit(main(sys.argv[1:]))
+        """)
+    )
     pipelines = "shard-propagate;shard-spmdize,fail-on-rank{rank=1 how=hang}"
-    arguments = ["program.mlir", "--load", str(FAILING), "--pipeline", pipelines]
+    arguments = ["small.mlir", "--load", str(FAILING), "--pipeline", pipelines]
     process = subprocess.Popen(
-        [*launcher("mpich", 4).arguments, *COMMAND, *arguments],
+        [*launcher("mpich", 2).arguments, sys.executable, str(script), *arguments],
         cwd=folder,
         env=marked(folder),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_until(lambda: len(marked_processes(folder)) >= 5)
+    # Before all ranks have begun, a signal to Hydra's mpiexec may be lost.
+    wait_until(lambda: len(list(folder.glob("*.here"))) == 2)
+    assert marked_processes(folder)
     process.send_signal(signal.SIGTERM)
     process.wait(SECONDS)
     wait_until(lambda: not marked_processes(folder))
