@@ -86,9 +86,11 @@ def run(name: str, model: Transformer, function: Callable[..., Any], arguments: 
     arrays = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves((parameters, x))]
     print(f"{name}, {sum(' = ' in line for line in text.splitlines())} operations", flush=True)
     compiled = lowered.compile()
-    expected = jax.tree_util.tree_leaves(compiled(parameters, x))
-    alone = jax.tree_util.tree_leaves(jax.jit(function)(parameters, x))
-    is_right = check("JAX on 8 devices, against it on one", expected, alone)
+    is_right, expected = True, []
+    if not arguments.only_bytes:
+        expected = jax.tree_util.tree_leaves(compiled(parameters, x))
+        alone = jax.tree_util.tree_leaves(jax.jit(function)(parameters, x))
+        is_right = check("JAX on 8 devices, against it on one", expected, alone)
     most = report("XLA's partitioner", hlo_collectives(compiled.as_text()))
     context = mlir_shard.create_context()
     for engine in arguments.engines:
@@ -131,7 +133,7 @@ def main() -> None:
     parser.add_argument(
         "--sizes", type=int, nargs=5, default=[256, 8, 1024, 128, 8], help="width heads hidden length batch"
     )
-    parser.add_argument("--only-bytes", action="store_true", help="run nothing here")
+    parser.add_argument("--only-bytes", action="store_true", help="run nothing")
     arguments = parser.parse_args()
     right = True
     for shape in arguments.meshes:

@@ -4,8 +4,12 @@
 
 What is tested is the package that lit's own Python finds: the installed one, or that on PYTHONPATH; where it finds
 none, the source tree's.
+
+The tools run in forks of one process, see `fork_server`. Where it matters how a process starts, a test runs
+`%fresh-shard-opt` and the like, and `lit --param processes=fresh test` has all of them run so.
 """
 
+import atexit
 import importlib.util
 import os
 import runpy
@@ -15,8 +19,9 @@ from typing import Any
 
 import lit.formats
 
-# lit runs this file with the name in scope.
+# lit runs this file with the names in scope.
 config: Any = globals()["config"]
+lit_config: Any = globals()["lit_config"]
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -33,12 +38,25 @@ for name in ("PYTHONPATH", "MLIR_SHARD_HOST"):
 if importlib.util.find_spec("mlir_shard") is None:
     config.environment["PYTHONPATH"] = os.path.join(root, "python")
 
-python = shlex.quote(sys.executable)
+PROCESSES = ("forked", "fresh")
+processes = lit_config.params.get("processes", PROCESSES[0])
+if processes not in PROCESSES:
+    lit_config.fatal(f"processes={processes}: the processes of tools are {' or '.join(PROCESSES)}")
+server = None
+if processes == "forked":
+    sys.path.insert(0, config.test_source_root)
+    from fork_server import ForkServer
+
+    server = ForkServer(config.environment)
+    atexit.register(server.close)
 
 
 def command(name: str, module: str) -> None:
-    """Makes `name` run a module, where it stands as a word and is no part of a path."""
-    config.substitutions.append((rf"(?<![\w./-]){name}(?![\w./-])", f"{python} -m {module}"))
+    """Makes `name` run a module, where it stands as a word and is no part of a path, and `%fresh-name` in any case."""
+    fresh = [sys.executable, "-m", module]
+    config.substitutions.append((rf"%fresh-{name}(?![\w./-])", shlex.join(fresh)))
+    started = fresh if server is None else server.command(module)
+    config.substitutions.append((rf"(?<![\w./-]){name}(?![\w./-])", shlex.join(started)))
 
 
 command("shard-opt", "mlir_shard.tools.shard_opt")

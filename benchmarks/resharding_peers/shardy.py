@@ -20,7 +20,6 @@ PIPELINE = "builtin.module(func.func(sdy-reshard-to-collectives),canonicalize)"
 
 RUN = """
 import sys
-import jax
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext, _sdy, _stablehlo
 registry = ir.DialectRegistry()

@@ -70,11 +70,15 @@ class Here:
 
     def __init__(self) -> None:
         self._context = mlir_shard.create_context()
+        self._text, self._module = "", mlir_shard.parse("", self._context)
 
     def run(self, text: str, pipeline: str) -> Outcome:
         """Runs a pipeline; what is no diagnostic goes through."""
         try:
-            module = mlir_shard.parse(text, self._context)
+            # Many passes run on the same text, one after the other.
+            if text != self._text:
+                self._module, self._text = mlir_shard.parse(text, self._context), text
+            module = self._module.operation.clone()
             mlir_shard.run(module, pipeline)
         except (mlir_shard.ParseError, mlir_shard.PassFailure) as error:
             return Outcome(None, f"{type(error).__name__}: {error}")

@@ -76,6 +76,8 @@ class TensorLayout:
 def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
     """The axes along which partial values have to be reduced on the way from `source` to `target`.
 
+    Along an axis of size 1 there is one value, and nothing to reduce.
+
     ValueError where there is no way: other shapes or devices, or a target that is partial along an axis that the source
     is not, or along a part of it that no cut of the axis has beside the source's, or with another reduction; to make a
     value partial is local, and no matter of moving data.
@@ -104,7 +106,8 @@ def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
             f"an unreduced {before.reduction_op.value} is no unreduced {after.reduction_op.value}, "
             f"as the target has along {_listed(after.unreduced_axes)}"
         )
-    return axes_difference(before.unreduced_axes, after.unreduced_axes, source.mesh)
+    reduced = axes_difference(before.unreduced_axes, after.unreduced_axes, source.mesh)
+    return tuple(axis for axis in reduced if axis.size(source.mesh) > 1)
 
 
 def _listed(axes: Axes) -> str:

@@ -12,6 +12,7 @@ from exhaustive_resharding.delivery import Deliveries
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sharding.strategies import meshes, shardings
+from sharding.texts import sharding
 
 from mlir_shard.resharding.cost_model import CostModel, Link, Objective
 from mlir_shard.resharding.direct_exchange import direct_exchange
@@ -105,6 +106,19 @@ def test_plans_deliver(model: CostModel, pair: tuple[TensorLayout, TensorLayout]
     assert free.cost <= bound.cost or not free.is_optimal
     if model.objective is Objective.BYTES:
         assert free.total_bytes == free.bound.total
+
+
+@pytest.mark.parametrize("target", ["[{}, {}]", '[{"z", "y"}, {}]', '[{}, {"y", "z"}]', '[{"x", "z"}, {"y"}]'])
+def test_an_axis_of_size_1_is_no_reduction(target: str) -> None:
+    mesh = Mesh.of([("x", 1), ("y", 2), ("z", 2)])
+    source = sharding('[{"y", "z"}, {}], unreduced={"x"}')
+    before, after = (TensorLayout(one, mesh, (8, 5)) for one in (source, sharding(target)))
+    assert reduced_axes(before, after) == ()
+    for planner in PLANNERS.values():
+        plan = planner.plan(before, after, 4)
+        check(plan, before, after, 4)
+        whole = replace(source, unreduced_axes=())
+        assert plan.cost == planner.plan(replace(before, sharding=whole), after, 4).cost
 
 
 def test_a_maximal_mesh_has_nothing_to_do() -> None:

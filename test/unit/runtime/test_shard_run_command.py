@@ -19,6 +19,8 @@ from default_signals import default_signals
 from hang_guard import SECONDS, wait_until
 from runtime.local_program import needs_mpich
 
+from mlir_shard.runtime import processes
+
 COMMAND = [sys.executable, "-m", "mlir_shard.tools.shard_run"]
 FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
 
@@ -42,7 +44,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def shard_run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *map(str, arguments)]
+    command = [*processes.python_command("mlir_shard.tools.shard_run"), *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=SECONDS)
 
 

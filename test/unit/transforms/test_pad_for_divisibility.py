@@ -24,6 +24,8 @@ from mlir_shard.transforms.spmdize.sdy_pad_for_divisibility import pad_function
 from mlir_shard.transforms.walk import ops_below
 
 _bindings = host.module("_mlir_libs._stablehlo")
+# To make one takes longer than most programs here.
+CONTEXT = create_context()
 RESHARDED = "sdy-insert-explicit-reshards{enable-full-version=true}"
 RESOLVED = "sdy-resolve-permutation-factors{enable-halo-exchange=false}"
 # Ways to bring the operands of each op together, the first of which does not at all.
@@ -73,13 +75,12 @@ def check_even(function: Any) -> None:
 
 def check(text: str, inputs: Sequence[Any], pipeline: str | None, padding: Any) -> bool:
     """Whether anything was padded."""
-    context = create_context()
-    expected = evaluate(asm.parse_module(text, context), inputs)
-    module = asm.parse_module(text, context)
+    expected = evaluate(asm.parse_module(text, CONTEXT), inputs)
+    module = asm.parse_module(text, CONTEXT)
     if pipeline is not None:
         run_passes(module, pipeline)
     function = next(op for op in ops_below(module.operation) if op.name == "func.func")
-    with context, function.location:
+    with CONTEXT, function.location:
         is_padded = pad_function(function, meshes_around(function), padding)
     assert module.operation.verify()
     check_even(function)

@@ -19,6 +19,8 @@ REORDERED = 'sdy.mesh @mesh = <["x"=2, "y"=3, "z"=4], device_ids=[{}]>'.format(
 AXES = ["", '"x"', '"y"', '"z"', '"x", "y"', '"y", "x"', '"z":(1)2', '"z":(2)2', '"x", "z":(2)2']
 RESOLVE = "builtin.module(sdy-resolve-permutation-factors)"
 ALONE = "builtin.module(sdy-per-instruction-partitioning)"
+# To make one takes longer than most programs here.
+CONTEXT = create_context()
 
 
 def sharding_of_rank_2(random: np.random.Generator) -> str:
@@ -72,8 +74,7 @@ def program(random: np.random.Generator, kind: str) -> tuple[str, list[int]]:
 
 
 def check(text: str, shape: list[int], pipeline: str) -> str:
-    context = create_context()
-    module = asm.parse_module(text, context)
+    module = asm.parse_module(text, CONTEXT)
     value = np.arange(1, np.prod(shape) + 1).reshape(shape)
     function, meshes = manual_simulation.function_and_meshes(module)
     (expected,) = manual_simulation.run(function, [value], meshes)
@@ -127,7 +128,6 @@ def test_splits(sizes: list[int], mesh: str, axes: list[str]) -> None:
 
 
 def test_a_matmul_alone_sums_over_uneven_shards() -> None:
-    context = create_context()
     module = asm.parse_module(
         """
     sdy.mesh @mesh = <["x"=2, "y"=3]>
@@ -137,7 +137,7 @@ def test_a_matmul_alone_sums_over_uneven_shards() -> None:
           : (tensor<5x7xi64>, tensor<7x4xi64>) -> tensor<5x4xi64>
       return %0 : tensor<5x4xi64>
     }""",
-        context,
+        CONTEXT,
     )
     inputs = [np.arange(35).reshape(5, 7), np.arange(28).reshape(7, 4)]
     run_passes(module, ALONE)

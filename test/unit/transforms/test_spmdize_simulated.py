@@ -20,6 +20,8 @@ from mlir_shard.sharding.layout import device_box
 
 # Blocks of these are short or empty on the last devices.
 UNEVEN_SIZES = (1, 3, 5, 6, 7, 8)
+# To make one takes longer than most programs here.
+CONTEXT = create_context()
 
 
 def main_of(module: Any) -> Any:
@@ -28,8 +30,7 @@ def main_of(module: Any) -> Any:
 
 def check(text: str, mesh: Mesh, seed: int = 0) -> str:
     """Runs `text` whole and on each device; returns the local program."""
-    context = create_context()
-    module = asm.parse_module(text, context)
+    module = asm.parse_module(text, CONTEXT)
     run_passes(module, "builtin.module(shard-propagate)")
     function = main_of(module)
     type_ = function.attributes["function_type"].value

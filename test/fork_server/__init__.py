@@ -1,0 +1,71 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs the project's modules as `python -m` does, in forks of one process that has imported all of them.
+
+Most of what a short run of a tool takes is importing the bindings and the passes. A command of `ForkServer.command`
+starts `client.py`, which passes its arguments, environment, working directory and file descriptors to the server, and
+ends as the fork ends. Where a fork would not be as a fresh process is, by an environment variable or a module on the
+path that an interpreter reads when it starts, the command replaces itself with a fresh process.
+
+Read `client.py`, `server.py` and `fork.py` in this order.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+_FOLDER = Path(__file__).resolve().parent
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from fork_server.server import main; "
+    "sys.path.remove(sys.argv[1]); main(int(sys.argv[2]))"
+)
+# No threads, which a fork would not have; and what ranks of PJRT are started with, see `mlir_shard.runtime.pjrt`.
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "JAX_PLATFORMS": "cpu",
+    "JAX_ENABLE_X64": "1",
+}
+
+
+class ForkServer:
+    """A server that ends with this process, or when it is closed.
+
+    It imports nothing before the first request. `environment` is that in which most requests will be made.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        # In Linux's abstract namespace: there is no file that could be left behind.
+        self.address = f"mlir-shard-fork-server-{os.getpid()}-{secrets.token_hex(8)}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(f"\0{self.address}")
+            listener.listen(socket.SOMAXCONN)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START, str(_FOLDER.parent), str(listener.fileno())],
+                stdin=subprocess.PIPE,
+                env={**environment, **_ENVIRONMENT},
+                pass_fds=[listener.fileno()],
+                # What a terminal sends to all comes to the client, which passes it on.
+                start_new_session=True,
+            )
+
+    def command(self, module: str) -> list[str]:
+        """What to run instead of `python -m module`."""
+        return command(self.address, module)
+
+    def close(self) -> None:
+        """Ends the server, and the forks that there still are."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def command(address: str, module: str) -> list[str]:
+    """What to run instead of `python -m module`, with the address of a server."""
+    return [sys.executable, "-I", "-S", str(_FOLDER / "client.py"), address, module]

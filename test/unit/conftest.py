@@ -1,0 +1,26 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Processes that the project starts in tests are forks of one that has imported all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fork_server import ForkServer
+
+from mlir_shard.runtime import processes
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """A server of forks, with commands for tests that start tools."""
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def forked_processes(fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowers and runs programs in forks."""
+    monkeypatch.setattr(processes, "python_command", fork_server.command)
