@@ -90,6 +90,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirType, mlirFunctionTypeGetResult, (MlirType, std::intptr_t))                                             \
   FUNCTION(MlirIdentifier, mlirIdentifierGet, (MlirContext, MlirStringRef))                                            \
   FUNCTION(MlirStringRef, mlirIdentifierStr, (MlirIdentifier))                                                         \
+  FUNCTION(MlirLocation, mlirLocationCallSiteGet, (MlirLocation, MlirLocation))                                        \
   FUNCTION(MlirLocation, mlirLocationFileLineColGet, (MlirContext, MlirStringRef, unsigned, unsigned))                 \
   FUNCTION(MlirIdentifier, mlirLocationFileLineColRangeGetFilename, (MlirLocation))                                    \
   FUNCTION(int, mlirLocationFileLineColRangeGetStartColumn, (MlirLocation))                                            \
@@ -119,6 +120,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirValue, mlirOperationGetOperand, (MlirOperation, std::intptr_t))                                         \
   FUNCTION(MlirValue, mlirOperationGetResult, (MlirOperation, std::intptr_t))                                          \
   FUNCTION(void, mlirOperationMoveAfter, (MlirOperation, MlirOperation))                                               \
+  FUNCTION(void, mlirOperationMoveBefore, (MlirOperation, MlirOperation))                                              \
   FUNCTION(bool, mlirOperationRemoveAttributeByName, (MlirOperation, MlirStringRef))                                   \
   FUNCTION(bool, mlirOperationRemoveDiscardableAttributeByName, (MlirOperation, MlirStringRef))                        \
   FUNCTION(void, mlirOperationSetAttributeByName, (MlirOperation, MlirStringRef, MlirAttribute))                       \

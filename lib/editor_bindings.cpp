@@ -6,6 +6,7 @@
 #include "bindings.h"
 #include "capsules.h"
 #include "function_signature.h"
+#include "inlining.h"
 #include "replacement.h"
 
 #include <pybind11/functional.h>
@@ -89,6 +90,10 @@ public:
   Capsule terminator(const Capsule &op) const { return host.capsule(terminatorOf(capi, host.operation(op))); }
   std::size_t blocks(const Capsule &op) const { return blockCount(capi, host.operation(op)); }
 
+  void inlineInPlaceOf(const Capsule &call, const Capsule &function) const {
+    inlineBody(capi, host.operation(call), host.operation(function));
+  }
+
   void addLinksBehind(const std::vector<Capsule> &ops, Side side, const std::string &name,
                       const std::string &attribute, const std::vector<OptionalCapsules> &attributes,
                       const std::function<bool(Capsule)> &isWanted) const {
@@ -168,6 +173,9 @@ void defineEditor(py::module_ &module) {
            "The type from the arguments of the body of an operation to its results, as an attribute.")
       .def("terminator", &Editor::terminator, py::arg("op"), "The last operation in the first block of one.")
       .def("block_count", &Editor::blocks, py::arg("op"), "The number of blocks in the first region of an operation.")
+      .def("inline_body", &Editor::inlineInPlaceOf, py::arg("call"), py::arg("function"),
+           "Replaces a call by a copy of the operations in the only block of a function, the operands in the place of\n"
+           "its arguments.")
       .def("add_links", &Editor::addLinksBehind, py::arg("ops"), py::arg("side"), py::arg("name"), py::arg("attribute"),
            py::arg("attributes"), py::arg("is_wanted"),
            "Puts an operation of a name between each argument or result of operations and its uses, where its type is\n"

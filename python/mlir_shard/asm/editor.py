@@ -21,6 +21,7 @@ __all__ = [
     "children",
     "distinct_attributes",
     "function_type",
+    "inline_body",
     "remove_attributes",
     "replace",
     "replace_attributes",
@@ -128,6 +129,12 @@ def terminator(op: Any) -> Any:
 def block_count(op: Any) -> int:
     """The number of blocks in the first region of an operation."""
     return _editor().block_count(op.operation._CAPIPtr)
+
+
+def inline_body(call: Any, function: Any) -> None:
+    """Replaces a call by a copy of the operations in the only block of a function or computation, which may be `call`
+    itself; the call is erased. The copies have call sites as locations, as upstream's inliner makes them."""
+    _editor().inline_body(call.operation._CAPIPtr, function.operation._CAPIPtr)
 
 
 def add_links(

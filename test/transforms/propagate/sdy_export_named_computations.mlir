@@ -1,4 +1,5 @@
 // RUN: shard-opt %s --sdy-export-named-computations | FileCheck %s
+// RUN: shard-opt %s --sdy-export-named-computations=shard-function-results=true | FileCheck %s --check-prefix=RESULTS
 
 sdy.mesh @mesh = <["x"=2]>
 
@@ -37,3 +38,8 @@ func.func private @taken(%a: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK: func.func private @outer(%arg0: tensor<4xf32>, %arg1: !stablehlo.token)
 // CHECK-NEXT: %[[INNER:.*]] = call @inner(%arg0)
 // CHECK-NEXT: return %[[INNER]], %arg1
+
+// Where a function's results are sharded as the call says, there is nothing to reshard between them.
+// RESULTS-LABEL: func.func private @taken_0
+// RESULTS-SAME: -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+// RESULTS-LABEL: func.func private @outer(%arg0: tensor<4xf32>, %arg1: !stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)

@@ -4,25 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from mlir_shard.asm.editor import attribute_columns, block_count, replace, terminator
+from mlir_shard.asm.editor import attribute_columns, block_count
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.type_runs import length_attribute
 from mlir_shard.host import ir
-from mlir_shard.ods.type_runs import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.sharding import Mesh
-from mlir_shard.transforms.call_graph import ORIGINAL_NAME, CallGraph, has_body, name_of
+from mlir_shard.transforms.call_graph import CallGraph, has_body, name_of
+from mlir_shard.transforms.called_functions import CalledFunctions
 from mlir_shard.transforms.computation_edges import COMPUTATION, add_edges
-from mlir_shard.transforms.function_shardings import Side, shardings_per_value
 from mlir_shard.transforms.operations import operations_named
-
-EXECUTION_THREAD = "execution_thread"
-# What a call says about calling, rather than about what it computes.
-_CALL_ATTRIBUTES = ("callee", "arg_attrs", "res_attrs", "no_inline", sdy.SHARDING)
 
 
 @register
@@ -42,7 +34,7 @@ class ImportFuncCalls(Pass):
     def run(self, op: Any) -> bool:
         graph = CallGraph.of(op)
         graph.reject_recursion()
-        functions = _Functions(graph.functions, sdy.meshes(op))
+        functions = CalledFunctions(graph.functions, sdy.meshes(op))
         imported: dict[str, Any] = {}
         for name in graph.post_order():
             (shardings,) = attribute_columns(graph.calls[name], sdy.SHARDING)
@@ -60,55 +52,6 @@ class ImportFuncCalls(Pass):
             add_edges(operations_named(op, COMPUTATION))
             return True
         return bool(imported)
-
-
-class _Functions:
-    """Puts named computations in the place of calls; what functions have in common is made once."""
-
-    def __init__(self, functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> None:
-        self._meshes = meshes
-        self._functions = functions
-        names = ("sym_name", ORIGINAL_NAME, "function_type", "arg_attrs", EXECUTION_THREAD)
-        columns = attribute_columns(list(functions.values()), *names)
-        self._attributes = dict(zip(functions, zip(*columns, strict=True), strict=True))
-        self._in_shardings: dict[tuple[Any, Any], Any] = {}
-        self._lengths: dict[Any, dict[str, Any]] = {}
-
-    def put(self, name: str, body: Any, call: Any, out_shardings: Any) -> Any:
-        """Makes a call of a function a computation with the body of `body`, and gives that."""
-        symbol, original, type_, _, thread = self._attributes[name]
-        attributes = {"name": original or symbol, **self._lengths_of(type_)}
-        in_shardings = self._in_shardings_of(name)
-        if in_shardings is not None:
-            attributes["in_shardings"] = in_shardings
-        if out_shardings is not None:
-            attributes["out_shardings"] = out_shardings
-        if thread is None:
-            return replace(call, COMPUTATION, attributes, dropped=_CALL_ATTRIBUTES, body=body)
-        attributes[EXECUTION_THREAD] = thread
-        return replace(call, COMPUTATION, attributes, dropped=(*_CALL_ATTRIBUTES, EXECUTION_THREAD), body=body)
-
-    def end(self, name: str, computation: Any) -> None:
-        """Has a computation with the body of a function return what the function did."""
-        lengths = self._lengths_of(self._attributes[name][2])
-        replace(terminator(computation), "sdy.return", {OPERAND_LENGTHS: lengths[RESULT_LENGTHS]})
-
-    def _in_shardings_of(self, name: str) -> Any:
-        _, _, type_, dictionaries, _ = self._attributes[name]
-        key = (type_, dictionaries)
-        if key not in self._in_shardings:
-            function = self._functions[name]
-            shardings = shardings_per_value(function, Side.ARGUMENTS, self._meshes)
-            self._in_shardings[key] = None if shardings is None else sdy.attribute(shardings, function.context)
-        return self._in_shardings[key]
-
-    def _lengths_of(self, type_: Any) -> dict[str, Any]:
-        if type_ not in self._lengths:
-            self._lengths[type_] = {
-                OPERAND_LENGTHS: length_attribute(type_.value.inputs, type_.context),
-                RESULT_LENGTHS: length_attribute(type_.value.results, type_.context),
-            }
-        return self._lengths[type_]
 
 
 def _of_one_block(function: Any) -> Any:

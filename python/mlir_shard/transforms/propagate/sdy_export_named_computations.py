@@ -10,6 +10,7 @@ from mlir_shard.asm.editor import append, attribute_columns, function_type, repl
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ods.type_runs import OPERAND_LENGTHS, RESULT_LENGTHS
+from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.call_graph import ORIGINAL_NAME
@@ -26,13 +27,15 @@ class ExportNamedComputations(Pass):
     """Makes of each named computation a private function of that name, and a call of it.
 
     The function's arguments and the results of the call get the shardings of the computation, or those of its
-    data-flow edges, which go. A name that is taken gets a number. The function says in `sdy.original_func_name` what
-    the computation was called.
+    data-flow edges, which go; with `shard-function-results` the function's results get those of the call. A name that
+    is taken gets a number. The function says in `sdy.original_func_name` what the computation was called.
     """
 
     name = "sdy-export-named-computations"
     anchor = "builtin.module"
     summary = "Turns named computations into functions and calls"
+
+    shard_function_results: bool = option(False, "Give the results of functions the shardings of their calls' results")
 
     def run(self, op: Any) -> bool:
         computations = operations_named_in_post_order(op, COMPUTATION)
@@ -41,6 +44,8 @@ class ExportNamedComputations(Pass):
         shardings = take_shardings(computations)
         for computation, name, thread, (given, made) in zip(computations, names, threads, shardings, strict=True):
             attributes = {} if thread is None else {EXECUTION_THREAD: thread}
+            if self.shard_function_results and made:
+                attributes[Side.RESULTS.value] = export.dictionaries_of(made)
             function = export.function(computation, name, given, attributes)
             export.call(computation, function, made)
         return bool(computations)
@@ -64,7 +69,7 @@ class _Export:
         attributes["sym_visibility"] = self._private
         attributes["function_type"] = function_type(computation)
         if shardings:
-            attributes[Side.ARGUMENTS.value] = self._dictionaries_of(shardings)
+            attributes[Side.ARGUMENTS.value] = self.dictionaries_of(shardings)
         function = append(self._module, "func.func", attributes, computation)
         replace(terminator(function), "func.return", {})
         symbol: str = self._symbols.insert(function).value
@@ -81,7 +86,8 @@ class _Export:
         added[sdy.SHARDING] = self._attributes[shardings]
         replace(computation, "func.call", added, dropped=(*_OWN_ATTRIBUTES, sdy.SHARDING))
 
-    def _dictionaries_of(self, shardings: tuple[TensorSharding, ...]) -> Any:
+    def dictionaries_of(self, shardings: tuple[TensorSharding, ...]) -> Any:
+        """The attributes of arguments or results with those shardings, as an array."""
         if shardings not in self._dictionaries:
             context = self._module.context
             self._dictionaries[shardings] = ir.ArrayAttr.get(

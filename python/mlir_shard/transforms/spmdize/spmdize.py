@@ -19,6 +19,7 @@ from mlir_shard.passes.reporting import remark
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.function_shardings import Side, shardings_of
 from mlir_shard.transforms.normalize import replica_groups
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
@@ -162,10 +163,7 @@ def _signature(function: Any, grid: DeviceGrid) -> Signature:
     if any(result.unreduced for result in results):
         raise PassFailure("a function cannot return partial values: its result has unreduced axes", function)
     result_meshes = tuple(map(mesh, shardings))
-    if not _has_body(function):
-        arguments = tuple(Placement(((),) * rank_of(one)) for one in type_.inputs)
-        return Signature(arguments, results, (None,) * len(arguments), result_meshes)
-    shardings = [sdy.get_sharding(argument) for argument in function.regions[0].blocks[0].arguments]
+    shardings = shardings_of(function, Side.ARGUMENTS)
     return Signature(
         tuple(map(placement, type_.inputs, shardings)), results, tuple(map(mesh, shardings)), result_meshes
     )
