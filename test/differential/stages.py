@@ -60,7 +60,7 @@ class Stage:
     """Passes compared one by one on the same module, of which the last one makes the module of the next stage.
 
     `is_aside` says that the next stage has the same module instead. `live` says that dead code is taken away before:
-    Shardy's driver erases it where it comes by, which is no part of propagation and spares what it came by before.
+    Shardy's driver erases it together with what it folds.
     """
 
     passes: tuple[str, ...]
@@ -71,10 +71,10 @@ class Stage:
 def _chain(*, functions_stay: bool) -> Iterator[Stage]:
     options = "{dedup-functions-fully=true}" if functions_stay else ""
     yield Stage((f"sdy-import-pipeline{options}",), is_aside=True)
-    yield Stage((f"sdy-propagation-pipeline{options}",), is_aside=True, live=True)
+    yield Stage((f"sdy-propagation-pipeline{options}",), is_aside=True)
     # Shardy propagates on named meshes alone.
     yield Stage(_NAMES_AND_CONSTANTS[:1])
-    yield Stage(("sdy-basic-propagate", "sdy-user-priority-propagate"), is_aside=True, live=True)
+    yield Stage(("sdy-basic-propagate", "sdy-user-priority-propagate"), is_aside=True)
     for name in _NAMES_AND_CONSTANTS[1:]:
         if name == _BATCHING:
             yield Stage((name,), is_aside=True, live=True)
@@ -89,7 +89,7 @@ def _chain(*, functions_stay: bool) -> Iterator[Stage]:
         back = ("sdy-export-named-computations", "sdy-propagate-to-func-results")
     for name in (*around, "sdy-pre-order-funcs"):
         yield Stage((name,))
-    yield Stage(("sdy-populate-op-sharding-rules", *PROPAGATION, _PROPAGATED), live=True)
+    yield Stage(("sdy-populate-op-sharding-rules", *PROPAGATION, _PROPAGATED))
     for name in (*back, *_AFTERWARDS):
         yield Stage((name,))
 

@@ -101,3 +101,23 @@ func.func @nested(%a: tensor<8xf32>) -> tensor<8xf32> {
   } : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// A computation whose results nothing uses goes where nothing in it has effects, with what only it uses.
+// CHECK-LABEL: func @unused_results
+// CHECK-NEXT: sdy.manual_computation(%arg0)
+// CHECK-NEXT:   stablehlo.custom_call @log
+// CHECK-NEXT:   sdy.return
+// CHECK-NEXT: }
+// CHECK-NEXT: return
+func.func @unused_results(%a: tensor<4xf32>) {
+  %0 = stablehlo.negate %a : tensor<4xf32>
+  %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%b: tensor<2xf32>) {
+    %3 = stablehlo.negate %b : tensor<2xf32>
+    sdy.return %3 : tensor<2xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%b: tensor<2xf32>) {
+    stablehlo.custom_call @log(%b) {has_side_effect = true} : (tensor<2xf32>) -> ()
+    sdy.return %b : tensor<2xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}

@@ -41,12 +41,12 @@ sdy.mesh @mesh = <["x"=2, "y"=2, "z"=4]>
 
 // The negation comes first: it passes a tensor on, which the product does not.
 // CHECK-LABEL: @phases_of_ops
-// CHECK:      stablehlo.dot_general {{.*}}<[{step-1 = [{"x" = operand-0 -> [result-0]}, {"y" = operand-1 -> [result-0]}]}]>,
+// CHECK:      stablehlo.dot_general {{.*}}<[{step-2 = [{"x" = operand-0 -> [result-0]}, {"y" = operand-1 -> [result-0]}]}]>,
 // CHECK-NEXT: stablehlo.negate {{.*}}<[{step-0 = [{"y" = operand-0 -> [result-0]}]}]>,
-func.func @phases_of_ops(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {?}]>}, %arg1: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"y", ?}]>}) -> tensor<8x8xf32> {
+func.func @phases_of_ops(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {?}]>}, %arg1: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"y", ?}]>}) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
   %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
   %1 = stablehlo.negate %arg1 : tensor<4x8xf32>
-  return %0 : tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<4x8xf32>
 }
 
 // -----

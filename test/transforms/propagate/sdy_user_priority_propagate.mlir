@@ -28,9 +28,9 @@ func.func @waiting(
 // Results of functions and ops that nothing propagates to lose their priorities too.
 // CHECK-LABEL: func.func @everywhere
 // CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>})
-// CHECK-NEXT: stablehlo.custom_call @opaque() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+// CHECK-NEXT: stablehlo.custom_call @opaque() {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
 func.func @everywhere(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}p3]>}) {
-  %0 = stablehlo.custom_call @opaque() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}p1]>]>} : () -> tensor<8xf32>
+  %0 = stablehlo.custom_call @opaque() {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}p1]>]>} : () -> tensor<8xf32>
   return %a : tensor<8xf32>
 }
 

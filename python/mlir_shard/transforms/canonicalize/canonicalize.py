@@ -18,6 +18,7 @@ from mlir_shard.transforms.canonicalize import (
     reshard,
 )
 from mlir_shard.transforms.canonicalize.pattern import Pattern, apply_greedily
+from mlir_shard.transforms.dead_code import erase_unused_of_sdy
 from mlir_shard.transforms.operations import first_names
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -82,3 +83,5 @@ class Canonicalize(Pass):
         options = " ".join(f"{name}={format_value(value)}" for name, value, default in given if value != default)
         pipeline = f"{op.name}(canonicalize{{{options}}})"
         host_passes.run(pipeline, op.operation, verify_each=False)
+        while erase_unused_of_sdy(op):
+            host_passes.run(pipeline, op.operation, verify_each=False)

@@ -14,6 +14,7 @@ from mlir_shard.passes.registry import Pass, PassFailure
 from mlir_shard.passes.reporting import warn
 from mlir_shard.rules import RuleError, RuleOptions
 from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.dynamic_shapes import is_dynamic
 from mlir_shard.transforms.propagate.debug_propagation import begin_record, write_record
 from mlir_shard.transforms.propagate.phases import Plan, disagreeing_groups, propagate
@@ -39,6 +40,8 @@ class PropagationPass(Pass):
 
     def run(self, op: Any) -> None:
         plan = self.plan()
+        # Shardy's driver erases it where it comes by.
+        erase_dead_code(op)
         try:
             reader = self._read(op, plan)
             if _separate_groups(reader):
