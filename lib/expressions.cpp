@@ -99,7 +99,7 @@ ExpressionSplitter::Part ExpressionSplitter::partOf(std::int32_t op, const Quest
     return definer >= 0 && parts[definer] == Part::Constant;
   };
   if (std::all_of(arrays.operands.begin(op), arrays.operands.end(op), isConstant))
-    return Part::Constant;
+    return what == ExpressionKind::AskedEach && !questions.preserves(op) ? Part::None : Part::Constant;
   const bool isExpansion =
       what == ExpressionKind::Expansion &&
       std::all_of(arrays.operands.begin(op), arrays.operands.end(op),
@@ -125,6 +125,54 @@ bool ExpressionSplitter::isScalar(std::int32_t value, const Questions &questions
   if (known == PointerMap::absent)
     known = scalars.insert(type, questions.isScalar(value)).first;
   return known == 1;
+}
+
+bool ExpressionSplitter::splitChains(std::int32_t scope, const Questions &questions) {
+  const std::vector<std::int32_t> chains = chainsOf(find(scope, questions), questions);
+  bool isSplit = false;
+  // Each after those that use its result.
+  std::for_each(chains.rbegin(), chains.rend(), [&](std::int32_t op) {
+    const MlirValue result = arrays.values[*arrays.results.begin(op)];
+    std::vector<std::pair<MlirOperation, unsigned>> uses;
+    for (MlirOpOperand use = capi.mlirValueGetFirstUse(result); use; use = capi.mlirOpOperandGetNextUse(use))
+      uses.emplace_back(capi.mlirOpOperandGetOwner(use), capi.mlirOpOperandGetOperandNumber(use));
+    for (std::size_t use = 1; use < uses.size(); ++use) {
+      const MlirOperation copied = cloneBefore(arrays.ops[op], arrays.ops[op]);
+      const auto &[user, position] = uses[use];
+      capi.mlirOperationSetOperand(user, position, capi.mlirOperationGetResult(copied, 0));
+      isSplit = true;
+    }
+  });
+  return isSplit;
+}
+
+// The operations in chains, in the order of the text. A tensor without content is not what a result is made of.
+std::vector<std::int32_t> ExpressionSplitter::chainsOf(const Scope &found, const Questions &questions) {
+  std::vector<std::int32_t> ops(found.constants.size() + found.expansions.size()), chains;
+  std::merge(found.constants.begin(), found.constants.end(), found.expansions.begin(), found.expansions.end(),
+             ops.begin());
+  std::vector<char> isInChain(arrays.ops.size(), 0);
+  for (std::int32_t op : ops) {
+    const auto results = arrays.results.end(op) - arrays.results.begin(op);
+    if (results != 1 || found.groups.count(op) || isScalar(*arrays.results.begin(op), questions))
+      continue;
+    std::size_t sources = 0;
+    bool isChain = true;
+    for (const std::int32_t *value = arrays.operands.begin(op); value != arrays.operands.end(op); ++value) {
+      if (isScalar(*value, questions))
+        continue;
+      const std::int32_t definer = arrays.definers[*value];
+      const bool isEmpty = arrays.operands.begin(definer) == arrays.operands.end(definer) &&
+                           kind(definer) == ExpressionKind::OfConstants;
+      sources += !isEmpty;
+      isChain &= isInChain[definer];
+    }
+    if (isChain && sources <= 1) {
+      isInChain[op] = 1;
+      chains.push_back(op);
+    }
+  }
+  return chains;
 }
 
 // For each use the operations that make its value, in the order of the text, without those that only scalars come from.

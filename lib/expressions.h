@@ -15,9 +15,9 @@
 namespace mlir_shard {
 
 // What the operations of a signature are to constant expressions: makers of constants, makers of constants from
-// constants, what repeats a scalar too, bodies of their own, calls, members of sharding groups, and what can only use
-// constants.
-enum class ExpressionKind { Constant, OfConstants, Expansion, Computation, Call, Group, Terminator, Other };
+// constants, the same where that is asked of each operation, what repeats a scalar too, bodies of their own, calls,
+// members of sharding groups, and what can only use constants.
+enum class ExpressionKind { Constant, OfConstants, AskedEach, Expansion, Computation, Call, Group, Terminator, Other };
 
 // Splits the expressions of a module, scope by scope. A scope is what is inside an operation right under the root, or
 // in a computation, without what is in computations inside it.
@@ -25,7 +25,8 @@ class ExpressionSplitter {
 public:
   struct Questions {
     std::function<bool(std::int32_t value)> isScalar;        // Asked once for each type.
-    std::function<bool(std::int32_t op)> preserves;          // Whether a computation or call makes constants of those.
+    std::function<bool(std::int32_t op)> preserves; // Of a computation, a call, or what is asked of each with constant
+                                                    // operands: whether it makes constants of constants.
     std::function<std::string(std::int32_t op)> calleeOfOwn; // What a call that is for one use alone calls.
   };
 
@@ -39,6 +40,11 @@ public:
   // and erases those that nothing uses then. What has a scalar result is kept for the uses of that. Whether operations
   // of the kind Other are in the scope.
   bool split(std::int32_t scope, const Questions &questions);
+
+  // Gives each use of a chain in a scope its own copy of the operations in it, other expressions' uses too: of what
+  // makes its result of no tensor, or of one from such a chain. Returns whether there were copies to make; then the
+  // arrays have to be read anew.
+  bool splitChains(std::int32_t scope, const Questions &questions);
 
 private:
   enum class Part : char { None, Constant, Expansion };
@@ -67,6 +73,7 @@ private:
 
   void keep(std::int32_t op, const Scope &found, const Questions &questions) const;
   void copy(std::int32_t op, const Scope &found, const Questions &questions);
+  std::vector<std::int32_t> chainsOf(const Scope &found, const Questions &questions);
   void useCopies(MlirOperation op, std::int32_t original) const;
   void ownCallee(MlirOperation op, std::int32_t original, const Questions &questions) const;
   MlirOperation cloneBefore(MlirOperation op, MlirOperation place) const;

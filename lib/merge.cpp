@@ -6,6 +6,7 @@
 #include "pointer_map.h"
 #include "signatures.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace mlir_shard {
@@ -14,7 +15,7 @@ namespace {
 class Merger {
 public:
   Merger(const Capi &capi, MlirContext context, const std::vector<std::string> &names,
-         const std::function<bool(MlirOperation)> &merges)
+         const std::function<MergedOperands(MlirOperation)> &merges)
       : capi(capi), merges(merges), signatures(capi, context, {}) {
     for (const std::string &name : names)
       wanted.insert(capi.mlirIdentifierGet(context, toStringRef(name)).pointer, 1);
@@ -38,27 +39,77 @@ private:
     if (wanted.find(capi.mlirOperationGetName(op).pointer) == PointerMap::absent)
       return false;
     const std::int32_t signature = signatures.of(op);
-    if (static_cast<std::size_t>(signature) == answers.size())
-      answers.push_back(merges(op));
-    if (!answers[signature])
+    auto answer = answers.find(signature);
+    if (answer == answers.end())
+      answer = answers.emplace(signature, merges(op)).first;
+    const MergedOperands &operands = answer->second;
+    if (!operands || !std::all_of(operands->begin(), operands->end(), [&](std::intptr_t operand) {
+          return results.find(capi.mlirOperationGetOperand(op, operand).pointer) != PointerMap::absent;
+        }))
       return false;
-    key.assign({reinterpret_cast<const void *>(static_cast<std::intptr_t>(signature)), block.pointer});
+    key.assign({number(signature), block.pointer});
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
       key.push_back(capi.mlirOperationGetOperand(op, i).pointer);
+    if (capi.mlirOperationGetFirstRegion(op)) {
+      InnerValues inner;
+      addRegions(op, inner);
+    }
     const auto [kept, isNew] = firsts.emplace(key, op);
-    if (isNew)
+    if (isNew) {
+      results.insert(capi.mlirOperationGetResult(op, 0).pointer, 1);
       return false;
+    }
     capi.mlirValueReplaceAllUsesOfWith(capi.mlirOperationGetResult(op, 0),
                                        capi.mlirOperationGetResult(kept->second, 0));
     capi.mlirOperationDestroy(op);
     return true;
   }
 
+  // The values made in the regions of an operation, numbered.
+  struct InnerValues {
+    PointerMap numbers;
+    std::int32_t count = 0;
+
+    void add(MlirValue value) { numbers.insert(value.pointer, count++); }
+  };
+
+  static const void *number(std::intptr_t number) { return reinterpret_cast<const void *>(number); }
+
+  // Adds what is in the regions of an operation to the key: values made there by their numbers.
+  void addRegions(MlirOperation op, InnerValues &inner) {
+    for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+         region = capi.mlirRegionGetNextInOperation(region))
+      for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
+        key.push_back(number(-1));
+        for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i) {
+          const MlirValue argument = capi.mlirBlockGetArgument(block, i);
+          key.push_back(capi.mlirValueGetType(argument).pointer);
+          inner.add(argument);
+        }
+        for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+             child = capi.mlirOperationGetNextInBlock(child))
+          addChild(child, inner);
+      }
+  }
+
+  void addChild(MlirOperation op, InnerValues &inner) {
+    key.push_back(number(signatures.of(op)));
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
+      const void *operand = capi.mlirOperationGetOperand(op, i).pointer;
+      const std::int32_t known = inner.numbers.find(operand);
+      key.push_back(known == PointerMap::absent ? operand : number(known));
+    }
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
+      inner.add(capi.mlirOperationGetResult(op, i));
+    addRegions(op, inner);
+  }
+
   const Capi &capi;
-  const std::function<bool(MlirOperation)> &merges;
+  const std::function<MergedOperands(MlirOperation)> &merges;
   PointerMap wanted;
   Signatures signatures;
-  std::vector<bool> answers; // By signature.
+  std::unordered_map<std::int32_t, MergedOperands> answers; // By signature.
+  PointerMap results;                                        // Those of merged operations.
   std::unordered_map<std::vector<const void *>, MlirOperation, PointersHash> firsts;
   std::vector<const void *> key; // What the last operation was looked up with.
 };
@@ -66,7 +117,7 @@ private:
 } // namespace
 
 void mergeEqual(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
-                const std::function<bool(MlirOperation)> &merges) {
+                const std::function<MergedOperands(MlirOperation)> &merges) {
   Merger(capi, capi.mlirOperationGetContext(root), names, merges).visit(root);
 }
 

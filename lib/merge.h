@@ -6,16 +6,22 @@
 
 #include "capi.h"
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace mlir_shard {
 
-// Merges the operations of a block that agree in name, operands, types and attributes into the first one, under all of
-// `root`. They have one of the names and a single result, and `merges` says yes of one, asked once for all that agree
-// in name, types and attributes.
+// The operands of an operation that have to be results of merged operations for it to be merged; none at all where it
+// never is.
+using MergedOperands = std::optional<std::vector<std::intptr_t>>;
+
+// Merges the operations of a block that agree in name, operands, types, attributes and regions into the first one,
+// under all of `root`. They have one of the names and a single result; `merges` is asked once for all that agree in
+// name, types and attributes.
 void mergeEqual(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
-                const std::function<bool(MlirOperation)> &merges);
+                const std::function<MergedOperands(MlirOperation)> &merges);
 
 } // namespace mlir_shard

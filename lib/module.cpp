@@ -114,7 +114,7 @@ public:
   }
 
   void mergeEqualBelow(const py::capsule &op, const std::vector<std::string> &names,
-                       const std::function<bool(py::capsule)> &merges) const {
+                       const std::function<MergedOperands(py::capsule)> &merges) const {
     mergeEqual(capi, operation(op), names, [&](MlirOperation found) { return merges(capsule(found)); });
   }
 
@@ -340,7 +340,8 @@ PYBIND11_MODULE(_native, module) {
            "The operations under one that have one of the names: in pre-order, or each after those inside it.")
       .def("merge_equal", &Host::mergeEqualBelow, py::arg("op"), py::arg("names"), py::arg("merges"),
            "Merges the operations of a block that have one of the names and agree in all but their location, under all\n"
-           "of an operation. They have one result. `merges(operation)` is asked once for each signature.")
+           "of an operation. They have one result. `merges(operation)`, asked once for each signature, gives the\n"
+           "operands that have to be results of such operations too, and None for what is never merged.")
       .def("replace_operations", &Host::replaceOperations, py::arg("arrays"), py::arg("prototypes"),
            "Puts copies of prototypes, given by signature, in the place of all operations that have it.")
       .def("representatives",

@@ -108,6 +108,7 @@ class ExpressionSplitter:
         preserves: Callable[[int], bool],
         callee_of_own: Callable[[int], str],
     ) -> bool: ...
+    def split_chains(self, scope: int, is_scalar: Callable[[int], bool], preserves: Callable[[int], bool]) -> bool: ...
 
 Node = tuple[int, Sequence[int], Sequence[int]]
 

@@ -99,6 +99,14 @@ def _is_window(expr: Any) -> bool:
     return isinstance(expr, ir.AffineDimExpr)
 
 
+def is_pointwise(op: Any) -> bool:
+    """Whether `op` is a structured op that computes each element of its result on its own, with no reduction."""
+    if len(op.results) != 1 or not is_structured(op):
+        return False
+    loops = loops_of(op)
+    return not loops.reductions and not any(loops.windows)
+
+
 @sharding_rule(when=is_structured)
 def structured(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """One factor for each loop: pass-through where an output follows it, else a reduction. None on buffers.

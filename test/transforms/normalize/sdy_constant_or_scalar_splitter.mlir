@@ -1,4 +1,6 @@
 // RUN: shard-opt %s --split-input-file --sdy-constant-or-scalar-splitter | FileCheck %s
+// RUN: shard-opt %s --split-input-file --sdy-constant-or-scalar-splitter=convert-constants=false | FileCheck %s --check-prefix=KEPT
+// RUN: shard-opt %s --split-input-file --sdy-constant-or-scalar-splitter="convert-constants=false split-inside=true" | FileCheck %s --check-prefix=INSIDE
 
 // Every use has all of the expression to itself, but within the expression what is shared stays shared.
 // CHECK-LABEL: func.func @expression
@@ -163,3 +165,92 @@ func.func private @loop() -> tensor<4xf32> {
 
 // CHECK: func.func private @ones_0() -> tensor<4xf32> attributes {sdy.original_func_name = "ones"}
 // CHECK: func.func private @ones_1() -> tensor<4xf32> attributes {sdy.original_func_name = "ones"}
+
+// -----
+
+// Tensors without content, fills, and what linalg computes on elements of constants alone are expressions too.
+// CHECK-LABEL: func.func @linalg
+// CHECK-COUNT-4: tensor.empty() : tensor<8x8xf32>
+// CHECK-COUNT-2: linalg.fill
+// CHECK: linalg.transpose
+// CHECK-COUNT-2: linalg.generic
+// CHECK-NOT: linalg.generic
+// CHECK: linalg.add
+// CHECK: linalg.matmul
+func.func @linalg(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x8xf32>
+  %filled = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %t = linalg.transpose ins(%b : tensor<8x8xf32>) outs(%empty : tensor<8x8xf32>) permutation = [1, 0]
+  %column = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%empty : tensor<8x8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 1 : index
+    %n = arith.index_cast %i : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %s = arith.addf %f, %zero : f32
+    linalg.yield %s : f32
+  } -> tensor<8x8xf32>
+  %sum = linalg.add ins(%a, %column : tensor<8x8xf32>, tensor<8x8xf32>) outs(%filled : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %c = linalg.matmul ins(%a, %t : tensor<8x8xf32>, tensor<8x8xf32>) outs(%filled : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %sum, %c, %column : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// What reads a tensor from around it, or reduces, is no constant.
+// CHECK-LABEL: func.func @not_constant
+// CHECK-COUNT-2: linalg.generic
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @not_constant(%table: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8xf32>
+  %scalar = tensor.empty() : tensor<f32>
+  %read = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%empty : tensor<8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %e = tensor.extract %table[%i] : tensor<8xf32>
+    linalg.yield %e : f32
+  } -> tensor<8xf32>
+  %filled = linalg.fill ins(%zero : f32) outs(%empty : tensor<8xf32>) -> tensor<8xf32>
+  %total = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%filled : tensor<8xf32>) outs(%scalar : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  return %read, %read, %total, %total : tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>
+}
+
+// Constants of StableHLO are split as they are where they are not to be sdy's.
+// CHECK-LABEL: func.func @kept
+// CHECK-COUNT-2: sdy.constant
+// KEPT-LABEL: func.func @kept
+// KEPT-COUNT-2: stablehlo.constant
+// KEPT-NOT: sdy.constant
+func.func @kept() -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = stablehlo.constant dense<1.0> : tensor<8xf32>
+  return %0, %0 : tensor<8xf32>, tensor<8xf32>
+}
+
+// The positions are used twice in the mask, which is used once: with all of the mask they are one, or one for each use.
+// CHECK-LABEL: func.func @mask
+// CHECK-COUNT-1: stablehlo.iota
+// CHECK-NOT: stablehlo.iota
+// CHECK: return
+// KEPT-LABEL: func.func @mask
+// INSIDE-LABEL: func.func @mask
+// INSIDE-NEXT: %[[I0:.*]] = stablehlo.iota
+// INSIDE-NEXT: %[[I1:.*]] = stablehlo.iota
+// INSIDE-NEXT: %[[C0:.*]] = stablehlo.convert %[[I1]]
+// INSIDE-NEXT: %[[C1:.*]] = stablehlo.convert %[[I0]]
+// INSIDE-NEXT: %[[ROWS:.*]] = stablehlo.broadcast_in_dim %[[C0]], dims = [0]
+// INSIDE-NEXT: %[[COLUMNS:.*]] = stablehlo.broadcast_in_dim %[[C1]], dims = [1]
+// INSIDE-NEXT: %[[MASK:.*]] = stablehlo.compare GT, %[[ROWS]], %[[COLUMNS]]
+// INSIDE-NEXT: return %[[MASK]]
+func.func @mask() -> tensor<8x8xi1> {
+  %0 = stablehlo.iota dim = 0 : tensor<8xi32>
+  %1 = stablehlo.convert %0 : (tensor<8xi32>) -> tensor<8xf32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [0] : (tensor<8xf32>) -> tensor<8x8xf32>
+  %3 = stablehlo.broadcast_in_dim %1, dims = [1] : (tensor<8xf32>) -> tensor<8x8xf32>
+  %4 = stablehlo.compare GT, %2, %3 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xi1>
+  return %4 : tensor<8x8xi1>
+}

@@ -8,30 +8,39 @@ from typing import Any
 
 from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.host import ir
+from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.call_graph import CallGraph
+from mlir_shard.transforms.constant_expressions import ConstantExpressions
 from mlir_shard.transforms.function_copies import FunctionCopies
-from mlir_shard.transforms.normalize.constant_expressions import ConstantExpressions
 
 
 @register
 class ConstantOrScalarSplitter(Pass):
     """Gives each use of a constant expression, and of a broadcast of a scalar, a copy of its own of all that makes it.
 
-    A constant expression is a constant, an iota, or an op that makes constants of constants, of constant expressions:
-    elementwise ops, broadcasts, reshapes, slices, and calls and named computations of nothing but such ops. What uses
-    it in another constant expression uses its copy there. Scalars have no dimension to shard, and stay. Constants of
-    StableHLO become those of sdy, which folding leaves apart.
+    A constant expression is a constant, an iota, a tensor without content, or an op that makes constants of constants,
+    of constant expressions: elementwise ops, those of linalg included, fills, broadcasts, reshapes, slices, and calls
+    and named computations of nothing but such ops. What uses it in another constant expression uses its copy there.
+    Scalars have no dimension to shard, and stay. Constants of StableHLO become those of sdy, which folding leaves
+    apart, unless `convert-constants` is off. With `split-inside` an expression has a constant, and what is made of one
+    constant alone, as often as it uses it: positions for the rows of a mask, and for its columns.
     """
 
     name = "sdy-constant-or-scalar-splitter"
     anchor = "builtin.module"
     summary = "Splits constants and expansions of scalars so that each has a single use"
 
+    convert_constants: bool = option(True, "Make constants of StableHLO those of sdy")
+    split_inside: bool = option(False, "Split what expressions are made of too, as far as each is made of one constant")
+
     def run(self, op: Any) -> None:
-        arrays = ModuleArrays(op)
-        _convert_constants(arrays)
-        expressions = ConstantExpressions(arrays, FunctionCopies(op))
+        arrays, copies = ModuleArrays(op), FunctionCopies(op)
+        if self.split_inside and ConstantExpressions(arrays, copies).split_chains():
+            arrays = ModuleArrays(op)
+        if self.convert_constants:
+            _convert_constants(arrays)
+        expressions = ConstantExpressions(arrays, copies)
         scopes = expressions.scopes()
         for name in CallGraph.of(op).post_order() if expressions.has_calls else scopes:
             expressions.split(scopes[name])

@@ -18,13 +18,15 @@ def shard_propagate(
     conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication"),
 ) -> str:
     """Calls are inlined, upstream's `shard` annotations and sdy's constraints and groups are taken in, shardings
-    propagated by the priorities of users and of ops, through regions too, and closed."""
+    propagated by the priorities of users and of ops, through regions too, and closed. Each use of a constant, or of a
+    tensor without content, is sharded on its own; what is equal afterwards is merged."""
     passes = [
         "shard-inline-calls",
         "symbol-dce",
         step("canonicalize", disable_patterns=_PATTERNS_OF_SDY),
         "convert-shard-to-sdy",
         "shard-unify-meshes",
+        step("sdy-constant-or-scalar-splitter", convert_constants=False, split_inside=True),
         "sdy-apply-sharding-constraints",
         "sdy-sharding-group-import",
         "sdy-add-data-flow-edges",
@@ -35,5 +37,6 @@ def shard_propagate(
         "func.func(sdy-sink-data-flow-edges)",
         "sdy-remove-sharding-groups",
         "sdy-close-shardings",
+        f"func.func({step('sdy-constant-or-scalar-merger', expressions=True)})",
     ]
     return ",".join(passes)

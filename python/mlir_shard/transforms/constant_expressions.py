@@ -11,18 +11,24 @@ from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.host import ir
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import is_constant, is_constant_of_constants, is_scalar_expansion
+from mlir_shard.rules.linalg import is_pointwise
 from mlir_shard.transforms.call_graph import callee, name_of, original_name
 from mlir_shard.transforms.function_copies import FunctionCopies
+from mlir_shard.transforms.walk import ops_below
 
+# What computes elements of elements, without effects.
+_SCALAR_DIALECTS = frozenset(("arith", "complex", "index", "linalg", "math", "scf"))
+_CALL = "func.call"
 _COMPUTATION = "sdy.named_computation"
 _KINDS = {
     _COMPUTATION: Kind.COMPUTATION,
-    "func.call": Kind.CALL,
+    _CALL: Kind.CALL,
     "sdy.sharding_group": Kind.GROUP,
 }
 
 
-def _kind(op: Any) -> Kind:
+def expression_kind(op: Any) -> Kind:
+    """What operations with the name, types and attributes of `op` are to constant expressions."""
     name = op.name
     if name in _KINDS:
         return _KINDS[name]
@@ -32,6 +38,8 @@ def _kind(op: Any) -> Kind:
         return Kind.EXPANSION
     if is_constant_of_constants(op):
         return Kind.OF_CONSTANTS
+    if is_pointwise(op):
+        return Kind.ASKED_EACH
     return Kind.TERMINATOR if op.has_trait(ir.IsTerminatorTrait) else Kind.OTHER
 
 
@@ -45,7 +53,7 @@ class ConstantExpressions:
     def __init__(self, arrays: ModuleArrays, copies: FunctionCopies) -> None:
         self._arrays = arrays
         self._copies = copies
-        kinds = [_kind(op) for op in arrays.representatives()]
+        kinds = [expression_kind(op) for op in arrays.representatives()]
         self.has_calls = Kind.CALL in kinds
         self._splitter = arrays.expression_splitter(kinds)
         # The functions that have been gone through, with the names of what they are copies of.
@@ -57,6 +65,22 @@ class ConstantExpressions:
         """For each function the named computations in it, inner ones first, and then the function itself."""
         by_top = [(self._arrays.operation(scopes[-1]), scopes) for scopes in self._splitter.scopes()]
         return {name_of(top): scopes for top, scopes in by_top if top.name == "func.func"}
+
+    def split_chains(self) -> bool:
+        """Gives each use of a constant that is made of at most one other a copy of its own, also inside expressions.
+
+        Returns whether there was any to copy: then the arrays are no longer those of the module.
+        """
+
+        def preserves(op: int) -> bool:
+            return _computes_on_scalars(self._arrays.operation(op))
+
+        split = [
+            self._splitter.split_chains(scope, self._is_scalar, preserves)
+            for scopes in self._splitter.scopes()
+            for scope in scopes
+        ]
+        return any(split)
 
     def split(self, scopes: list[int]) -> None:
         """Splits the expressions in the scopes of a function, each by itself.
@@ -88,9 +112,11 @@ class ConstantExpressions:
             note_other()
 
     def _preserves(self, op: Any) -> bool:
-        """Whether the results of a call or named computation are constant where its operands are."""
+        """Whether the results of an op with a function or body are constant where its operands are."""
         if op.name == _COMPUTATION:
             return op.attributes["name"].value not in self._other_computations
+        if op.name != _CALL:
+            return _computes_on_scalars(op)
         called = callee(op)
         return called in self._originals and self._originals[called] not in self._other_functions
 
@@ -101,3 +127,12 @@ class ConstantExpressions:
     def _is_scalar(self, value: int) -> bool:
         """Whether a value has no dimensions that could be sharded."""
         return not shape_of(self._arrays.value(value).type)
+
+
+def _computes_on_scalars(op: Any) -> bool:
+    """Whether the body of a structured op only computes on elements, and takes no tensor from around the op."""
+    return op.name not in _KINDS and all(
+        inner.name.partition(".")[0] in _SCALAR_DIALECTS
+        and not any(isinstance(operand.type, ir.ShapedType) for operand in inner.operands)
+        for inner in ops_below(op)
+    )
