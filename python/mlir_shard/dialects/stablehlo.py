@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
 
 Sizes = Sequence[int]
@@ -65,7 +66,10 @@ def sizes(values: Sizes) -> Any:
 
 
 def element(type_: Any, value: float) -> Any:
-    """The attribute of one integer or floating-point number."""
+    """The attribute of one integer or floating-point number; InterfaceError where the type has no numbers."""
+    if not has_numbers(type_):
+        point = ir.InsertionPoint.current
+        raise InterfaceError(point.ref_operation or point.block.owner, f"no constant of {type_} is known")
     if isinstance(type_, ir.FloatType):
         return ir.FloatAttr.get(type_, float(value))
     return ir.IntegerAttr.get(type_, int(value))
@@ -74,6 +78,11 @@ def element(type_: Any, value: float) -> Any:
 def constant(value: Any) -> Any:
     """The constant of an elements attribute."""
     return build("constant", value.type, value=value)
+
+
+def has_numbers(element_type: Any) -> bool:
+    """Whether `splat` makes constants of an element type: not of a quantized one, say."""
+    return isinstance(element_type, ir.ComplexType | ir.FloatType | ir.IntegerType | ir.IndexType)
 
 
 def splat(type_: Any, value: float) -> Any:

@@ -18,10 +18,12 @@ from mlir_shard.passes import diagnostic, host_passes, resolution
 from mlir_shard.passes.diagnostic import Diagnostic, location_of
 from mlir_shard.passes.host_passes import HostPass
 from mlir_shard.passes.instrumentation import Instrumentation
+from mlir_shard.passes.nesting import deep_recursion, too_deep
 from mlir_shard.passes.registry import Pass, PassFailure
 from mlir_shard.passes.reporting import reported
 from mlir_shard.passes.resolution import ANY, Nest, Step, step_text
 from mlir_shard.passes.sharing import sharing
+from mlir_shard.sharding.mesh import TooManyDevicesError
 
 Report = Callable[[Diagnostic], None]
 
@@ -59,7 +61,7 @@ def run(
         tree = resolution.from_passes(passes, op.name)
     resolution.check_runs_on(tree, op.name, pipeline if isinstance(pipeline, str) else "")
     one_run = _Run(op.context, verify_each, tuple(instrumentations), report)
-    with diagnostic.handled(op.context, one_run.handle), sharing():
+    with diagnostic.handled(op.context, one_run.handle), sharing(), deep_recursion():
         succeeded = one_run.steps(op, tree)
     if not succeeded:
         raise PassFailure("\n".join(map(str, one_run.errors)), op, diagnostics=tuple(one_run.errors))
@@ -185,7 +187,15 @@ class _Run:
             self._emit(diagnostic.at("error", str(error), error.op.location))
         except ir.MLIRError as error:
             self._emit_unhandled(error, one)
+        except TooManyDevicesError as error:
+            self._emit(diagnostic.at("error", str(error), location))
         except (Exception, SystemExit) as exception:
+            deepest = too_deep(op) if isinstance(exception, RecursionError) else None
+            if deepest is not None:
+                inner, depth = deepest
+                message = f"'{inner.name}' op is inside {depth} regions, too deep for pass '{one.name}'"
+                self._emit(diagnostic.at("error", message, inner.location))
+                return False
             # The pass is broken, not its input: the next operation would only show the same again.
             self.is_broken = True
             raised = diagnostic.of_exception(exception, f"pass '{one.name}' raised", _file_of(one))

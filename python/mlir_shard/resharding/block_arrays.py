@@ -3,8 +3,9 @@
 """What each device holds, lacks and is asked for, in elements, as arrays over the places of devices in a grid.
 
 A block index is made of a device's places along grid axes, so what a dimension contributes is an array with one
-dimension for each grid axis, of size 1 along axes that the index does not depend on. The product of the arrays of all
-dimensions, broadcast, is what each device holds or has in common with its target box. No messages are built.
+dimension for each grid axis of more than one device, of size 1 along axes that the index does not depend on. The
+product of the arrays of all dimensions, broadcast, is what each device holds or has in common with its target box. No
+messages are built.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class BlockArrays:
     def __init__(self, sizes: tuple[int, ...], shape: tuple[int, ...]) -> None:
         self.sizes, self.shape = sizes, shape
         self.dtype = integers_up_to(prod(max(size, 1) for size in shape) * prod(sizes))
-        self.one = np.ones((1,) * len(sizes), self.dtype)
+        # Axes of one device have no dimension: NumPy has no arrays of more than 64, nor broadcasts more than 32.
+        self._axes = [axis for axis, size in enumerate(sizes) if size > 1]
+        self.one = np.ones((1,) * len(self._axes), self.dtype)
         self._counts: dict[GridAxes, int] = {}
         self._indices: dict[GridAxes, PerDevice] = {}
         self._overlaps: dict[DimChange, PerDevice] = {}
@@ -91,7 +94,7 @@ class BlockArrays:
 
     def per_device(self, values: PerDevice) -> tuple[int, ...]:
         """The values in the order of the mesh."""
-        return tuple(np.broadcast_to(values, self.sizes).reshape(-1).tolist())
+        return tuple(np.broadcast_to(values, [self.sizes[axis] for axis in self._axes]).reshape(-1).tolist())
 
     def total(self, values: PerDevice) -> int:
         """The sum over all devices."""
@@ -130,8 +133,7 @@ class BlockArrays:
         return {axis: self.count(axes[number + 1 :]) for number, axis in enumerate(axes)}
 
     def _places(self, axis: int) -> PerDevice:
-        shape = [1] * len(self.sizes)
-        shape[axis] = self.sizes[axis]
+        shape = [self.sizes[axis] if one == axis else 1 for one in self._axes]
         return np.arange(self.sizes[axis]).astype(self.dtype).reshape(shape)
 
 

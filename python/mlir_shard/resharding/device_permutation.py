@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 
 from mlir_shard.resharding.steps import GridAxes, Placement
@@ -23,13 +23,13 @@ def device_permutation(source: TensorLayout, target: TensorLayout) -> dict[int, 
     if source.blocks != target.blocks or reduced_axes(source, target):
         raise ValueError(f"no permutation of devices brings {source.sharding} to {target.sharding}")
     have, want = _contents(source), _contents(target)
-    spare: defaultdict[_Content, list[int]] = defaultdict(list)
+    spare: defaultdict[_Content, deque[int]] = defaultdict(deque)
     for device, content in have.items():
         if want[device] != content:
             spare[content].append(device)
     senders = {}
     for device, content in want.items():
-        senders[device] = device if have[device] == content else spare[content].pop(0)
+        senders[device] = device if have[device] == content else spare[content].popleft()
     return senders
 
 

@@ -35,7 +35,7 @@ class Holdings:
         """
         dims = [_digits(axes, mesh) for axes in axes_per_dim]
         partial = _digits(partial_axes, mesh)
-        per_dim = [_indices(digits, mesh.total_size) for digits in dims]
+        per_dim = [_indices(digits, mesh.listed_size) for digits in dims]
         return Holdings(
             tuple(zip(*per_dim, strict=True)) if per_dim else ((),) * mesh.total_size,
             _indices(partial, mesh.total_size),

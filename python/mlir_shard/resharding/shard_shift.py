@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
+
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.sharding.layout import device_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +48,29 @@ def shift_pairs(axes: Sequence[AxisRef], mesh: Mesh, offset: int) -> tuple[tuple
 
     What would leave the dimension is not sent. In the order of the sources in the mesh.
     """
-    digits = [Digit.of(axis, mesh) for axis in axes]
-    devices = mesh.devices
-    pairs = []
-    for position, device in enumerate(devices):
-        index = shard_index(axes, mesh, position) + offset
-        if not 0 <= index < total_size(axes, mesh):
-            continue
-        target = position
-        for digit in reversed(digits):
-            target += (index % digit.size - digit.at(position)) * digit.stride
-            index //= digit.size
-        pairs.append((device, devices[target]))
-    return tuple(pairs)
+    devices = device_array(mesh)
+    positions = np.arange(len(devices))
+    index = np.full_like(positions, 0)
+    for axis in axes:
+        digit = Digit.of(axis, mesh)
+        index = index * digit.size + positions // digit.stride % digit.size
+    index += offset
+    is_sent = (index >= 0) & (index < total_size(axes, mesh))
+    positions, index = positions[is_sent], index[is_sent]
+    targets = positions
+    for axis in reversed(axes):
+        digit = Digit.of(axis, mesh)
+        targets = targets + (index % digit.size - positions // digit.stride % digit.size) * digit.stride
+        index = index // digit.size
+    return tuple(zip(devices[positions].tolist(), devices[targets].tolist(), strict=True))
 
 
 def with_reversed_axes(mesh: Mesh, axes: Sequence[AxisRef]) -> Mesh:
     """The mesh with its devices in the opposite order along `axes`."""
-    digits = [Digit.of(axis, mesh) for axis in axes]
-    devices = mesh.devices
-    mirrored = (
-        position + sum((digit.size - 1 - 2 * digit.at(position)) * digit.stride for digit in digits)
-        for position in range(len(devices))
-    )
-    ids = tuple(devices[position] for position in mirrored)
+    devices = device_array(mesh)
+    mirrored = positions = np.arange(len(devices))
+    for axis in axes:
+        digit = Digit.of(axis, mesh)
+        mirrored = mirrored + (digit.size - 1 - 2 * (positions // digit.stride % digit.size)) * digit.stride
+    ids = tuple(devices[mirrored].tolist())
     return replace(mesh, device_ids=() if ids == tuple(range(len(ids))) else ids)

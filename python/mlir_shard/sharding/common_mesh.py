@@ -101,7 +101,10 @@ def _changes(axes: tuple[MeshAxis, ...], lines: _Lines) -> dict[Mesh, MeshChange
 
 
 def _has_devices_of(mesh: Mesh, first: Mesh) -> bool:
-    return bool(mesh.axes) and mesh.total_size == first.total_size and set(mesh.devices) == set(first.devices)
+    if not mesh.axes or mesh.total_size != first.total_size:
+        return False
+    # Device ids of a mesh with axes are 0, 1, 2, ... in some order.
+    return bool(first.axes) or set(mesh.devices) == set(first.devices)
 
 
 def _line(mesh: Mesh, first: Mesh) -> _Line:

@@ -189,12 +189,13 @@ def device_groups(axes: Sequence[AxisRef], mesh: Mesh) -> tuple[tuple[int, ...],
 
 def device_array(mesh: Mesh) -> npt.NDArray[np.int64]:
     """The devices of a mesh as an array, which counts them natively where they are in order."""
-    return np.array(mesh.device_ids, np.int64) if mesh.device_ids else np.arange(mesh.total_size, dtype=np.int64)
+    return np.array(mesh.device_ids, np.int64) if mesh.device_ids else np.arange(mesh.listed_size, dtype=np.int64)
 
 
 def device_group_array(axes: Sequence[AxisRef], mesh: Mesh) -> npt.NDArray[np.int64]:
     """What `device_groups` says, a row for each group."""
-    parts = split_mesh_axes(axes, mesh)
+    # NumPy has arrays of at most 64 dimensions, and axes of one device make no difference.
+    parts = [part for part in split_mesh_axes(axes, mesh) if part.size(mesh) > 1]
     rest = [number for number, part in enumerate(parts) if not any(axis.overlaps(part) for axis in axes)]
     members = [number for axis in axes for number, part in enumerate(parts) if axis.contains(part)]
     devices = device_array(mesh).reshape([part.size(mesh) for part in parts])

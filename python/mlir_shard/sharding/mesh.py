@@ -8,6 +8,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
+MOST_DEVICES = 1 << 18
+"""The most devices of a mesh that are listed one by one, as replica groups, tables and permutations do."""
+
+
+class TooManyDevicesError(ValueError):
+    """A mesh with more than `MOST_DEVICES` devices where they have to be listed."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        super().__init__(
+            f"the mesh {mesh} has {mesh.total_size} devices, too many to partition for: at most {MOST_DEVICES}"
+        )
+        self.mesh = mesh
+
 
 @dataclass(frozen=True, slots=True)
 class MeshAxis:
@@ -72,8 +85,15 @@ class Mesh:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """All device ids, in row-major order of the axes."""
-        return self.device_ids or tuple(range(self.total_size))
+        """All device ids, in row-major order of the axes; TooManyDevicesError where they are too many to list."""
+        return self.device_ids or tuple(range(self.listed_size))
+
+    @property
+    def listed_size(self) -> int:
+        """`total_size` of a mesh whose devices are listed; TooManyDevicesError where they are too many."""
+        if self.total_size > MOST_DEVICES:
+            raise TooManyDevicesError(self)
+        return self.total_size
 
     @property
     def axis_names(self) -> tuple[str, ...]:

@@ -9,11 +9,15 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.limits import check_devices
 
 
 def meshes_around(op: Any) -> dict[str, Mesh]:
-    """The meshes of the module that `op` is in, by name."""
-    return sdy.meshes(sdy.enclosing_module(op))
+    """The meshes of the module that `op` is in, by name; PassFailure where one has too many devices to list."""
+    module = sdy.enclosing_module(op)
+    meshes = sdy.meshes(module)
+    check_devices(module, meshes)
+    return meshes
 
 
 def common_mesh(

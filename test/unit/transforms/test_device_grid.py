@@ -86,4 +86,5 @@ def test_strides_that_give_no_grid_with_another_mesh() -> None:
 
 def test_positions() -> None:
     grid_of_three = DeviceGrid.for_meshes("mesh", [], {"mesh": Mesh.of([("x", 2), ("y", 3), ("z", 2)])})
-    assert [grid_of_three.position((2, 0), process) for process in range(12)] == [0, 2, 0, 2, 0, 2, 1, 3, 1, 3, 1, 3]
+    positions = grid_of_three.positions((2, 0), grid_of_three.processes())
+    assert positions.tolist() == [0, 2, 0, 2, 0, 2, 1, 3, 1, 3, 1, 3]

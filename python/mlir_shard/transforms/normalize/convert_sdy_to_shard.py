@@ -11,6 +11,7 @@ from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.sharding import AxisRef, TensorSharding
+from mlir_shard.transforms.limits import check_devices
 from mlir_shard.transforms.normalize.function_annotations import annotate_function
 from mlir_shard.transforms.sharding_attributes import transform_shardings
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
@@ -37,6 +38,7 @@ class ConvertSdyToShard(Pass):
     partial: bool = option(False, "annotate only what has a sharding, for upstream's propagation to complete")
 
     def run(self, op: Any) -> None:
+        check_devices(op, sdy.meshes(op))
         functions = _functions(op)
         grids = _grids(op)
         for function in functions:

@@ -10,6 +10,7 @@ from typing import Any
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.reshard.halo_exchange import Channels
 from mlir_shard.transforms.reshard.moving_ops import Surroundings
@@ -66,6 +67,7 @@ class PerInstructionPartitioning(Pass):
             selection = Selection.parse(self.filter)
         except ValueError as error:
             raise PassFailure(str(error), op) from error
+        check_sizes(op)
         around = Surroundings(meshes_around(op), self.replica_count > 1, Channels(next_channel(op)))
         chosen = [one for number, one in enumerate(_candidates(op)) if selection.selects(number, one.name)]
         for one in chosen:

@@ -19,6 +19,7 @@ from mlir_shard.rules import RuleError
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import OpShardingRule, TensorSharding
 from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.operations import operations_named, operations_named_in_post_order
 from mlir_shard.transforms.reshard.halo_exchange import Channels
 from mlir_shard.transforms.reshard.insertion import apply, put_after
@@ -74,6 +75,7 @@ class ResolvePermutationFactors(Pass):
         if self.replica_count > 1 and self.partition_count > 1:
             counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
             raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        check_sizes(op)
         around = Surroundings(meshes_around(op), self.replica_count > 1, Channels(next_channel(op)))
         resolve_permutation_factors(
             op, around, by_exchange=self.enable_halo_exchange, with_windows=self.exchange_windows

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.host import ir
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
@@ -101,10 +103,8 @@ def collective_permute(
     value: Any, pairs: Sequence[tuple[int, int]], channel: int, sharding: TensorSharding | None = None
 ) -> Any:
     """What the device that is paired with this one as its source holds; zeros where there is none."""
-    type_ = stablehlo.tensor(stablehlo.i64(), len(pairs), 2)
-    entries = [stablehlo.integer(device) for pair in pairs for device in pair]
     attributes = {
-        "source_target_pairs": ir.DenseElementsAttr.get(entries, type_),
+        "source_target_pairs": ir.DenseElementsAttr.get(np.array(pairs, np.int64).reshape(-1, 2)),
         "channel_handle": stablehlo.channel(channel),
     }
     return _lying(stablehlo.build("collective_permute", value.type, value, **attributes), sharding)

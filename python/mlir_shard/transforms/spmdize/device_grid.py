@@ -11,7 +11,10 @@ from math import prod
 from operator import mul
 from typing import Any
 
-from mlir_shard.dialects import shard
+import numpy as np
+import numpy.typing as npt
+
+from mlir_shard.dialects import shard, stablehlo
 from mlir_shard.host import ir
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import GridAxes, Placement
@@ -173,12 +176,16 @@ class DeviceGrid:
         """Whether a dimension is in full blocks along grid axes."""
         return size % self.blocks(axes) == 0
 
-    def position(self, axes: Sequence[int], process: int) -> int:
-        """The position along axes, major to minor, of a process."""
-        position = 0
+    def processes(self) -> npt.NDArray[np.int64]:
+        """The numbers of all devices in order; TooManyDevicesError where they are too many to list."""
+        return np.arange(self.mesh.listed_size, dtype=np.int64)
+
+    def positions(self, axes: Sequence[int], processes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The positions along axes, major to minor, of processes."""
+        positions = np.zeros_like(processes)
         for axis in axes:
-            position = position * self.shape[axis] + process // self.strides[axis + 1] % self.shape[axis]
-        return position
+            positions = positions * self.shape[axis] + processes // self.strides[axis + 1] % self.shape[axis]
+        return positions
 
     def blocked(self, block_type: Any, placement: Placement) -> BlockedTensor:
         """A value that has blocks of this type and lies so, as partition rules are told of it."""
@@ -189,7 +196,7 @@ class DeviceGrid:
             type_ = shard.resized(block_type, sizes)
 
         def block_numbers(dim: int) -> list[int]:
-            return [self.position(placement.dims[dim], process) for process in range(self.strides[0])]
+            return self.positions(placement.dims[dim], self.processes()).tolist()
 
         return BlockedTensor(type_, placement.dims, counts, block_numbers)
 
@@ -199,4 +206,11 @@ class DeviceGrid:
             return type_
         if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
             raise GridError(f"only ranked tensors of static shape can be sharded, not {type_}")
+        element = type_.element_type
+        for dim, (size, axes) in enumerate(zip(type_.shape, placement.dims, strict=True)):
+            if not self.is_even(size, axes) and not stablehlo.has_numbers(element):
+                raise GridError(
+                    f"dimension {dim} of {type_} would be in {self.blocks(axes)} uneven shards, and tensors of "
+                    f"{element} cannot be padded: no constant of it is known"
+                )
         return shard.resized(type_, self.local_shape(type_.shape, placement))

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
+from operator import mul
 
 from mlir_shard.sharding import AxisRef, Mesh
 
@@ -44,6 +46,11 @@ def has_strides(mesh: Mesh) -> bool:
 @lru_cache(maxsize=256)
 def _runs(mesh: Mesh) -> tuple[tuple[Run, ...], ...] | None:
     """The runs of each axis, major to minor; None where the mesh has none."""
+    if not mesh.device_ids:
+        strides = accumulate((axis.size for axis in reversed(mesh.axes)), mul, initial=1)
+        sizes_and_strides = zip(reversed(mesh.axes), strides, strict=False)
+        in_order = [(Run(1, axis.size, stride),) if axis.size > 1 else () for axis, stride in sizes_and_strides]
+        return tuple(reversed(in_order))
     devices = mesh.devices
     if devices[0]:
         return None

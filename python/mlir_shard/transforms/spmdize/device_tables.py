@@ -28,7 +28,7 @@ def positions_along(axes: Axes, mesh: Mesh) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1024)
 def _positions(axes: Axes, mesh: Mesh) -> npt.NDArray[np.int64]:
-    places = np.arange(mesh.total_size, dtype=np.int64)
+    places = np.arange(mesh.listed_size, dtype=np.int64)
     positions = np.zeros_like(places)
     for axis in axes:
         digit = Digit.of(axis, mesh)

@@ -205,7 +205,7 @@ def number(element_type: Any, value: int) -> Any:
     if isinstance(element_type, ir.ComplexType):
         parts = [stablehlo.splat(stablehlo.tensor(element_type.element_type), one) for one in (value, 0)]
         return stablehlo.build("complex", scalar, *parts)
-    if not isinstance(element_type, ir.FloatType | ir.IntegerType):
+    if not stablehlo.has_numbers(element_type):
         raise PaddingError(f"tensors of {element_type} cannot be padded for even shards: no constant of it is known")
     return stablehlo.splat(scalar, value)
 

@@ -9,13 +9,18 @@ caller holds the shards: there devices are permuted.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import defaultdict, deque
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.sharding import Mesh
+from mlir_shard.sharding.layout import device_array
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+
+_Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +42,30 @@ def arriving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation |
     """From where the mesh has shards to where the grid has them; None where that is the same."""
     if mesh not in grid.reordered:
         return None
-    return _between(_positions(mesh), range(mesh.total_size), placement, grid)
+    return _between(_positions(mesh), grid.processes(), placement, grid)
 
 
 def leaving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
     """From where the grid has shards to where the mesh has them; None where that is the same."""
     if mesh not in grid.reordered:
         return None
-    return _between(range(mesh.total_size), _positions(mesh), placement, grid)
+    return _between(grid.processes(), _positions(mesh), placement, grid)
 
 
-def _positions(mesh: Mesh) -> list[int]:
+def _positions(mesh: Mesh) -> _Numbers:
     """The position in the mesh of each device."""
-    found = [0] * mesh.total_size
-    for position, device in enumerate(mesh.devices):
-        found[device] = position
-    return found
+    return np.argsort(device_array(mesh))
 
 
-def _between(held: Sequence[int], wanted: Sequence[int], placement: Placement, grid: DeviceGrid) -> Relocation | None:
+def _between(held: _Numbers, wanted: _Numbers, placement: Placement, grid: DeviceGrid) -> Relocation | None:
     """The permutation in which a device that holds what it needs keeps it."""
-
-    def shards(positions: Sequence[int]) -> list[tuple[int, ...]]:
-        return [tuple(grid.position(axes, position) for axes in placement.dims) for position in positions]
-
-    has, needs = shards(held), shards(wanted)
+    axes = tuple(axis for of_dim in placement.dims for axis in of_dim)
+    has, needs = (grid.positions(axes, positions).tolist() for positions in (held, wanted))
     if has == needs:
         return None
-    spare: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    spare: defaultdict[int, deque[int]] = defaultdict(deque)
     for process, shard in enumerate(has):
         if needs[process] != shard:
             spare[shard].append(process)
-    senders = [process if has[process] == shard else spare[shard].pop(0) for process, shard in enumerate(needs)]
+    senders = [process if has[process] == shard else spare[shard].popleft() for process, shard in enumerate(needs)]
     return Relocation(tuple(senders))

@@ -12,6 +12,7 @@ from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.function_shardings import Side, shardings_of, types_of
+from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.shardings import meshes_around
 from mlir_shard.transforms.spmdize import padded_contractions, padded_moves, padded_regions, padded_slices
 from mlir_shard.transforms.spmdize.padded_values import PaddedValues, PaddingError
@@ -44,6 +45,7 @@ class PadForDivisibility(Pass):
     summary = "Pads tensors whose shards are not even"
 
     def run(self, op: Any) -> bool:
+        check_sizes(op)
         return pad_function(op, meshes_around(op))
 
 

@@ -20,8 +20,10 @@ from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.function_shardings import Side, shardings_of
+from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.normalize import replica_groups
 from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.shardings import meshes_around
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, Signature
 from mlir_shard.transforms.spmdize.plan import Planner
@@ -55,6 +57,7 @@ class Spmdize(Pass):
     def run(self, op: Any) -> None:
         meshes = [inner.operation for inner in _top(op) if inner.operation.name == "sdy.mesh"]
         repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"))
+        check_sizes(op, repeated.representatives)
         grid = _grid(op, repeated.representatives)
         functions = [inner.operation for inner in _top(op) if inner.operation.name == "func.func"]
         signatures = {function.attributes["sym_name"].value: _signature(function, grid) for function in functions}
@@ -76,7 +79,8 @@ class Spmdize(Pass):
         replica_groups.inline_meshes(op)
         for mesh in meshes:
             mesh.erase()
-        if meshes or grid.atoms:
+        # A mesh without axes, of one device, is no grid: those of upstream have at least one axis.
+        if grid.shape:
             with ir.InsertionPoint.at_block_begin(op.regions[0].blocks[0]), op.location:
                 new = shard.grid(grid.name, grid.shape)
                 if grid.axis_names:
@@ -99,7 +103,7 @@ def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
 
 def _grid(module: Any, representatives: Sequence[Any]) -> DeviceGrid:
     """The grid for all shardings in the module, of all devices of its meshes."""
-    meshes = sdy.meshes(module)
+    meshes = meshes_around(module)
     refs: dict[str | Mesh, Mesh] = dict(meshes.items())
     used = []
     for sharding in _shardings(representatives):

@@ -75,6 +75,9 @@ class LocalCollectives:
     def build(self, op: Any, block: Any, before: Placed, after: Placed, local_type: Any) -> Any:
         """The block of the result, of `local_type`, from that of the operand."""
         attributes, mesh = op.attributes, after.mesh
+        if 0 in local_type.shape:
+            # Nothing moves, and StableHLO gathers along no dimension without elements.
+            return block if block.type == local_type else stablehlo.splat(local_type, 0)
         if op.name == "sdy.all_gather":
             return self._all_gather(block, attributes["gathering_axes"].value.value, after)
         if op.name == "sdy.all_slice":

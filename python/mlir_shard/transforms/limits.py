@@ -1,0 +1,64 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is too large to partition is refused at its place, before anything is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from typing import Any
+
+from mlir_shard.asm.arrays import ModuleArrays
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.sharding import Mesh
+from mlir_shard.sharding.mesh import TooManyDevicesError
+
+MOST_ELEMENTS = 1 << 62
+"""The most elements of a tensor: with its padding it then has fewer than an i64 counts."""
+
+
+def check_devices(module: Any, meshes: Mapping[str, Mesh]) -> None:
+    """Raises PassFailure at the first mesh of `module` with too many devices to list."""
+    for name, mesh in meshes.items():
+        try:
+            _ = mesh.listed_size
+        except TooManyDevicesError as error:
+            raise PassFailure(str(error), _definition(module, name)) from error
+
+
+def check_sizes(root: Any, representatives: Iterable[Any] | None = None) -> None:
+    """Raises PassFailure at the first operation below `root` with a tensor of more than `MOST_ELEMENTS` elements.
+
+    Args:
+        root: a module or a function.
+        representatives: an operation of each signature in `root`, where these are known.
+    """
+    for op in ModuleArrays(root).representatives() if representatives is None else representatives:
+        for type_ in _types(op):
+            if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+                continue
+            count = prod(type_.shape)
+            if count > MOST_ELEMENTS:
+                raise PassFailure(
+                    f"'{op.name}' op has a tensor of {count} elements, too many to partition: {type_} has more than "
+                    f"{MOST_ELEMENTS}",
+                    op,
+                )
+
+
+def _types(op: Any) -> Iterator[Any]:
+    for values in (op.operands, op.results):
+        for value in values:
+            yield value.type
+    if op.name == "func.func":
+        signature = op.attributes["function_type"].value
+        yield from (*signature.inputs, *signature.results)
+
+
+def _definition(module: Any, name: str) -> Any:
+    """The operation that defines a mesh."""
+    for op in module.regions[0].blocks[0].operations:
+        if op.operation.name == "sdy.mesh" and op.operation.attributes["sym_name"].value == name:
+            return op.operation
+    return module
