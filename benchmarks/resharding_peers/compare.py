@@ -112,7 +112,7 @@ class Planners:
 
 def compare(case: Case, pairs: Sequence[Pair], planners: Planners, model: CostModel, sample: int) -> Comparison:
     """Every planner on every pair; `sample` plans of each are simulated."""
-    measure = Measure(case, model)
+    measure = Measure(model)
     planned: dict[str, list[Planned]] = {}
     missing = []
     ours = {name: one.plan_all for name, one in planners.ours.items()}
@@ -121,7 +121,7 @@ def compare(case: Case, pairs: Sequence[Pair], planners: Planners, model: CostMo
         if courses is None:
             missing.append(name)
         else:
-            planned[name] = [_planned(course, pair, measure) for course, pair in zip(courses, pairs, strict=True)]
+            planned[name] = [_planned(course, case, pair, measure) for course, pair in zip(courses, pairs, strict=True)]
     bounds = [lower_bound(case.layout(pair.source), case.layout(pair.target), ELEMENT_SIZE).total for pair in pairs]
     best = planned[next(iter(ours))]
     rows = {name: _row(name, plans, best, bounds, case, pairs, sample) for name, plans in planned.items()}
@@ -142,11 +142,11 @@ def compare(case: Case, pairs: Sequence[Pair], planners: Planners, model: CostMo
     )
 
 
-def _planned(course: Course | Refusal, pair: Pair, measure: Measure) -> Planned:
+def _planned(course: Course | Refusal, case: Case, pair: Pair, measure: Measure) -> Planned:
     if isinstance(course, Refusal):
         return Planned(None, None, course.reason)
     try:
-        return Planned(course, measure(course, pair))
+        return Planned(course, measure(course, case.layout(pair.source), case.layout(pair.target)))
     except ValueError:
         return Planned(course, None, WRONG)
 

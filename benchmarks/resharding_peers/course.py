@@ -13,7 +13,9 @@ from mlir_shard.resharding.cost_model import CostModel
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.simulation import carry_out, place, without_padding
+from mlir_shard.resharding.step_cost import StepCost
 from mlir_shard.resharding.steps import AllSlice, Move, Placement, Together
+from mlir_shard.resharding.tensor_layout import TensorLayout
 from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair
 
 
@@ -37,44 +39,44 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The bytes that all devices together receive, the collectives (a slice is none) and the predicted seconds."""
+    """What moves take.
+
+    total_bytes: received by all devices together; bytes_received: by a device, if the same one received most in each
+    move; collectives: how many there are, a slice is none; time: predicted seconds.
+    """
 
     total_bytes: int
+    bytes_received: int
     collectives: int
     time: float
 
 
 class Measure:
-    """Measures courses of the reshards of a case; steps that come up again are measured once."""
+    """Measures courses; steps that come up again are measured once."""
 
-    def __init__(self, case: Case, cost_model: CostModel) -> None:
-        self._case = case
+    def __init__(self, cost_model: CostModel) -> None:
         self._cost_model = cost_model
-        self._known: dict[tuple[Grid, Move, Placement], tuple[Placement, int, float]] = {}
+        self._known: dict[tuple[Grid, tuple[int, ...], Move, Placement], tuple[Placement, StepCost]] = {}
 
-    def __call__(self, course: Course, pair: Pair) -> Measured:
+    def __call__(self, course: Course, source: TensorLayout, target: TensorLayout) -> Measured:
         """What a course takes; ValueError where a move cannot be, or the last does not lead to the target."""
-        total_bytes, collectives, time = 0, 0, 0.0
-        now = course.grid.placement(self._case.sharding(pair.source))
+        total_bytes, bytes_received, collectives, time = 0, 0, 0, 0.0
+        now = course.grid.placement(source.sharding)
         for move in course.moves:
-            now, received, seconds = self._step(course.grid, move, now)
-            total_bytes += received
-            time += seconds
+            now, cost = self._step(course.grid, source.shape, move, now)
+            total_bytes += cost.total_bytes
+            bytes_received += cost.bytes_received
+            time += cost.time
             collectives += not is_slice(move)
-        if now != course.grid.placement(self._case.sharding(pair.target)):
+        if now != course.grid.placement(target.sharding):
             raise ValueError(f"the last step leads to {now}")
-        return Measured(total_bytes, collectives, time)
+        return Measured(total_bytes, bytes_received, collectives, time)
 
-    def _step(self, grid: Grid, move: Move, before: Placement) -> tuple[Placement, int, float]:
-        key = (grid, move, before)
+    def _step(self, grid: Grid, shape: tuple[int, ...], move: Move, before: Placement) -> tuple[Placement, StepCost]:
+        key = (grid, shape, move, before)
         if key not in self._known:
-            tensor = GridTensor(grid, self._case.shape, ELEMENT_SIZE)
-            received = sum(tensor.bytes_received(move, before))
-            self._known[key] = (
-                tensor.after(move, before),
-                received,
-                self._cost_model.cost(move, before, tensor).time,
-            )
+            tensor = GridTensor(grid, shape, ELEMENT_SIZE)
+            self._known[key] = tensor.after(move, before), self._cost_model.cost(move, before, tensor)
         return self._known[key]
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise, permutations
 
@@ -14,6 +15,9 @@ from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 
 # The mesh axes of each dimension, by their positions in the mesh.
 Dims = tuple[GridAxes, ...]
+
+MESH = "mesh"
+"""The symbol of the mesh in programs."""
 
 ELEMENT_SIZE = 4
 """The bytes of an element; tensors are of f32."""
@@ -45,12 +49,12 @@ class Case:
     @property
     def mesh(self) -> Mesh:
         """The mesh, with axes "a", "b", ..."""
-        return Mesh.of(zip("abcdefgh", self.sizes, strict=False))
+        return mesh_of(self.sizes)
 
     def sharding(self, dims: Dims) -> TensorSharding:
         """The sharding along the axes at these positions."""
         names = self.mesh.axis_names
-        return TensorSharding.closed_with(([AxisRef(names[axis]) for axis in axes] for axes in dims), "mesh")
+        return TensorSharding.closed_with(([AxisRef(names[axis]) for axis in axes] for axes in dims), MESH)
 
     def layout(self, dims: Dims) -> TensorLayout:
         """The tensor under that sharding."""
@@ -63,6 +67,11 @@ class Case:
         if len(numbers) > most:
             numbers = sorted(random.Random(seed).sample(numbers, most))
         return [Pair(*(all_dims[index] for index in divmod(number, len(all_dims)))) for number in numbers]
+
+
+def mesh_of(sizes: Sequence[int]) -> Mesh:
+    """The mesh with axes "a", "b", ... of these sizes."""
+    return Mesh.of(zip("abcdefgh", sizes, strict=False))
 
 
 def every_sharding(num_axes: int, rank: int) -> list[Dims]:

@@ -7,16 +7,36 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from math import lcm
 from typing import Any
 
 import mlir_shard
 from mlir_shard.dialects import sdy
+from mlir_shard.resharding.cost_model import CostModel
 from mlir_shard.resharding.grid import Grid
-from mlir_shard.resharding.steps import AllGather, AllSlice, AllToAll, CollectivePermute, Move, OneDimStep, Together
-from resharding_peers.course import Course, Refusal
-from resharding_peers.pairs import Case, Pair
+from mlir_shard.resharding.steps import (
+    AllGather,
+    AllReduce,
+    AllSlice,
+    AllToAll,
+    CollectivePermute,
+    Move,
+    OneDimStep,
+    ReduceScatter,
+    Together,
+)
+from mlir_shard.sharding import ReductionOp
+from resharding_peers.course import Course, Measure, Refusal, is_slice
+from resharding_peers.local_programs import Cost
+from resharding_peers.pairs import MESH, Case, Pair
+from resharding_peers.random_reshards import Reshard
 
-PIPELINE = "builtin.module(func.func(sdy-reshard-to-collectives),canonicalize)"
+# What is unreduced is all-reduced first, where sharding changes.
+PIPELINE = (
+    "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true},sdy-reshard-to-collectives),"
+    "canonicalize)"
+)
 
 RUN = """
 import sys
@@ -38,40 +58,75 @@ with context:
 
 def courses(case: Case, pairs: Sequence[Pair]) -> list[Course | Refusal]:
     """The collectives for each pair."""
+    return courses_of([Reshard(case.layout(pair.source), case.layout(pair.target)) for pair in pairs])
+
+
+def courses_of(reshards: Sequence[Reshard]) -> list[Course | Refusal]:
+    """The collectives for each reshard; all are on one mesh."""
     done = subprocess.run(
-        [sys.executable, "-c", RUN, PIPELINE],
-        input=reshards(case, pairs),
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", RUN, PIPELINE], input=_text(reshards), check=True, stdout=subprocess.PIPE, text=True
     )
     module = mlir_shard.parse(done.stdout, mlir_shard.create_context())
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
-    return [_course(case, pair, one) for pair, one in zip(pairs, functions, strict=True)]
+    return [_course(reshard, one) for reshard, one in zip(reshards, functions, strict=True)]
 
 
-def reshards(case: Case, pairs: Sequence[Pair]) -> str:
-    """A module with a function for each pair."""
-    tensor = f"tensor<{'x'.join(map(str, case.shape))}xf32>"
-    lines = [f"sdy.mesh @mesh = {case.mesh}"]
-    for number, pair in enumerate(pairs):
-        source, target = case.sharding(pair.source), case.sharding(pair.target)
+def costs_of(reshards: Sequence[Reshard], model: CostModel) -> tuple[list[Cost | None], list[Cost | None]]:
+    """What the collectives for each reshard take, and where they are not right what they take of a padded tensor."""
+    measure = Measure(model)
+    exact: list[Cost | None] = []
+    padded: list[Cost | None] = []
+    for reshard, course in zip(reshards, courses_of(reshards), strict=True):
+        of_tensor = None if isinstance(course, Refusal) else _cost(course, reshard, measure)
+        is_wrong = of_tensor is None and isinstance(course, Course)
+        exact.append(of_tensor)
+        padded.append(_cost(course, _padded(reshard, course), measure) if is_wrong else None)
+    return exact, padded
+
+
+def _cost(course: Course, reshard: Reshard, measure: Measure) -> Cost | None:
+    try:
+        measured = measure(course, reshard.source, reshard.target)
+    except ValueError:
+        return None
+    kinds = tuple(type(move).__name__ for move in course.moves if not is_slice(move))
+    return Cost(measured.bytes_received, measured.time, kinds)
+
+
+def _padded(reshard: Reshard, course: Course) -> Reshard:
+    """The reshard of a tensor so large that all shards on the way are full."""
+    placement = course.grid.placement(reshard.source.sharding)
+    placements = [placement]
+    for move in course.moves:
+        placement = move.apply(placement)
+        placements.append(placement)
+    counts = [lcm(*map(course.grid.num_devices, axes)) for axes in zip(*(one.dims for one in placements), strict=True)]
+    shape = tuple(-(-size // count) * count for size, count in zip(reshard.source.shape, counts, strict=True))
+    return Reshard(replace(reshard.source, shape=shape), replace(reshard.target, shape=shape))
+
+
+def _text(reshards: Sequence[Reshard]) -> str:
+    """A module with a function for each reshard."""
+    lines = [f"sdy.mesh @{MESH} = {reshards[0].source.mesh}"]
+    for number, reshard in enumerate(reshards):
+        source, target = (f"{{sdy.sharding = #sdy.sharding{one.sharding}}}" for one in (reshard.source, reshard.target))
         lines += [
-            f"func.func @reshard_{number}(%arg: {tensor} {{sdy.sharding = #sdy.sharding{source}}}) -> {tensor} {{",
-            f"  %0 = sdy.reshard %arg {target} : {tensor}",
-            f"  return %0 : {tensor}",
+            f"func.func @reshard_{number}(%arg: {reshard.type} {source}) -> ({reshard.type} {target}) {{",
+            f"  %0 = sdy.reshard %arg {reshard.target.sharding} : {reshard.type}",
+            f"  return %0 : {reshard.type}",
             "}",
         ]
     return "\n".join(lines)
 
 
-def _course(case: Case, pair: Pair, function: Any) -> Course | Refusal:
+def _course(reshard: Reshard, function: Any) -> Course | Refusal:
     ops = [op.operation for op in function.regions[0].blocks[0].operations][:-1]
     if any(op.name == "sdy.reshard" for op in ops):
         return Refusal("leaves the reshard")
-    shardings = [case.sharding(dims) for dims in (pair.source, pair.target)]
+    shardings = [reshard.source.sharding, reshard.target.sharding]
     shardings += [sdy.value(op.attributes["out_sharding"]) for op in ops]
-    grid = Grid.of(case.mesh, (axis for sharding in shardings for axis in sharding.sharding_axes))
+    used = (axis for sharding in shardings for axis in sharding.sharding_axes + sharding.unreduced_axes)
+    grid = Grid.of(reshard.source.mesh, used)
     return Course(grid, tuple(_move(op, grid) for op in ops))
 
 
@@ -80,12 +135,23 @@ def _move(op: Any, grid: Grid) -> Move:
         case "sdy.all_gather":
             axes_per_dim = sdy.value(op.attributes["gathering_axes"])
             return _together([AllGather(dim, grid.axes(axes)) for dim, axes in enumerate(axes_per_dim) if axes.value])
+        case "sdy.all_reduce":
+            axes = grid.axes(sdy.value(op.attributes["reduction_axes"]))
+            return AllReduce(tuple(sorted(axes)), ReductionOp.SUM)
         case "sdy.all_slice":
             axes_per_dim = sdy.value(op.attributes["slicing_axes"])
             return _together([AllSlice(dim, grid.axes(axes)) for dim, axes in enumerate(axes_per_dim) if axes.value])
         case "sdy.all_to_all":
             params = sdy.value(op.attributes["params"])
             return _together([AllToAll(grid.axes(one.axes), one.src_dim, one.tgt_dim) for one in params])
+        case "sdy.reduce_scatter":
+            axes_per_dim = sdy.value(op.attributes["reduce_scatter_axes"])
+            steps = [
+                ReduceScatter(dim, grid.axes(axes), ReductionOp.SUM)
+                for dim, axes in enumerate(axes_per_dim)
+                if axes.value
+            ]
+            return _together(steps)
         case "sdy.collective_permute":
             return CollectivePermute(grid.placement(sdy.value(op.attributes["out_sharding"])).dims)
     raise ValueError(f"{op.name} is no collective that moves a tensor")

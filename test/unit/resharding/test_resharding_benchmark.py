@@ -59,10 +59,11 @@ class TestMeasure:
 
     def measured(self, source: Any, target: Any, *moves: Any) -> Any:
         from resharding_peers.course import Course, Measure
-        from resharding_peers.pairs import Case, Pair
+        from resharding_peers.pairs import Case
 
         case = Case((2, 3), (6, 6))
-        return Measure(case, CostModel())(Course(Grid.of(case.mesh, ()), moves), Pair(source, target))
+        course = Course(Grid.of(case.mesh, ()), moves)
+        return Measure(CostModel())(course, case.layout(source), case.layout(target))
 
     def test_bytes_and_collectives(self) -> None:
         measured = self.measured(((), (0,)), ((0, 1), ()), AllToAll((0,), 1, 0), AllSlice(0, (1,)))

@@ -1,0 +1,104 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs of one random reshard each, made local by the whole pipeline: their collectives beside plans and Shardy.
+
+    python benchmarks/reshard_programs.py [--pairs 500] [--meshes 4x2x2 8x8x4x8] [--targets shard stablehlo] [--check]
+
+Pairs of shardings are along axes and sub-axes in any order, of tensors of rank 2 to 4, even and uneven, some with
+partial sums in the source. Each is a function that constrains an argument of the one sharding to the other, run through
+`spmd-pipeline` with the collectives of each target. For each mesh and target it prints, of the bytes that a device
+receives and of the predicted time of the collectives in the local program, the mean and worst ratio to those of the
+planner's plan, and how many programs take more and less than that; how many receive something where the plan is local
+(these are in no ratio); and how many take more time than Shardy's collectives, by jaxlib's Shardy in the same run, and
+than the program of the other target. Where shards are so uneven that Shardy's collectives would not be right, these are
+taken on a tensor that is padded, in a column of their own.
+
+With `--check` the exit status is 1 where a program takes more time or bytes than the plan, or more time than Shardy's
+collectives on the tensor itself or than the program of the other target, or where a pipeline refuses one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from resharding_peers import shardy
+from resharding_peers.local_programs import TARGETS, Cost, program_costs
+from resharding_peers.pairs import ELEMENT_SIZE, mesh_of
+from resharding_peers.program_ratios import HEAD, Peers, Ratios, compared, worst_programs
+from resharding_peers.random_reshards import Reshard, random_reshards
+
+from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.planner import Planner
+
+MESHES = ((4, 2, 2), (8, 8, 4, 8), (4, 4, 2, 8, 2), (2, 2, 2, 2, 2, 2), (16, 16, 4, 2))
+
+
+def planned(reshards: Sequence[Reshard], model: CostModel) -> list[Cost]:
+    """What the plan for each reshard takes, of the moves that both targets are to have."""
+    planner = Planner(model, uses_direct_exchange=False)
+    costs = []
+    for reshard in reshards:
+        steps = planner.plan(reshard.source, reshard.target, ELEMENT_SIZE).steps
+        kinds = tuple(type(step.move).__name__ for step in steps if not step.is_local)
+        costs.append(Cost(sum(step.most_bytes for step in steps), sum(step.time for step in steps), kinds))
+    return costs
+
+
+def measure(sizes: tuple[int, ...], arguments: argparse.Namespace) -> tuple[list[Ratios], str]:
+    """The ratios of each target on one mesh, and the text of the table."""
+    mesh, model = mesh_of(sizes), CostModel()
+    reshards = random_reshards(mesh, arguments.pairs, arguments.seed)
+    plans, (exact, padded) = planned(reshards, model), shardy.costs_of(reshards, model)
+    programs, seconds = {}, {}
+    for target in arguments.targets:
+        begin = time.process_time()
+        programs[target] = program_costs(reshards, mesh, target, model)
+        seconds[target] = time.process_time() - begin
+    uneven, unreduced = sum(not one.is_even for one in reshards), sum(one.is_unreduced for one in reshards)
+    lines = [
+        f"mesh {_named(sizes)}: {len(reshards)} pairs, {uneven} of uneven shards, {unreduced} of partial sums",
+        HEAD,
+    ]
+    found = []
+    for target, costs in programs.items():
+        other = next((programs[one] for one in programs if one != target), [None] * len(costs))
+        peers = Peers(plans, exact, padded, other)
+        found.append(compared(_named(sizes), target, costs, peers, seconds[target]))
+        lines.append(found[-1].row())
+        lines += worst_programs(reshards, costs, peers, arguments.worst)
+    return found, "\n".join(lines)
+
+
+def _named(sizes: Sequence[int]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def main() -> int:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=500, help="of each mesh")
+    parser.add_argument("--seed", type=int, default=0, help="of the pairs")
+    parser.add_argument("--meshes", nargs="*", default=[_named(sizes) for sizes in MESHES], help="such as 4x2x2")
+    parser.add_argument("--targets", nargs="*", choices=TARGETS, default=TARGETS)
+    parser.add_argument("--worst", type=int, default=0, metavar="N", help="print the N programs farthest from the plan")
+    parser.add_argument("--check", action="store_true", help="fail where a program takes more than it has to")
+    parser.add_argument("--json", action="store_true", help="JSON instead of tables")
+    arguments = parser.parse_args()
+    found = []
+    for name in arguments.meshes:
+        ratios, text = measure(tuple(map(int, name.split("x"))), arguments)
+        found += ratios
+        if not arguments.json:
+            print(text, flush=True)
+    if arguments.json:
+        print(json.dumps([asdict(one) for one in found], indent=2))
+    return 1 if arguments.check and not all(one.is_least for one in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
