@@ -5,7 +5,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Mapping
 from math import prod
+
+import numpy as np
+from group_axes import axes_of_groups
 
 from mlir_shard.resharding.communication import CollectiveKind, Communication, GroupAxis, Received
 
@@ -17,24 +22,74 @@ _KINDS = {
     "collective-permute": CollectiveKind.COLLECTIVE_PERMUTE,
     "reduce-scatter": CollectiveKind.REDUCE_SCATTER,
 }
-_COLLECTIVE = re.compile(r"^ *(?:ROOT )?%?\S+ = (.*?) (" + "|".join(_KINDS) + r")(-start)?\((.*)$", re.MULTILINE)
+_COLLECTIVE = re.compile(r"^ *(?:ROOT )?%?\S+ = (.*?) (" + "|".join(_KINDS) + r")(-start)?\((.*)$")
 _TENSOR = re.compile(r"\b(pred|bf16|[a-z]+\d+)\[([\d,]*)\]")
 _ELEMENT_BYTES = re.compile(r"\d+$")
+_COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+) \(.*\{$")
+_LOOP = re.compile(r" while\(.*body=%?([\w.-]+)")
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+_CALLED = re.compile(r"(?:calls|to_apply)=%?([\w.-]+)")
 
 
-def hlo_collectives(text: str) -> list[Communication]:
-    """In the order of the text. ValueError for those that begin in one instruction and end in another."""
-    found = []
-    for type_, name, start, rest in _COLLECTIVE.findall(text):
-        if start:
-            raise ValueError(f"an asynchronous {name} says in its type what goes in, too")
-        tensors = [_tensor_bytes(*one) for one in _TENSOR.findall(type_)]
-        result, element = sum(size for size, _ in tensors), min(element for _, element in tensors)
-        found.append(_communication(_KINDS[name], result, element, rest))
+def hlo_collectives(text: str, mesh: Mapping[str, int] | None = None) -> list[Communication]:
+    """In the order of the text, each once. ValueError for those that begin in one instruction and end in another.
+
+    With `mesh` groups along axes of it are said to be so.
+    """
+    return [communication for _, communication in _found(text, mesh)]
+
+
+def repeated_hlo_collectives(text: str, mesh: Mapping[str, int] | None = None) -> list[tuple[Communication, int]]:
+    """As `hlo_collectives`, each with how often loops carry it out. ValueError where that is not known."""
+    times = _times(text)
+    return [(communication, times[computation]) for computation, communication in _found(text, mesh)]
+
+
+def _found(text: str, mesh: Mapping[str, int] | None) -> list[tuple[str, Communication]]:
+    """Those of each computation, with its name."""
+    found, computation = [], ""
+    for line in text.splitlines():
+        if begins := _COMPUTATION.match(line):
+            computation = begins[2]
+        elif match := _COLLECTIVE.match(line):
+            type_, name, start, rest = match.groups()
+            if start:
+                raise ValueError(f"an asynchronous {name} says in its type what goes in, too")
+            tensors = [_tensor_bytes(*one) for one in _TENSOR.findall(type_)]
+            result, element = sum(size for size, _ in tensors), min(element for _, element in tensors)
+            found.append((computation, _communication(_KINDS[name], result, element, rest, mesh)))
     return found
 
 
-def _communication(kind: CollectiveKind, result: int, element: int, attributes: str) -> Communication:
+def _times(text: str) -> dict[str, int]:
+    """How often each computation is carried out."""
+    uses: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    computation = entry = ""
+    for line in text.splitlines():
+        if begins := _COMPUTATION.match(line):
+            computation = begins[2]
+            entry = computation if begins[1] else entry
+        elif loop := _LOOP.search(line):
+            trips = _TRIPS.search(line)
+            if trips is None:
+                raise ValueError(f"a loop that does not say how often it goes around: {line.strip()}")
+            uses[computation].append((loop[1], int(trips[1])))
+        else:
+            uses[computation] += [(called, 1) for called in _CALLED.findall(line)]
+    times: defaultdict[str, int] = defaultdict(int)
+
+    def visit(name: str, count: int) -> None:
+        times[name] += count
+        for used, trips in uses[name]:
+            visit(used, count * trips)
+
+    visit(entry, 1)
+    return times
+
+
+def _communication(
+    kind: CollectiveKind, result: int, element: int, attributes: str, mesh: Mapping[str, int] | None
+) -> Communication:
     if kind is CollectiveKind.COLLECTIVE_PERMUTE:
         pairs = re.findall(
             r"\{(\d+),(\d+)\}", attributes.partition("source_target_pairs=")[2].partition("}}")[0] + "}}"
@@ -42,30 +97,45 @@ def _communication(kind: CollectiveKind, result: int, element: int, attributes: 
         moved = sum(source != target for source, target in pairs)
         received = Received(result if moved else 0, moved * result)
         return Communication(kind, (GroupAxis("", len(pairs)),), 1, result, result, element, received)
-    groups, size = _groups(attributes)
+    axes, groups = _groups(attributes, mesh)
+    size = prod(axis.size for axis in axes)
     operand = result
     if kind is CollectiveKind.ALL_GATHER:
         operand = result // size
     elif kind is CollectiveKind.REDUCE_SCATTER:
         operand = result * size
-    return Communication(kind, (GroupAxis("", size),), groups, operand, result, element)
+    return Communication(kind, axes, groups, operand, result, element)
 
 
-def _groups(attributes: str) -> tuple[int, int]:
-    """How many groups there are, and the devices of each."""
-    if match := re.search(r"replica_groups=\[(\d+),(\d+)\]<=", attributes):
-        return int(match[1]), int(match[2])
+def _groups(attributes: str, mesh: Mapping[str, int] | None) -> tuple[tuple[GroupAxis, ...], int]:
+    """What groups are along, and how many there are."""
+    if match := re.search(r"replica_groups=\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", attributes):
+        count, size = int(match[1]), int(match[2])
+        if mesh is None:
+            return (GroupAxis("", size),), count
+        devices = np.arange(count * size).reshape(tuple(map(int, match[3].split(","))))
+        devices = devices.transpose(tuple(map(int, match[4].split(",")))) if match[4] else devices
+        return axes_of_groups(devices.reshape(count, size), mesh), count
     if match := re.search(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}", attributes):
         sizes = {name: int(number) for name, number in re.findall(r"'(\w+)'=(\d+)", match[1])}
         if re.search(r":\(", match[2]):
             raise ValueError(f"groups along a part of an axis: {match[0]}")
-        size = prod(sizes[name] for name in re.findall(r"'(\w+)'", match[2]))
-        return prod(sizes.values()) // size, size
+        names = re.findall(r"'(\w+)'", match[2])
+        size = prod(sizes[name] for name in names)
+        if mesh is None:
+            return (GroupAxis("", size),), prod(sizes.values()) // size
+        # XLA has names of its own for the axes.
+        numbers = [list(sizes).index(name) for name in names]
+        devices = np.moveaxis(
+            np.arange(prod(sizes.values())).reshape(tuple(sizes.values())), numbers, range(-len(numbers), 0)
+        )
+        return axes_of_groups(devices.reshape(-1, size), mesh), devices.size // size
     match = re.search(r"replica_groups=\{(\{.*?\})\}", attributes)
     if match is None:
         raise ValueError(f"a collective without groups: {attributes}")
-    listed = re.findall(r"\{([\d,]*)\}", match[1])
-    return len(listed), listed[0].count(",") + 1
+    listed = [list(map(int, one.split(","))) for one in re.findall(r"\{([\d,]+)\}", match[1])]
+    axes = (GroupAxis("", len(listed[0])),) if mesh is None else axes_of_groups(listed, mesh)
+    return axes, len(listed)
 
 
 def _tensor_bytes(element_type: str, sizes: str) -> tuple[int, int]:

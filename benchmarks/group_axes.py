@@ -1,0 +1,27 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The mesh axes that listed groups of devices are along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mlir_shard.resharding.communication import GroupAxis
+
+
+def axes_of_groups(groups: Any, mesh: Mapping[str, int]) -> tuple[GroupAxis, ...]:
+    """The axes, in the order of the mesh, or how many devices a group has where it is along no axes of the mesh.
+
+    groups: the numbers of devices, a row for each group; devices are numbered along the axes, the last one fastest.
+    """
+    groups = np.asarray(groups)
+    shape = tuple(mesh.values())
+    size = groups.shape[-1]
+    places = np.stack(np.unravel_index(groups, shape), -1)
+    varying = [axis for axis in range(len(shape)) if (places[:, :, axis] != places[:, :1, axis]).any()]
+    if int(np.prod([shape[axis] for axis in varying])) == size:
+        return tuple(GroupAxis(name, shape[axis]) for axis, name in enumerate(mesh) if axis in varying)
+    return (GroupAxis("", size),)
