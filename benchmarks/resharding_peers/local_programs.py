@@ -12,6 +12,7 @@ import mlir_shard
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.cost_model import CostModel
 from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.spmdize.communication_report import CommunicationReport
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 from resharding_peers.pairs import MESH
 from resharding_peers.random_reshards import Reshard
@@ -21,9 +22,10 @@ TARGETS = ("shard", "stablehlo")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The bytes that a device receives, if the same one received most in each collective, and predicted seconds.
+    """The bytes that a device receives, if the same one receives most in each collective, and predicted seconds.
 
-    collectives: their kinds, in the order of the program.
+    collectives: their kinds, in the order of the program; the messages of one exchange are as many collectives, of
+    which it is known which devices receive them.
     """
 
     bytes_received: int
@@ -63,9 +65,9 @@ def _measure(
         found[one.function].append(one)
 
     def cost(function: str) -> Cost:
-        ones = found[function]
-        kinds = tuple(one.communication.kind.value for one in ones)
-        return Cost(sum(one.communication.bytes_received for one in ones), sum(one.time for one in ones), kinds)
+        of_function = CommunicationReport(tuple(found[function]))
+        kinds = tuple(one.communication.kind.value for one in of_function.collectives)
+        return Cost(of_function.bytes_received, of_function.time, kinds)
 
     for number, reshard in numbered:
         measured = cost(f"reshard_{number}")

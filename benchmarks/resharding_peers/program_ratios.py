@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import inf
 
 from resharding_peers.local_programs import Cost
@@ -40,7 +41,7 @@ class Peers:
     """What else is there for each pair, None where it has nothing.
 
     plans: of the planner; shardy: Shardy's collectives; padded: these on a tensor padded until all shards are full,
-    where they are not right on the tensor itself; other: the program of the other target.
+    where they are not right on the tensor itself; other: the program of the other target, if its moves are there.
     """
 
     plans: Sequence[Cost]
@@ -130,7 +131,9 @@ def worst_programs(
 
 
 def _figures(cost: Cost) -> str:
-    return f"{cost.bytes_received:,} B, {cost.time * 1e6:.2f} µs, {', '.join(cost.collectives) or 'local'}"
+    kinds = ((kind, len(list(same))) for kind, same in groupby(cost.collectives))
+    listed = ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in kinds)
+    return f"{cost.bytes_received:,} B, {cost.time * 1e6:.2f} µs, {listed or 'local'}"
 
 
 def _above(programs: Sequence[Cost | None], others: Sequence[Cost | None]) -> int:

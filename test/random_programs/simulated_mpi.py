@@ -42,11 +42,8 @@ _OPERATIONS = {int(_ABI.handles[handle]): _REDUCTIONS[name] for name, handle in 
 # The arguments of each function: a pointer, or a number. The last of a collective's is its communicator.
 _COLLECTIVES = {
     "MPI_Allgather": "pnnpnnn",
-    "MPI_Allgatherv": "pnnpppnn",
     "MPI_Allreduce": "ppnnnn",
     "MPI_Alltoall": "pnnpnnn",
-    "MPI_Alltoallv": "pppnpppnn",
-    "MPI_Barrier": "n",
     "MPI_Bcast": "pnnnn",
     "MPI_Gather": "pnnpnnnn",
     "MPI_Reduce": "ppnnnnn",
@@ -57,10 +54,8 @@ _OTHERS = {
     "MPI_Comm_rank": "np",
     "MPI_Comm_size": "np",
     "MPI_Comm_split": "nnnp",
-    "MPI_Irecv": "pnnnnnp",
     "MPI_Isend": "pnnnnnp",
     "MPI_Recv": "pnnnnnp",
-    "MPI_Send": "pnnnnn",
     "MPI_Sendrecv": "pnnnnpnnnnnp",
     "MPI_Wait": "pp",
 }
@@ -88,7 +83,6 @@ class World:
         self._counts: Counter[tuple[int, int]] = Counter()
         self._meetings: defaultdict[tuple[Any, ...], dict[int, tuple[str, Sequence[int]]]] = defaultdict(dict)
         self._mail: defaultdict[int, list[tuple[int, int, int, bytes]]] = defaultdict(list)
-        self._receives: dict[tuple[int, int], Sequence[int]] = {}
 
     def run(self, program: Callable[[int], _T]) -> list[_T]:
         """What a function gives for each rank, all at once. RanksFailed where they do not come to an end together."""
@@ -151,17 +145,8 @@ class World:
         self._send(buffer, count, datatype, to, tag, communicator)
         _int_at(place).value = _REQUEST_NULL
 
-    def _irecv(self, *arguments: int) -> None:
-        with self._lock:
-            number = len(self._receives) + 1
-            self._receives[self._rank.number, number] = arguments[:-1]
-        _int_at(arguments[-1]).value = number
-
     def _wait(self, place: int, status: int) -> None:
-        request = _int_at(place)
-        if request.value != _REQUEST_NULL:
-            self._recv(*self._receives[self._rank.number, request.value], status)
-            request.value = _REQUEST_NULL
+        """There is nothing to wait for: what is sent is copied."""
 
     def _sendrecv(self, *arguments: int) -> None:
         sent, received = arguments[:5], arguments[5:10]
@@ -302,43 +287,12 @@ def _all_gather(calls: Sequence[Sequence[int]]) -> None:
         _write(call[3], gathered)
 
 
-def _all_gather_v(calls: Sequence[Sequence[int]]) -> None:
-    datatype = _same("types", [call[2] for call in calls])
-    size = _DTYPES[datatype].itemsize
-    blocks = [_read(call[0], call[1], datatype) for call in calls]
-    for call in calls:
-        counts, starts = ((ctypes.c_int * len(calls)).from_address(call[place]) for place in (4, 5))
-        for block, count, start in zip(blocks, counts, starts, strict=True):
-            if len(block) != count * size:
-                raise ValueError(f"a rank sends {len(block)} bytes, another receives {count * size} of it")
-            _write(call[3] + start * size, block)
-
-
 def _all_to_all(calls: Sequence[Sequence[int]]) -> None:
     count, datatype = (_same(what, [call[place] for call in calls]) for place, what in ((1, "counts"), (2, "types")))
     size = count * _DTYPES[datatype].itemsize
     sent = [_read(call[0], count * len(calls), datatype) for call in calls]
     for index, call in enumerate(calls):
         _write(call[3], b"".join(one[index * size : (index + 1) * size] for one in sent))
-
-
-def _all_to_all_v(calls: Sequence[Sequence[int]]) -> None:
-    size = _DTYPES[_same("types", [call[3] for call in calls])].itemsize
-
-    def numbers(call: Sequence[int], place: int) -> Sequence[int]:
-        return list((ctypes.c_int * len(calls)).from_address(call[place]))
-
-    messages = {
-        (source, target): ctypes.string_at(call[0] + start * size, count * size)
-        for source, call in enumerate(calls)
-        for target, (count, start) in enumerate(zip(numbers(call, 1), numbers(call, 2), strict=True))
-    }
-    for target, call in enumerate(calls):
-        for source, (count, start) in enumerate(zip(numbers(call, 5), numbers(call, 6), strict=True)):
-            message = messages[source, target]
-            if len(message) != count * size:
-                raise ValueError(f"a rank sends {len(message)} bytes, another receives {count * size} of it")
-            _write(call[4] + start * size, message)
 
 
 def _reduced(calls: Sequence[Sequence[int]], blocks: int = 1) -> Any:
@@ -387,11 +341,8 @@ def _scatter(calls: Sequence[Sequence[int]]) -> None:
 
 _EFFECTS: dict[str, Callable[[Sequence[Sequence[int]]], None]] = {
     "MPI_Allgather": _all_gather,
-    "MPI_Allgatherv": _all_gather_v,
     "MPI_Allreduce": _all_reduce,
     "MPI_Alltoall": _all_to_all,
-    "MPI_Alltoallv": _all_to_all_v,
-    "MPI_Barrier": lambda calls: None,
     "MPI_Bcast": _broadcast,
     "MPI_Gather": _gather,
     "MPI_Reduce": _reduce,
