@@ -3,7 +3,7 @@
 """StableHLO: short ways to build its operations, at the current insertion point and location.
 
 The host registers the dialect but has no builders for it. Values are ranked tensors of static shape; what is built
-gives back its result.
+gives back its result, which has the sharding `sharding` if one is given.
 """
 
 from __future__ import annotations
@@ -14,15 +14,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
+from mlir_shard.sharding import TensorSharding
 
 Sizes = Sequence[int]
 
 
-def build(name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
+def build(name: str, type_: Any, *operands: Any, sharding: TensorSharding | None = None, **attributes: Any) -> Any:
     """The result of `stablehlo.<name>`, which has one result and no region."""
-    return ir.Operation.create(f"stablehlo.{name}", [type_], list(operands), attributes).results[0]
+    result = ir.Operation.create(f"stablehlo.{name}", [type_], list(operands), attributes).results[0]
+    if sharding is not None:
+        sdy.set_sharding(result, sharding)
+    return result
+
+
+def binary(name: str, left: Any, right: Any, sharding: TensorSharding | None = None) -> Any:
+    """The result of `stablehlo.<name>` of two values of the same type, which has it too."""
+    return build(name, left.type, left, right, sharding=sharding)
 
 
 def combining(name: str, type_: Any, operands: Sequence[Any], combiner: str, **attributes: Any) -> Any:
@@ -43,6 +53,11 @@ def tensor(element_type: Any, *shape: int) -> Any:
 def with_shape(type_: Any, shape: Sizes) -> Any:
     """A tensor type with other sizes."""
     return ir.RankedTensorType.get(list(shape), type_.element_type, type_.encoding)
+
+
+def with_size(type_: Any, dim: int, size: int) -> Any:
+    """A tensor type with another size of one dimension."""
+    return with_shape(type_, [*type_.shape[:dim], size, *type_.shape[dim + 1 :]])
 
 
 def i64() -> Any:
@@ -92,6 +107,16 @@ def splat(type_: Any, value: float) -> Any:
     return constant(ir.DenseElementsAttr.get_splat(type_, element(type_.element_type, value)))
 
 
+def has_zero(element_type: Any) -> bool:
+    """Whether `scalar` can build a zero of a type: one of signless or signed integers or of floating-point numbers."""
+    return isinstance(element_type, ir.FloatType | ir.IntegerType)
+
+
+def scalar(value: float, element_type: Any | None = None) -> Any:
+    """A constant of one element and no dimensions, of i64 by default."""
+    return splat(tensor(i64() if element_type is None else element_type), value)
+
+
 def numbers(values: Sizes | npt.NDArray[np.int64], type_: Any | None = None) -> Any:
     """A constant vector of integers, of i64 or of another type."""
     if type_ is None or type_ == i64():
@@ -100,6 +125,17 @@ def numbers(values: Sizes | npt.NDArray[np.int64], type_: Any | None = None) -> 
         return constant(ir.DenseElementsAttr.get(np.asarray(values, np.bool_)))
     entries = [ir.IntegerAttr.get(type_, int(value)) for value in values]
     return constant(ir.DenseElementsAttr.get(entries, tensor(type_, len(values))))
+
+
+def entry(values: Sizes | npt.NDArray[np.int64], index: Any) -> Any:
+    """The integer, a scalar of i64, at an index (a scalar) of a constant table."""
+    return reshape(dynamic_slice(numbers(values), [index], [1]), [])
+
+
+def device_number(*, by_replica: bool) -> Any:
+    """The number of the device that runs the program, a scalar of i64: its replica's, or else its partition's."""
+    own = build("replica_id" if by_replica else "partition_id", tensor(ir.IntegerType.get_unsigned(32)))
+    return convert(own, i64())
 
 
 def convert(value: Any, element_type: Any) -> Any:
@@ -118,25 +154,38 @@ def transpose(value: Any, permutation: Sizes) -> Any:
     return build("transpose", with_shape(value.type, shape), value, permutation=sizes(permutation))
 
 
-def broadcast(value: Any, shape: Sizes, dims: Sizes = ()) -> Any:
+def broadcast(value: Any, shape: Sizes, dims: Sizes = (), sharding: TensorSharding | None = None) -> Any:
     """The value in a shape whose dimensions `dims` are its own; a scalar goes all over."""
-    return build("broadcast_in_dim", with_shape(value.type, shape), value, broadcast_dimensions=sizes(dims))
+    type_ = with_shape(value.type, shape)
+    return build("broadcast_in_dim", type_, value, sharding=sharding, broadcast_dimensions=sizes(dims))
 
 
-def dynamic_slice(value: Any, starts: Sequence[Any], shape: Sizes) -> Any:
+def dynamic_slice(value: Any, starts: Sequence[Any], shape: Sizes, sharding: TensorSharding | None = None) -> Any:
     """As many elements as `shape` says, from where scalars say."""
-    return build("dynamic_slice", with_shape(value.type, shape), value, *starts, slice_sizes=sizes(shape))
+    type_ = with_shape(value.type, shape)
+    return build("dynamic_slice", type_, value, *starts, sharding=sharding, slice_sizes=sizes(shape))
 
 
-def slice_(value: Any, starts: Sizes, limits: Sizes, strides: Sizes | None = None) -> Any:
+def slice_(
+    value: Any, starts: Sizes, limits: Sizes, strides: Sizes | None = None, sharding: TensorSharding | None = None
+) -> Any:
     """The elements from `starts` up to `limits`, each or every so many."""
     steps = strides or [1] * len(starts)
     shape = [-(-(limit - start) // step) for start, limit, step in zip(starts, limits, steps, strict=True)]
     attributes = {"start_indices": sizes(starts), "limit_indices": sizes(limits), "strides": sizes(steps)}
-    return build("slice", with_shape(value.type, shape), value, **attributes)
+    return build("slice", with_shape(value.type, shape), value, sharding=sharding, **attributes)
 
 
-def pad(value: Any, padding: Any, low: Sizes, high: Sizes, interior: Sizes) -> Any:
+def first(value: Any, shape: Sizes, sharding: TensorSharding | None = None) -> Any:
+    """The first elements of each dimension, as many as `shape` says; the value itself where that is all."""
+    if list(shape) == list(value.type.shape):
+        return value
+    return slice_(value, [0] * len(shape), shape, sharding=sharding)
+
+
+def pad(
+    value: Any, padding: Any, low: Sizes, high: Sizes, interior: Sizes, sharding: TensorSharding | None = None
+) -> Any:
     """The value with padding in front of, behind and between the elements of each dimension; negative cuts off."""
     amounts = zip(value.type.shape, low, high, interior, strict=True)
     shape = [before + size + max(0, size - 1) * between + after for size, before, after, between in amounts]
@@ -146,26 +195,36 @@ def pad(value: Any, padding: Any, low: Sizes, high: Sizes, interior: Sizes) -> A
         with_shape(value.type, shape),
         value,
         padding,
+        sharding=sharding,
         **{name: sizes(amount) for name, amount in attributes.items()},
     )
 
 
-def concatenate(values: Sequence[Any], dim: int) -> Any:
+def pad_behind(value: Any, padding: Any, shape: Sizes, sharding: TensorSharding | None = None) -> Any:
+    """The value padded behind to a shape."""
+    none = [0] * len(shape)
+    high = [new - old for new, old in zip(shape, value.type.shape, strict=True)]
+    return pad(value, padding, none, high, none, sharding)
+
+
+def concatenate(values: Sequence[Any], dim: int, sharding: TensorSharding | None = None) -> Any:
     """The values one behind the other along a dimension."""
     shape = list(values[0].type.shape)
     shape[dim] = sum(value.type.shape[dim] for value in values)
-    return build("concatenate", with_shape(values[0].type, shape), *values, dimension=integer(dim))
+    type_ = with_shape(values[0].type, shape)
+    return build("concatenate", type_, *values, sharding=sharding, dimension=integer(dim))
 
 
-def compare(direction: str, left: Any, right: Any) -> Any:
+def compare(direction: str, left: Any, right: Any, sharding: TensorSharding | None = None) -> Any:
     """The mask of where the comparison (EQ, GE, LE ...) holds."""
     type_ = ir.RankedTensorType.get(list(left.type.shape), boolean())
-    return build("compare", type_, left, right, comparison_direction=ir.Attribute.parse(_DIRECTION.format(direction)))
+    comparison = ir.Attribute.parse(_DIRECTION.format(direction))
+    return build("compare", type_, left, right, sharding=sharding, comparison_direction=comparison)
 
 
-def select(mask: Any, yes: Any, no: Any) -> Any:
+def select(mask: Any, yes: Any, no: Any, sharding: TensorSharding | None = None) -> Any:
     """`yes` where the mask is true, else `no`."""
-    return build("select", yes.type, mask, yes, no)
+    return build("select", yes.type, mask, yes, no, sharding=sharding)
 
 
 def channel(number: int) -> Any:

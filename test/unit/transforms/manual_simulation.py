@@ -132,6 +132,8 @@ def compute(op: Any, operands: list[Array]) -> Array:
         return np.concatenate(operands, attributes["dimension"].value)
     if op.name == "stablehlo.reshape":
         return operands[0].reshape(op.results[0].type.shape)
+    if op.name == "stablehlo.transpose":
+        return operands[0].transpose(list(attributes["permutation"]))
     if op.name == "stablehlo.reverse":
         return np.flip(operands[0], list(attributes["dimensions"]))
     if op.name == "stablehlo.dot":

@@ -7,12 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.host import ir
-from mlir_shard.resharding.shard_shift import shift_pairs
+from mlir_shard.dialects import stablehlo
 from mlir_shard.resharding.window_halo import WindowHalo
 from mlir_shard.sharding import AxisRef
-from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
-from mlir_shard.transforms.reshard.halo_exchange import Devices
+from mlir_shard.transforms.collectives.stablehlo import StablehloCollectives
+from mlir_shard.transforms.reshard.halo_exchange import received
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,9 @@ class BorderExchange:
     halo: WindowHalo
 
 
-def with_borders(value: Any, padding: Any, exchange: BorderExchange, devices: Devices, *, is_zero: bool) -> Any:
+def with_borders(
+    value: Any, padding: Any, exchange: BorderExchange, builder: StablehloCollectives, *, is_zero: bool
+) -> Any:
     """What the windows of a device are of, from its block and a scalar `padding`, which `is_zero` or not.
 
     Only the borders are sent. Built at the current insertion point, inside of what is manual along all axes in use.
@@ -36,46 +37,26 @@ def with_borders(value: Any, padding: Any, exchange: BorderExchange, devices: De
     for hop, below, above in halo.hops():
         if below:
             sent = _along(value, dim, size - below, size)
-            segments.insert(0, _from_block(sent, padding, exchange, devices, offset=hop, is_zero=is_zero))
+            segments.insert(0, received(sent, padding, exchange.axes, hop, builder, is_zero=is_zero))
         if above:
             sent = _along(value, dim, 0, above)
-            segments.append(_from_block(sent, padding, exchange, devices, offset=-hop, is_zero=is_zero))
+            segments.append(received(sent, padding, exchange.axes, -hop, builder, is_zero=is_zero))
     if len(segments) > 1:
-        value = hlo.concatenate(segments, dim, None)
+        value = stablehlo.concatenate(segments, dim, None)
     if halo.head or halo.tail:
         head, tail, none = (
             [size if one == dim else 0 for one in range(value.type.rank)] for size in (halo.head, halo.tail, 0)
         )
-        value = hlo.pad(value, padding, head, tail, none)
+        value = stablehlo.pad(value, padding, head, tail, none)
     if not halo.step:
         return _along(value, dim, halo.first, halo.first + halo.footprint)
     # A device whose block of the result is empty may find no window; a slice is then of the nearest place there is.
-    index = devices.shard_index(exchange.axes)
-    moved = hlo.operation("stablehlo.multiply", index.type, index, hlo.index_constant(halo.step))
-    start = hlo.operation("stablehlo.add", index.type, moved, hlo.index_constant(halo.first))
-    zero = hlo.index_constant(0)
+    index = builder.shard_number(exchange.axes)
+    moved = stablehlo.binary("multiply", index, stablehlo.scalar(halo.step))
+    start = stablehlo.binary("add", moved, stablehlo.scalar(halo.first))
+    zero = stablehlo.scalar(0)
     starts = [start if one == dim else zero for one in range(value.type.rank)]
-    return hlo.dynamic_piece(value, starts, hlo.with_size(value.type, dim, halo.footprint).shape, None)
-
-
-def _from_block(
-    value: Any, padding: Any, exchange: BorderExchange, devices: Devices, *, offset: int, is_zero: bool
-) -> Any:
-    """The value of the device `offset` blocks before, or padding where there is none."""
-    pairs = shift_pairs(exchange.axes, devices.mesh, offset)
-    if not pairs:
-        return hlo.broadcast(padding, value.type)
-    sent = hlo.collective_permute(value, pairs, devices.channels.take())
-    if is_zero:
-        return sent
-    bound, direction = (offset, "GE") if offset > 0 else (exchange.blocks - 1 + offset, "LE")
-    index = devices.shard_index(exchange.axes)
-    flag = hlo.scalar_type(ir.IntegerType.get_signless(1))
-    comparison = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
-    is_there = hlo.operation(
-        "stablehlo.compare", flag, index, hlo.index_constant(bound), comparison_direction=comparison
-    )
-    return hlo.operation("stablehlo.select", value.type, is_there, sent, hlo.broadcast(padding, value.type))
+    return stablehlo.dynamic_slice(value, starts, stablehlo.with_size(value.type, dim, halo.footprint).shape, None)
 
 
 def _along(value: Any, dim: int, start: int, limit: int) -> Any:
@@ -85,4 +66,4 @@ def _along(value: Any, dim: int, start: int, limit: int) -> Any:
         return value
     starts, limits = [0] * len(shape), shape
     starts[dim], limits[dim] = start, limit
-    return hlo.piece(value, starts, limits, None)
+    return stablehlo.slice_(value, starts, limits)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.resharding.op_mesh import mesh_of
@@ -15,7 +16,6 @@ from mlir_shard.rules.builder import rank_of
 from mlir_shard.rules.local_concatenate import Part, joined_parts
 from mlir_shard.rules.moving_windows import factor_windows
 from mlir_shard.sharding import OpShardingRule, TensorSharding
-from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
 from mlir_shard.transforms.reshard.border_exchange import BorderExchange, with_borders
 from mlir_shard.transforms.reshard.halo_exchange import ManualPart
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_static
@@ -38,7 +38,7 @@ def exchange_parts(op: Any, rule: OpShardingRule, around: Surroundings) -> bool:
     windows = {window.operand: window for window in factor_windows(op, rule)}
     halos = {number: window.halo(blocks) for number, window in windows.items()}
     known = {number: halo for number, halo in halos.items() if halo is not None}
-    if blocks == 1 or len(known) < len(halos) or hlo.zero(op.results[0].type.element_type) is None:
+    if blocks == 1 or len(known) < len(halos) or not stablehlo.has_zero(op.results[0].type.element_type):
         return False
     operands = [
         sharding_of(value) or TensorSharding.fully_closed(rank_of(value.type), sharding.mesh_or_ref)
@@ -83,30 +83,30 @@ class _Joining:
         size = shape[self._dim] // self._part.shards(sharding, self._dim)
         result = self._part.build(
             list(zip(operands, shardings, strict=True)),
-            hlo.with_shape(type_, shape),
+            stablehlo.with_shape(type_, shape),
             sharding,
             lambda blocks: self._joined(blocks, size),
         )
         wanted = list(type_.shape)
-        return result if shape == wanted else hlo.piece(result, [0] * len(wanted), wanted, sharding)
+        return stablehlo.first(result, wanted, sharding)
 
     def _joined(self, blocks: Sequence[Any], size: int) -> Any:
         axes = self._sharding.dim_shardings[self._dim].axes
         count = self._part.shards(self._sharding, self._dim)
-        index = self._part.devices.shard_index(axes)
-        zero = hlo.scalar_constant(hlo.zero(self._op.results[0].type.element_type))
+        index = self._part.builder.shard_number(axes)
+        zero = stablehlo.scalar(0, self._op.results[0].type.element_type)
         parts, start = [], 0
         for number, (value, operand) in enumerate(zip(blocks, self._op.operands, strict=True)):
             halo, step, below = self._halos.get(number), 0, 0
             if halo is not None:
                 exchange = BorderExchange(self._dim, axes, count, halo)
-                value = with_borders(value, zero, exchange, self._part.devices, is_zero=True)
+                value = with_borders(value, zero, exchange, self._part.builder, is_zero=True)
                 step, below = halo.block, halo.below
             parts.append(Part(value, start, step, below))
             start += operand.type.shape[self._dim]
 
         def place(of_block: Callable[[int], int]) -> Any:
-            return hlo.index_table([of_block(number) for number in range(count)], index)
+            return stablehlo.entry([of_block(number) for number in range(count)], index)
 
         return joined_parts(parts, self._dim, size, place)
 
@@ -114,7 +114,7 @@ class _Joining:
         shape = self._even_shape(value.type.shape, sharding)
         if shape == list(value.type.shape):
             return value
-        return hlo.pad_behind(value, hlo.scalar_constant(hlo.zero(value.type.element_type)), shape, sharding)
+        return stablehlo.pad_behind(value, stablehlo.scalar(0, value.type.element_type), shape, sharding)
 
     def _even_shape(self, shape: Sequence[int], sharding: TensorSharding) -> list[int]:
         counts = (self._part.shards(sharding, dim) for dim in range(len(shape)))

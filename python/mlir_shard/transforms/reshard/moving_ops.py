@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects import sdy
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.resharding.halo import Halo, halo_of_window
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.canonicalize.pattern import defining_op
-from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
-from mlir_shard.transforms.reshard.halo_exchange import Channels, Devices, Exchange, ManualPart
+from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
+from mlir_shard.transforms.reshard.halo_exchange import Exchange, ManualPart
 
 Sizes = Sequence[int]
 
@@ -26,14 +26,13 @@ class Surroundings:
     """What a module says around the ops that are resolved in it; `manual_axes` are manual whatever an op needs."""
 
     meshes: Mapping[str, Mesh]
-    by_replica: bool
-    channels: Channels
+    program: StablehloProgram
     manual_axes: frozenset[str] = frozenset()
 
     def part(self, mesh: Mesh, axes: Iterable[AxisRef]) -> ManualPart:
         """The part of a program that is manual along the mesh axes that any of `axes` is of."""
         names = self.manual_axes | {axis.name for axis in axes}
-        return ManualPart(Devices(mesh, self.by_replica, self.channels), frozenset(names))
+        return ManualPart(self.program.on(mesh), frozenset(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def exchange_around(op: Any, around: Surroundings, *, is_alone: bool = False) ->
     is_needed = is_alone and not _is_even(op, exchanges)
     if any(strides[one.dim] != 1 or (one.halo.gathers_everything and not is_needed) for one in exchanges):
         return False
-    if 0 in operand.type.shape or hlo.zero(operand.type.element_type) is None:
+    if 0 in operand.type.shape or not stablehlo.has_zero(operand.type.element_type):
         return False
     with ir.InsertionPoint(op), op.location:
         value = _exchanged(op, exchanges, around.part(mesh, sharding.sharding_axes), sharding)
@@ -141,13 +140,14 @@ def _is_even(op: Any, exchanges: Sequence[Exchange]) -> bool:
 def _exchanged(op: Any, exchanges: Sequence[Exchange], part: ManualPart, sharding: TensorSharding) -> Any:
     """The result of the op, from a manual computation, with even shards as long as that takes."""
     value = op.operands[0]
-    zero = hlo.zero(value.type.element_type)
     is_pad = op.name == "stablehlo.pad"
     shards = {one.dim: len(one.halo.starts) for one in exchanges}
     even = [-(-size // shards.get(dim, 1)) * shards.get(dim, 1) for dim, size in enumerate(value.type.shape)]
     if even != list(value.type.shape):
-        value = hlo.pad_behind(value, op.operands[1] if is_pad else hlo.scalar_constant(zero), even, sharding)
-    padding = op.operands[1] if is_pad else hlo.scalar_constant(zero)
+        value = stablehlo.pad_behind(
+            value, op.operands[1] if is_pad else stablehlo.scalar(0, value.type.element_type), even, sharding
+        )
+    padding = op.operands[1] if is_pad else stablehlo.scalar(0, value.type.element_type)
     wanted = list(op.results[0].type.shape)
     sizes = [-(-size // shards.get(dim, 1)) * shards.get(dim, 1) for dim, size in enumerate(wanted)]
 
@@ -155,8 +155,8 @@ def _exchanged(op: Any, exchanges: Sequence[Exchange], part: ManualPart, shardin
         return moved(op, arguments[0], arguments[1], exchanges, part)
 
     scalar = TensorSharding.fully_open(0, sharding.mesh_or_ref)
-    result = part.build([(value, sharding), (padding, scalar)], hlo.with_shape(value.type, sizes), sharding, body)
-    return result if sizes == wanted else hlo.piece(result, [0] * len(sizes), wanted, sharding)
+    result = part.build([(value, sharding), (padding, scalar)], stablehlo.with_shape(value.type, sizes), sharding, body)
+    return stablehlo.first(result, wanted, sharding)
 
 
 def _along_whole_dims(op: Any, value: Any, padding: Any, sharded: frozenset[int], inside: TensorSharding) -> Any:
@@ -167,18 +167,18 @@ def _along_whole_dims(op: Any, value: Any, padding: Any, sharded: frozenset[int]
 
     if op.name == "stablehlo.pad":
         low, high, between = map(only_whole, ("edge_padding_low", "edge_padding_high", "interior_padding"))
-        return hlo.pad(value, padding, low, high, between, inside) if any(low + high + between) else value
+        return stablehlo.pad(value, padding, low, high, between, inside) if any(low + high + between) else value
     shape = value.type.shape
     starts = only_whole("start_indices")
     limits = [shape[dim] if dim in sharded else one for dim, one in enumerate(op.attributes["limit_indices"])]
     strides = [1 if dim in sharded else one for dim, one in enumerate(op.attributes["strides"])]
     if starts == [0] * len(shape) and limits == list(shape) and strides == [1] * len(shape):
         return value
-    return hlo.piece(value, starts, limits, inside, strides)
+    return stablehlo.slice_(value, starts, limits, strides, inside)
 
 
 def is_zero_constant(value: Any) -> bool:
     """Whether a value is known to be a constant of zeros of a type that has them."""
-    zero = hlo.zero(value.type.element_type)
     constant = defining_op(value, "stablehlo.constant") or defining_op(value, sdy.ConstantOp.OPERATION_NAME)
+    zero = stablehlo.element(value.type.element_type, 0)
     return constant is not None and constant.attributes["value"] == ir.DenseElementsAttr.get_splat(value.type, zero)

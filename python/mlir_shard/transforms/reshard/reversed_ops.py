@@ -8,13 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mlir_shard.dialects import sdy
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.shard_shift import with_reversed_axes
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
 from mlir_shard.transforms.reshard.halo_exchange import ManualPart
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_static
 
@@ -71,7 +70,7 @@ def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes
     if not is_static(op):
         return False
     shape = operand.type.shape
-    if 0 in shape or hlo.zero(operand.type.element_type) is None:
+    if 0 in shape or not stablehlo.has_zero(operand.type.element_type):
         return False
     target = sharding_of(result) or TensorSharding.fully_closed(len(shape), sharding.mesh_or_ref)
     axes = [axis for dim in sorted(dims) for axis in sharding.dim_shardings[dim].axes]
@@ -90,8 +89,7 @@ def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes
     sdy.set_sharding(result, replace(sharding, mesh_or_ref=ref))
     with ir.InsertionPoint.after(op), op.location:
         value = sdy.ReshardOp(result, target).operation.results[0]
-        if even != list(shape):
-            value = hlo.piece(value, [0] * len(shape), shape, sharding)
+        value = stablehlo.first(value, shape, sharding)
     for user, number in uses:
         user.operation.operands[number] = value
     return True
@@ -112,8 +110,8 @@ def _with_padding_in_front(
     amounts = {dim: even[dim] - value.type.shape[dim] for dim in dims if even[dim] > value.type.shape[dim]}
     if even == list(value.type.shape):
         return value
-    padding = hlo.scalar_constant(hlo.zero(value.type.element_type))
-    padded = hlo.pad_behind(value, padding, even, sharding)
+    padding = stablehlo.scalar(0, value.type.element_type)
+    padded = stablehlo.pad_behind(value, padding, even, sharding)
     if not amounts:
         return padded
 

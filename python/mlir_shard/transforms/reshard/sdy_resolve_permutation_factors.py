@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.asm.arrays import ModuleArrays
-from mlir_shard.asm.editor import attribute_columns
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
@@ -19,9 +18,10 @@ from mlir_shard.rules import RuleError
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import OpShardingRule, TensorSharding
 from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.transforms.collectives.channels import Channels
+from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
 from mlir_shard.transforms.limits import check_sizes
-from mlir_shard.transforms.operations import operations_named, operations_named_in_post_order
-from mlir_shard.transforms.reshard.halo_exchange import Channels
+from mlir_shard.transforms.operations import operations_named_in_post_order
 from mlir_shard.transforms.reshard.insertion import apply, put_after
 from mlir_shard.transforms.reshard.joined_ops import CONCATENATE, exchange_parts
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, communicates_along, exchange_around
@@ -33,16 +33,6 @@ from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
 from mlir_shard.transforms.shardings import meshes_around
 
 MOVING = ("stablehlo.pad", "stablehlo.slice")
-COMMUNICATING = (
-    "stablehlo.all_gather",
-    "stablehlo.all_reduce",
-    "stablehlo.all_to_all",
-    "stablehlo.collective_broadcast",
-    "stablehlo.collective_permute",
-    "stablehlo.recv",
-    "stablehlo.reduce_scatter",
-    "stablehlo.send",
-)
 
 
 @register
@@ -76,7 +66,7 @@ class ResolvePermutationFactors(Pass):
             counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
             raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
         check_sizes(op)
-        around = Surroundings(meshes_around(op), self.replica_count > 1, Channels(next_channel(op)))
+        around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), self.replica_count > 1))
         resolve_permutation_factors(
             op, around, by_exchange=self.enable_halo_exchange, with_windows=self.exchange_windows
         )
@@ -132,28 +122,6 @@ def _exchange(op: Any, around: Surroundings, meshes: ReversedMeshes) -> bool:
     if op.name in MOVING:
         return exchange_around(op, around)
     return op.name == "stablehlo.reverse" and reverse_across_devices(op, around, meshes)
-
-
-def next_channel(module: Any) -> int:
-    """The number after those of all channels in a module, which their attribute says as `handle = 1`."""
-    return 1 + max((number for _, number in _channels(module)), default=0)
-
-
-def number_channels(module: Any, first: int) -> None:
-    """Numbers the channels from `first` on anew, in the order of the program, where one is used twice."""
-    ops = [(op, number) for op, number in _channels(module) if number >= first]
-    if len({number for _, number in ops}) == len(ops):
-        return
-    for number, (op, _) in enumerate(ops, first):
-        op.attributes["channel_handle"] = stablehlo.channel(number)
-
-
-def _channels(module: Any) -> list[tuple[Any, int]]:
-    """The ops that have a channel, with its number."""
-    ops = operations_named(module, *COMMUNICATING)
-    (handles,) = attribute_columns(ops, "channel_handle")
-    numbers = {one: int(str(one).split("handle = ")[1].split(",")[0]) for one in set(handles) if one is not None}
-    return [(op, numbers[one]) for op, one in zip(ops, handles, strict=True) if one is not None]
 
 
 def _replicate(op: Any, rule: OpShardingRule, around: Surroundings) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.window_halo import window_halo
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
 from mlir_shard.transforms.reshard.border_exchange import BorderExchange, with_borders
 from mlir_shard.transforms.reshard.halo_exchange import ManualPart
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_static
@@ -32,7 +32,7 @@ def exchange_stretches(op: Any, around: Surroundings) -> bool:
         return False
     if not sharding.is_equivalent(sharding_of(result)) or sharding.unreduced_axes:
         return False
-    if 0 in (*operand.type.shape, *result.type.shape) or hlo.zero(operand.type.element_type) is None:
+    if 0 in (*operand.type.shape, *result.type.shape) or not stablehlo.has_zero(operand.type.element_type):
         return False
     exchanges = _exchanges(op, sharding, mesh)
     if not exchanges:
@@ -69,25 +69,25 @@ def _sliced(op: Any, exchanges: Sequence[BorderExchange], sharding: TensorShardi
         counts = [part.shards(sharding, dim) for dim in range(len(shape))]
         return [-(-size // count) * count for size, count in zip(shape, counts, strict=True)]
 
-    zero = hlo.scalar_constant(hlo.zero(value.type.element_type))
+    zero = stablehlo.scalar(0, value.type.element_type)
     before, after = even(value.type.shape), even(wanted)
     if before != list(value.type.shape):
-        value = hlo.pad_behind(value, zero, before, sharding)
+        value = stablehlo.pad_behind(value, zero, before, sharding)
 
     def body(blocks: Sequence[Any]) -> Any:
         local, inside = blocks
         for one in exchanges:
-            local = with_borders(local, inside, one, part.devices, is_zero=True)
+            local = with_borders(local, inside, one, part.builder, is_zero=True)
         starts, limits, strides = (list(op.attributes[name]) for name in _ATTRIBUTES)
         for dim, size in enumerate(local.type.shape):
             if part.shards(sharding, dim) > 1:
                 starts[dim], limits[dim] = 0, size
-        return hlo.piece(local, starts, limits, None, strides)
+        return stablehlo.slice_(local, starts, limits, strides)
 
     scalar = TensorSharding.fully_open(0, sharding.mesh_or_ref)
     operands = [(value, sharding), (zero, scalar)]
-    result = part.build(operands, hlo.with_shape(value.type, after), sharding, body)
-    return result if after == wanted else hlo.piece(result, [0] * len(wanted), wanted, sharding)
+    result = part.build(operands, stablehlo.with_shape(value.type, after), sharding, body)
+    return stablehlo.first(result, wanted, sharding)
 
 
 _ATTRIBUTES = ("start_indices", "limit_indices", "strides")

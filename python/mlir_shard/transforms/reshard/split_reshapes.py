@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.dialects import sdy
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.resharding.halo import halo_of_split
@@ -15,7 +15,6 @@ from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.reshape_groups import ReshapeGroup, cuts_alike, holds_equal_blocks, reshape_groups
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, axes_difference
-from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
 from mlir_shard.transforms.reshard.halo_exchange import Exchange, ManualPart
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_static
 
@@ -57,7 +56,7 @@ class ShardedReshape:
         part = around.part(self._mesh, self._axes)
         if not (part.takes(even, self._before) and part.takes(new_even, self._after)):
             return False
-        if hlo.zero(self._op.results[0].type.element_type) is None:
+        if not stablehlo.has_zero(self._op.results[0].type.element_type):
             return False
         with ir.InsertionPoint(self._op), self._op.location:
             value = self._exchanged(exchanges, even, new_even, part)
@@ -70,7 +69,7 @@ class ShardedReshape:
         with ir.InsertionPoint(op), op.location:
             whole = sdy.ReshardOp(op.operands[0], self._without_uneven(self._before)).operation.results[0]
             type_ = op.results[0].type
-            value = hlo.operation("stablehlo.reshape", type_, whole, sharding=self._without_uneven(self._after))
+            value = stablehlo.build("reshape", type_, whole, sharding=self._without_uneven(self._after))
             value = sdy.ReshardOp(value, self._after).operation.results[0]
         self._replace(value)
 
@@ -119,11 +118,10 @@ class ShardedReshape:
 
     def _exchanged(self, exchanges: list[Exchange], even: list[int], new_even: list[int], part: ManualPart) -> Any:
         operand = self._op.operands[0]
-        zero = hlo.zero(operand.type.element_type)
-        padding = hlo.scalar_constant(zero)
+        padding = stablehlo.scalar(0, operand.type.element_type)
         value = operand
         if even != self._shape:
-            value = hlo.pad_behind(operand, hlo.scalar_constant(zero), even, self._before)
+            value = stablehlo.pad_behind(operand, stablehlo.scalar(0, operand.type.element_type), even, self._before)
         names = part.manual_axes
 
         def body(arguments: Sequence[Any]) -> Any:
@@ -132,15 +130,13 @@ class ShardedReshape:
                 if one.halo.needs_communication:
                     inside = self._before.without_axes(names)
                     local = part.exchange(local, filling, one, inside, is_zero=True)
-            type_ = hlo.with_shape(operand.type, part.local_shape(new_even, self._after))
-            return hlo.operation("stablehlo.reshape", type_, local, sharding=self._after.without_axes(names))
+            type_ = stablehlo.with_shape(operand.type, part.local_shape(new_even, self._after))
+            return stablehlo.build("reshape", type_, local, sharding=self._after.without_axes(names))
 
         scalar = TensorSharding.fully_open(0, self._before.mesh_or_ref)
-        type_ = hlo.with_shape(operand.type, new_even)
+        type_ = stablehlo.with_shape(operand.type, new_even)
         result = part.build([(value, self._before), (padding, scalar)], type_, self._after, body)
-        if new_even == self._new_shape:
-            return result
-        return hlo.piece(result, [0] * len(new_even), self._new_shape, self._after)
+        return stablehlo.first(result, self._new_shape, self._after)
 
 
 def resolve_reshape(op: Any, around: Surroundings, *, by_exchange: bool) -> None:

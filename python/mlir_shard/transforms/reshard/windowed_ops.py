@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import sdy
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.resharding.op_mesh import op_mesh
@@ -26,7 +26,6 @@ from mlir_shard.rules.window_attributes import (
 )
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes
-from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
 from mlir_shard.transforms.reshard.border_exchange import BorderExchange, with_borders
 from mlir_shard.transforms.reshard.halo_exchange import ManualPart
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_zero_constant
@@ -81,7 +80,7 @@ def exchange_borders(op: Any, around: Surroundings) -> bool:
         not exchanges
         or (op.name == PAD and not any(one.halo.below or one.halo.above for one in exchanges.values()))
         or (any(one.is_padded for one in windowed.windows if one.position in exchanges) and not is_padding_neutral(op))
-        or any(hlo.zero(value.type.element_type) is None for value in values)
+        or any(not stablehlo.has_zero(value.type.element_type) for value in values)
     ):
         return False
     part = around.part(mesh, (axis for sharding in known for axis in sharding.sharding_axes))
@@ -117,14 +116,14 @@ class _Builder:
             self._even(number, value, one) for number, (value, one) in enumerate(zip(op.operands, inside, strict=True))
         ]
         types = [
-            hlo.with_shape(value.type, self._even_shape(value, one))
+            stablehlo.with_shape(value.type, self._even_shape(value, one))
             for value, one in zip(op.results, outside, strict=True)
         ]
         made = self._part.build_all(
             list(zip(operands, inside, strict=True)), list(zip(types, outside, strict=True)), self._body
         )
         return [
-            new if new.type == old.type else hlo.piece(new, [0] * old.type.rank, list(old.type.shape), one)
+            stablehlo.first(new, list(old.type.shape), one)
             for new, old, one in zip(made, op.results, outside, strict=True)
         ]
 
@@ -134,7 +133,7 @@ class _Builder:
             padding = self._zero(values[number]) if around is None else values[around]
             is_zero = around is None or is_zero_constant(self._op.operands[around])
             for one in self._exchanges.values():
-                values[number] = with_borders(values[number], padding, one, self._part.devices, is_zero=is_zero)
+                values[number] = with_borders(values[number], padding, one, self._part.builder, is_zero=is_zero)
         copied = self._op.clone().operation
         for number, value in enumerate(values):
             copied.operands[number] = value
@@ -142,7 +141,7 @@ class _Builder:
             if name in copied.attributes:
                 del copied.attributes[name]
         for result, sharding in zip(copied.results, self._shardings[len(values) :], strict=True):
-            even = hlo.with_shape(result.type, self._even_shape(result, sharding))
+            even = stablehlo.with_shape(result.type, self._even_shape(result, sharding))
             result.set_type(self._part.local_type(even, sharding))
         shapes = values[0].type.shape, copied.results[0].type.shape
         padding = {
@@ -160,7 +159,7 @@ class _Builder:
             return value
         around = self._windowed.padding.get(number)
         padding = self._zero(value) if around is None else self._op.operands[around]
-        return hlo.pad_behind(value, padding, shape, sharding)
+        return stablehlo.pad_behind(value, padding, shape, sharding)
 
     def _even_shape(self, value: Any, sharding: TensorSharding) -> list[int]:
         counts = (self._part.shards(sharding, dim) for dim in range(sharding.rank))
@@ -168,7 +167,7 @@ class _Builder:
 
     @staticmethod
     def _zero(value: Any) -> Any:
-        return hlo.scalar_constant(hlo.zero(value.type.element_type))
+        return stablehlo.scalar(0, value.type.element_type)
 
 
 def _is_static(value: Any) -> bool:

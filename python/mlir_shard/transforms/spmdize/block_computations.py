@@ -19,7 +19,7 @@ from mlir_shard.sharding.projection import ShardingProjection, TensorFactorShard
 from mlir_shard.transforms.dynamic_shapes import dynamic_value
 from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
 from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
-from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
+from mlir_shard.transforms.spmdize.placed_values import Placed
 
 SAME_ON_BLOCKS = PartitionRule(set_result_types)
 _REDUCING = {"sdy.all_reduce": "reduction_axes", "sdy.reduce_scatter": "reduce_scatter_axes"}

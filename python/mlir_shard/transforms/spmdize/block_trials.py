@@ -10,22 +10,19 @@ from dataclasses import replace
 from mlir_shard.host import ir
 from mlir_shard.rules.partition import set_result_types
 from mlir_shard.rules.reduction import reduction_kind
-from mlir_shard.transforms.reshard.halo_exchange import Channels
+from mlir_shard.transforms.collectives.channels import Channels
+from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
 from mlir_shard.transforms.spmdize.block_computations import NotOnBlocksError
-from mlir_shard.transforms.spmdize.device_tables import DeviceTables
 from mlir_shard.transforms.spmdize.local_plan import OpPlan
 from mlir_shard.transforms.spmdize.localization import Localization
 from mlir_shard.transforms.spmdize.placed_values import local_type
-from mlir_shard.transforms.spmdize.stablehlo_collectives import CollectiveOptions, LocalCollectives
 
 
 class BlockTrials:
     """Carries out plans as the conversion does, each once for equal ops, and leaves the program as it is."""
 
     def __init__(self) -> None:
-        tables = DeviceTables(by_replica=False)
-        collectives = LocalCollectives(CollectiveOptions(), Channels(1), tables)
-        self._localization = Localization(collectives, tables, None)
+        self._localization = Localization(StablehloProgram(Channels(1)), None)
         self._found: dict[Hashable, str | None] = {}
 
     def check(self, plan: OpPlan) -> None:

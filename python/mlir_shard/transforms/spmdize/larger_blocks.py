@@ -11,7 +11,7 @@ from math import prod
 from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, TensorSharding
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
-from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
+from mlir_shard.transforms.spmdize.placed_values import Placed
 
 
 @dataclass(frozen=True, slots=True)

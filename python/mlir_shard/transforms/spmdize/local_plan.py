@@ -14,9 +14,9 @@ from mlir_shard.passes.registry import PassFailure
 from mlir_shard.transforms.function_shardings import Side, shardings_of, types_of
 from mlir_shard.transforms.spmdize.block_computations import BlockComputations, OnBlocks
 from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
-from mlir_shard.transforms.spmdize.placed_values import PlacedValues, are_alike
+from mlir_shard.transforms.spmdize.placed_values import Placed, PlacedValues, are_alike
 from mlir_shard.transforms.spmdize.repeated_ops import RepeatedOps, Repeats, is_repeatable
-from mlir_shard.transforms.spmdize.stablehlo_collectives import COLLECTIVES, Placed
+from mlir_shard.transforms.spmdize.sdy_collectives import COLLECTIVES
 
 # Ops of sdy that say something about their operand, and change nothing.
 REMARKS = (

@@ -11,18 +11,16 @@ from typing import Any
 from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.dialects.type_runs import length_attribute
-from mlir_shard.host import dialect, ir
+from mlir_shard.host import ir
 from mlir_shard.ods.type_runs import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.rules.local_results import continue_with
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, set_result_types
 from mlir_shard.sharding import AxisRef, Mesh
+from mlir_shard.transforms.collectives.stablehlo import StablehloProgram, positions_along
 from mlir_shard.transforms.spmdize.block_computations import NotOnBlocksError
-from mlir_shard.transforms.spmdize.device_tables import DeviceTables, positions_along
 from mlir_shard.transforms.spmdize.local_plan import DRAWING, REMARKS, OpPlan, Signature
-from mlir_shard.transforms.spmdize.placed_values import local_type
-from mlir_shard.transforms.spmdize.stablehlo_collectives import COLLECTIVES, LocalCollectives, Placed
-
-_arith, _tensor = dialect("arith"), dialect("tensor")
+from mlir_shard.transforms.spmdize.placed_values import Placed, local_type
+from mlir_shard.transforms.spmdize.sdy_collectives import COLLECTIVES, local_collective, of_first_device
 
 
 class Localization:
@@ -31,11 +29,8 @@ class Localization:
     Raises NotOnBlocksError where a partition rule cannot make its op local.
     """
 
-    def __init__(
-        self, collectives: LocalCollectives, tables: DeviceTables, program_mesh: tuple[str, Mesh] | None
-    ) -> None:
-        self._collectives = collectives
-        self._tables = tables
+    def __init__(self, program: StablehloProgram, program_mesh: tuple[str, Mesh] | None) -> None:
+        self._program = program
         self._program_mesh = program_mesh
 
     def carry_out(self, plan: OpPlan) -> None:
@@ -66,7 +61,8 @@ class Localization:
         op, (before,), (after,) = plan.op, plan.operands, plan.results
         assert before is not None and after is not None
         with ir.InsertionPoint(op), op.location:
-            return self._collectives.build(op, op.operands[0], before, after, local_type(after, after.type))
+            builder = self._program.on(after.mesh, after.sharding.mesh_or_ref)
+            return local_collective(op, op.operands[0], before, after, local_type(after, after.type), builder)
 
     def _constant(self, plan: OpPlan) -> Any:
         op, (placed,) = plan.op, plan.results
@@ -87,14 +83,14 @@ class Localization:
         ref, mesh = self._program_mesh
 
         def drawn() -> Any:
-            value = self._collectives.of_first_device(op.results[0], mesh, ref)
+            value = of_first_device(op.results[0], self._program.on(mesh, ref))
             return value if placed is None else self._block(value, placed)
 
         continue_with(op, 0, drawn)
 
     def _block(self, value: Any, placed: Placed) -> Any:
-        axes = [dim.axes for dim in placed.sharding.dim_shardings]
-        return self._tables.block(value, axes, placed.mesh, local_type(placed, placed.type).shape)
+        axes = {dim: of.axes for dim, of in enumerate(placed.sharding.dim_shardings) if of.axes}
+        return self._program.on(placed.mesh).all_slice(value, axes)
 
     def _compute(self, plan: OpPlan) -> None:
         op, on_blocks = plan.op, plan.on_blocks
@@ -113,7 +109,7 @@ class Localization:
     def _blocks(self, plan: OpPlan) -> Blocks:
         op, on_blocks = plan.op, plan.on_blocks
         assert on_blocks is not None
-        mesh = next(one.mesh for one in (*plan.operands, *plan.results) if one is not None)
+        builder = self._program.on(next(one.mesh for one in (*plan.operands, *plan.results) if one is not None))
         known: list[AxisRef] = []
 
         def numbers(axes: Sequence[AxisRef]) -> tuple[int, ...]:
@@ -121,12 +117,11 @@ class Localization:
             return tuple(known.index(axis) for axis in axes)
 
         def entry(axes: Sequence[int], value: Callable[[int], int], type_: Any) -> Any:
-            return self._tables.entry([known[axis] for axis in axes], mesh, value, type_)
+            return builder.table([known[axis] for axis in axes], value, type_)
 
         def device_index(axes: Sequence[int]) -> Any:
             with ir.InsertionPoint(op), op.location:
-                position = stablehlo.reshape(entry(axes, lambda at: at, None), ())
-                return _arith.IndexCastOp(ir.IndexType.get(), _tensor.ExtractOp(position, []).result).result
+                return builder.device_index([known[axis] for axis in axes])
 
         def blocked(value: Any, placed: Placed | None) -> BlockedTensor:
             if placed is None:

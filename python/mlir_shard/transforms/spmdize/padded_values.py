@@ -105,12 +105,10 @@ class PaddedValues:
         is_zero = self._pads_zeros and (self.is_zero_padded(value) or kept == list(own))
         sharding = sharding_of(value)
         if kept != have:
-            value = _sharded(stablehlo.slice_(value, [0] * len(kept), kept), sharding)
+            value = stablehlo.slice_(value, [0] * len(kept), kept, sharding=sharding)
             self._know(value, own, is_zero=is_zero)
         if kept != list(shape):
-            none = [0] * len(kept)
-            high = [new - old for new, old in zip(shape, kept, strict=True)]
-            value = _sharded(stablehlo.pad(value, self._padding(value.type.element_type), none, high, none), sharding)
+            value = stablehlo.pad_behind(value, self._padding(value.type.element_type), shape, sharding)
             self._know(value, own, is_zero=is_zero)
         return value
 
@@ -140,13 +138,13 @@ class PaddedValues:
         for dim in padded:
             position = ir.IntegerType.get_signless(32 if shape[dim] < 2**31 else 64)
             type_ = ir.RankedTensorType.get(shape, position)
-            indices = _sharded(stablehlo.build("iota", type_, iota_dimension=stablehlo.integer(dim)), sharding)
+            indices = stablehlo.build("iota", type_, sharding=sharding, iota_dimension=stablehlo.integer(dim))
             limit = stablehlo.splat(stablehlo.tensor(position), own[dim])
-            limits = _sharded(stablehlo.broadcast(limit, shape), sharding)
-            inside = _sharded(stablehlo.compare("LT", indices, limits), sharding)
-            mask = inside if mask is None else _sharded(stablehlo.build("and", mask.type, mask, inside), sharding)
-        fillings = _sharded(stablehlo.broadcast(filling, shape), sharding)
-        masked = _sharded(stablehlo.select(mask, value, fillings), sharding)
+            limits = stablehlo.broadcast(limit, shape, sharding=sharding)
+            inside = stablehlo.compare("LT", indices, limits, sharding)
+            mask = inside if mask is None else stablehlo.binary("and", mask, inside, sharding)
+        fillings = stablehlo.broadcast(filling, shape, sharding=sharding)
+        masked = stablehlo.select(mask, value, fillings, sharding)
         self._know(masked, own, is_zero=False)
         return masked
 
@@ -218,12 +216,6 @@ def without_axes_of(sharding: TensorSharding, dims: Collection[int]) -> TensorSh
 def _axes_of(sharding: TensorSharding, dims: Collection[int]) -> Any:
     axes = [of.axes if dim in dims else () for dim, of in enumerate(sharding.dim_shardings)]
     return sdy.attribute(ListOfAxisRefLists(tuple(map(AxisRefList, axes))))
-
-
-def _sharded(value: Any, sharding: TensorSharding | None) -> Any:
-    if sharding is not None:
-        sdy.set_sharding(value, sharding)
-    return value
 
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()

@@ -5,17 +5,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
 from mlir_shard.transforms.spmdize.repeated_ops import RepeatedOps
-from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A sharded tensor: its global type, sharding and mesh."""
+
+    type: Any
+    sharding: TensorSharding
+    mesh: Mesh
+
+    @property
+    def layout(self) -> TensorLayout:
+        """The same without the types of the host."""
+        return TensorLayout(self.sharding, self.mesh, tuple(self.type.shape))
+
 
 # In which blocks a value is, and the whole of its sharding.
 _Known = tuple[Placed | None, TensorSharding | None]

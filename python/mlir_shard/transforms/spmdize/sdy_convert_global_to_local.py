@@ -12,17 +12,15 @@ from mlir_shard.asm import editor
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.transforms.collectives.channels import Channels
+from mlir_shard.transforms.collectives.stablehlo import CollectiveForms, StablehloProgram
 from mlir_shard.transforms.operations import operations_named
-from mlir_shard.transforms.reshard.halo_exchange import Channels
-from mlir_shard.transforms.reshard.sdy_resolve_permutation_factors import next_channel, number_channels
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import meshes_around
-from mlir_shard.transforms.spmdize.device_tables import DeviceTables
 from mlir_shard.transforms.spmdize.local_plan import LocalPlanner, OpPlan, Signature
 from mlir_shard.transforms.spmdize.localization import Localization, localize_signature, refresh_lengths
 from mlir_shard.transforms.spmdize.placed_values import PlacedValues
 from mlir_shard.transforms.spmdize.repeated_ops import RepeatedOps
-from mlir_shard.transforms.spmdize.stablehlo_collectives import CollectiveOptions, LocalCollectives
 
 
 @register
@@ -52,28 +50,29 @@ class ConvertGlobalToLocal(Pass):
         if self.replica_count > 1 and self.partition_count > 1:
             counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
             raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
-        repeated = RepeatedOps(op, REDUCING_COLLECTIVES)
-        values = PlacedValues(meshes_around(op), repeated)
-        functions = operations_named(op, "func.func")
-        signatures = {one.attributes["sym_name"].value: Signature.of(one, values) for one in functions}
-        planner = LocalPlanner(values, signatures)
-        plans = [plan for function in functions for plan in planner.plan_repeated(function, repeated)]
-        tables = DeviceTables(self.replica_count > 1)
-        options = CollectiveOptions(
-            self.per_dim_all_gather, self.combine_multi_dimension_reduce_scatter, self.enable_rgv3
-        )
-        first = next_channel(op)
-        collectives = LocalCollectives(options, Channels(first), tables)
-        localization = Localization(collectives, tables, values.program_mesh)
-        for function in functions:
-            localize_signature(function, signatures[function.attributes["sym_name"].value])
-        for plan in plans:
-            repeated.carry_out(plan.op, partial(_carry_out, localization, plan))
-        number_channels(op, first)
-        # Rules are of whole tensors.
-        editor.remove_attributes(op, sdy.SHARDING_RULE)
-        for named in operations_named(op, "sdy.named_computation", "sdy.return"):
-            refresh_lengths(named)
+        forms = CollectiveForms(self.per_dim_all_gather, self.combine_multi_dimension_reduce_scatter, self.enable_rgv3)
+        convert_global_to_local(op, StablehloProgram(Channels.of(op), self.replica_count > 1, forms))
+
+
+def convert_global_to_local(module: Any, program: StablehloProgram) -> None:
+    """What the pass does, with the collectives of `program`. Raises PassFailure where an op cannot become local."""
+    repeated = RepeatedOps(module, REDUCING_COLLECTIVES)
+    values = PlacedValues(meshes_around(module), repeated)
+    functions = operations_named(module, "func.func")
+    signatures = {one.attributes["sym_name"].value: Signature.of(one, values) for one in functions}
+    planner = LocalPlanner(values, signatures)
+    plans = [plan for function in functions for plan in planner.plan_repeated(function, repeated)]
+    first = program.channels.next_free
+    localization = Localization(program, values.program_mesh)
+    for function in functions:
+        localize_signature(function, signatures[function.attributes["sym_name"].value])
+    for plan in plans:
+        repeated.carry_out(plan.op, partial(_carry_out, localization, plan))
+    program.channels.renumber(module, first)
+    # Rules are of whole tensors.
+    editor.remove_attributes(module, sdy.SHARDING_RULE)
+    for named in operations_named(module, "sdy.named_computation", "sdy.return"):
+        refresh_lengths(named)
 
 
 def _carry_out(localization: Localization, plan: OpPlan, op: Any) -> None:

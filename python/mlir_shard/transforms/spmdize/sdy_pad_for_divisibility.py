@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, PassFailure, register
@@ -29,6 +30,8 @@ __all__ = [
     "padding_of",
 ]
 
+RETURN = "func.return"
+
 
 @register
 class PadForDivisibility(Pass):
@@ -49,23 +52,55 @@ class PadForDivisibility(Pass):
         return pad_function(op, meshes_around(op))
 
 
-def pad_function(function: Any, meshes: Mapping[str, Mesh], padding: Callable[[Any], Any] | None = None) -> bool:
+def pad_function(
+    function: Any,
+    meshes: Mapping[str, Mesh],
+    padding: Callable[[Any], Any] | None = None,
+    *,
+    pads_signature: bool = False,
+) -> bool:
     """What the pass does, and whether it has changed anything.
 
-    `padding` makes the scalar constant of an element type that tensors are padded with at first, zeros by default.
-    Raises PassFailure where a program cannot be padded.
+    Args:
+        padding: makes the scalar constant of an element type that tensors are padded with at first; zeros by default.
+        pads_signature: pad arguments, by zeros that the caller has to pass, and results too.
+
+    Raises:
+        PassFailure: the function cannot be padded.
     """
     values = PaddedValues(meshes, padding)
     if not len(function.regions[0].blocks):
         return False
-    _check_signature(function, values)
+    if not pads_signature:
+        _check_signature(function, values)
     try:
         ops = uneven_ops(function, values)
+        if pads_signature:
+            ops = [uneven for uneven in ops if uneven.op.name != RETURN]
+            _pad_arguments(function, values)
         for uneven in ops:
             _pad(uneven)
+        if pads_signature:
+            _set_type(function)
     except InterfaceError as error:
         raise PassFailure(str(error), error.op) from error
     return bool(ops)
+
+
+def _pad_arguments(function: Any, values: PaddedValues) -> None:
+    for argument in function.regions[0].blocks[0].arguments:
+        if isinstance(argument.type, ir.RankedTensorType):
+            own = tuple(argument.type.shape)
+            values.set_shape(argument, values.even_shape(own, sharding_of(argument)), own)
+            values.set_zero_padded(argument)
+
+
+def _set_type(function: Any) -> None:
+    """Gives a function the types of its arguments, and of what it returns."""
+    block = function.regions[0].blocks[0]
+    returned = block.operations[len(block.operations) - 1].operation.operands
+    type_ = ir.FunctionType.get([value.type for value in block.arguments], [value.type for value in returned])
+    function.attributes["function_type"] = ir.TypeAttr.get(type_)
 
 
 def _pad(uneven: UnevenOp) -> None:

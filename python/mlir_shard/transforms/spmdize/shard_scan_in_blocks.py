@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlir_shard.dialects import sdy
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
@@ -19,7 +19,6 @@ from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.window_attributes import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
 from mlir_shard.sharding import DimensionSharding, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.operations import operations_named
-from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
 from mlir_shard.transforms.reshard.insertion import apply
 from mlir_shard.transforms.shardings import meshes_around
 
@@ -104,14 +103,14 @@ class _Scan:
         cut = [*shape[:dim], self.blocks, self.size, *shape[dim + 1 :]]
         inside = self._with_dims(dim + 1, dim + 1, (DimensionSharding((), True),))
         if shape[dim] < whole:
-            value = hlo.pad_behind(value, initial, [*shape[:dim], whole, *shape[dim + 1 :]], self.sharding)
+            value = stablehlo.pad_behind(value, initial, [*shape[:dim], whole, *shape[dim + 1 :]], self.sharding)
         of_blocks = self._reshaped(value, cut, inside)
         of_blocks = self._windows(of_blocks, dim + 1, self.size, self.size, inside)
         before = self._before(of_blocks, inside)
         dims = [one for one in range(len(cut)) if one != dim + 1]
         type_ = of_blocks.type
-        before = hlo.operation(
-            "stablehlo.broadcast_in_dim",
+        before = stablehlo.build(
+            "broadcast_in_dim",
             type_,
             before,
             sharding=inside,
@@ -119,8 +118,9 @@ class _Scan:
         )
         combiner = self.op.regions[0].blocks[0].operations[0].operation.name
         pair = (before, of_blocks) if self._is_forward else (of_blocks, before)
-        result = self._reshaped(hlo.operation(combiner, type_, *pair, sharding=inside), value.type.shape, self.sharding)
-        return result if shape[dim] == whole else hlo.piece(result, [0] * len(shape), shape, self.sharding)
+        combined = ir.Operation.create(combiner, [type_], pair).results[0]
+        sdy.set_sharding(combined, inside)
+        return stablehlo.first(self._reshaped(combined, value.type.shape, self.sharding), shape, self.sharding)
 
     @property
     def _is_forward(self) -> bool:
@@ -150,7 +150,7 @@ class _Scan:
                 del copied.attributes[name]
         sizes = [size if one == dim else 1 for one in range(rank)]
         copied.attributes["window_dimensions"] = ir.DenseI64ArrayAttr.get(sizes)
-        copied.results[0].set_type(hlo.with_size(value.type, dim, results))
+        copied.results[0].set_type(stablehlo.with_size(value.type, dim, results))
         padding = results - 1
         set_padding(copied, {dim: (padding, 0) if self._is_forward else (0, padding)})
         copied.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue((sharding,)))
@@ -163,13 +163,13 @@ class _Scan:
 
     @staticmethod
     def _reshaped(value: Any, shape: Sequence[int], sharding: TensorSharding) -> Any:
-        return hlo.operation("stablehlo.reshape", hlo.with_shape(value.type, shape), value, sharding=sharding)
+        return stablehlo.build("reshape", stablehlo.with_shape(value.type, shape), value, sharding=sharding)
 
     @staticmethod
     def _along(value: Any, dim: int, start: int, limit: int, sharding: TensorSharding) -> Any:
         starts, limits = [0] * value.type.rank, list(value.type.shape)
         starts[dim], limits[dim] = start, limit
-        return hlo.piece(value, starts, limits, sharding)
+        return stablehlo.slice_(value, starts, limits, sharding=sharding)
 
 
 _PER_DIMENSION = frozenset(("base_dilations", "padding", "window_dilations", "window_strides"))

@@ -12,9 +12,8 @@ from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.canonicalize.pattern import defining_op, has_one_use
+from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.operations import operations_named
-from mlir_shard.transforms.reshard.halo_exchange import Channels
-from mlir_shard.transforms.reshard.sdy_resolve_permutation_factors import next_channel
 from mlir_shard.transforms.spmdize.collective_forms import AMONG, CHANNEL, GATHERS, REDUCES, adds, among, dim_of
 from mlir_shard.transforms.spmdize.communication_reading import CommunicationReader
 
@@ -62,7 +61,7 @@ class SinkReductions(Pass):
     def run(self, op: Any) -> bool:
         if not operations_named(op, *REDUCES, *GATHERS):
             return False
-        sums = _Sums(CommunicationReader(op), Channels(next_channel(op)))
+        sums = _Sums(CommunicationReader(op), Channels.of(op))
         is_changed = False
         for addition in operations_named(op, *_ADDITIONS):
             is_changed |= sums.sink(addition)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from mlir_shard.dialects import sdy
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
@@ -20,7 +20,6 @@ from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.repeated_reduction import may_repeat_initial_values
 from mlir_shard.sharding import DimensionSharding, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.operations import operations_named
-from mlir_shard.transforms.reshard import stablehlo_pieces as hlo
 from mlir_shard.transforms.shardings import meshes_around
 
 _CLOSED = DimensionSharding((), True)
@@ -111,9 +110,9 @@ class _Cut:
         shape, dim = list(value.type.shape), self.dim
         whole = self.blocks * self.size
         if shape[dim] < whole:
-            value = hlo.pad_behind(value, initial, [*shape[:dim], whole, *shape[dim + 1 :]], self.sharding)
+            value = stablehlo.pad_behind(value, initial, [*shape[:dim], whole, *shape[dim + 1 :]], self.sharding)
         cut = [*shape[:dim], self.blocks, self.size, *shape[dim + 1 :]]
-        return hlo.operation("stablehlo.reshape", hlo.with_shape(value.type, cut), value, sharding=inside)
+        return stablehlo.build("reshape", stablehlo.with_shape(value.type, cut), value, sharding=inside)
 
     def _reduction(
         self, operands: Sequence[Any], dims: Sequence[int], shardings: Sequence[TensorSharding] | None
@@ -129,7 +128,7 @@ class _Cut:
             copied.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue(tuple(shardings)))
         for result, value in zip(copied.results, operands, strict=False):
             shape = [size for dim, size in enumerate(value.type.shape) if dim not in dims]
-            result.set_type(hlo.with_shape(result.type, shape))
+            result.set_type(stablehlo.with_shape(result.type, shape))
         return list(copied.results)
 
     def _with_dims(self, begin: int, end: int, dims: Sequence[DimensionSharding]) -> TensorSharding:

@@ -13,7 +13,7 @@ from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.transforms.operations import operations_where
 from mlir_shard.transforms.shardings import common_mesh, meshes_around
 from mlir_shard.transforms.spmdize.block_computations import BlockComputations
-from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
+from mlir_shard.transforms.spmdize.placed_values import Placed
 from mlir_shard.transforms.spmdize.whole_tensors import gather_operand, slice_result, with_whole_dims
 
 

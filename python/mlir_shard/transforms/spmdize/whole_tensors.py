@@ -14,7 +14,7 @@ from mlir_shard.host import ir
 from mlir_shard.sharding import AxisRefList, DimensionSharding, ListOfAxisRefLists, Mesh, TensorSharding
 from mlir_shard.sharding.axis_lists import Axes, axes_difference, greatest_common_prefix, sort_and_merge
 from mlir_shard.transforms.spmdize.block_computations import reduced_axes
-from mlir_shard.transforms.spmdize.stablehlo_collectives import Placed
+from mlir_shard.transforms.spmdize.placed_values import Placed
 
 
 def gather_operand(op: Any, number: int, mesh: Mesh, wanted: Placed | None) -> None:

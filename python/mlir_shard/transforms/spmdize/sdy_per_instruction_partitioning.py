@@ -10,13 +10,13 @@ from typing import Any
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.transforms.collectives.channels import Channels
+from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
 from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.operations import operations_named
-from mlir_shard.transforms.reshard.halo_exchange import Channels
 from mlir_shard.transforms.reshard.moving_ops import Surroundings
-from mlir_shard.transforms.reshard.partitioned_instruction import partition_alone
-from mlir_shard.transforms.reshard.sdy_resolve_permutation_factors import next_channel
 from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.spmdize.partitioned_instruction import partition_alone
 
 # What the dialect says about a program, and collectives, which are for what comes later.
 LEFT_GLOBAL = frozenset(
@@ -46,8 +46,9 @@ class PerInstructionPartitioning(Pass):
     For finding the op that a partitioner gets wrong. Ops of function bodies that have a sharded tensor are numbered
     from 0 on, and selected by `filter`: all where it is empty; else those whose name contains one of the given texts,
     numbered between `selectLow` and `selectHigh`, both included. Inside there is what
-    `sdy-resolve-permutation-factors`, the full `sdy-insert-explicit-reshards` and `sdy-reshard-to-collectives` make of
-    the op, on blocks; shards that are not even are padded outside. An op that cannot be made local is an error.
+    the full `sdy-insert-explicit-reshards`, `sdy-resolve-permutation-factors`, `sdy-reshard-to-collectives`,
+    `sdy-pad-for-divisibility` and `sdy-convert-global-to-local` make of the op; operands in uneven shards are padded
+    outside, and results cut. An op that cannot be made local is an error.
     """
 
     name = "sdy-per-instruction-partitioning"
@@ -68,7 +69,7 @@ class PerInstructionPartitioning(Pass):
         except ValueError as error:
             raise PassFailure(str(error), op) from error
         check_sizes(op)
-        around = Surroundings(meshes_around(op), self.replica_count > 1, Channels(next_channel(op)))
+        around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), self.replica_count > 1))
         chosen = [one for number, one in enumerate(_candidates(op)) if selection.selects(number, one.name)]
         for one in chosen:
             partition_alone(one, around, by_exchange=self.enable_halo_exchange)

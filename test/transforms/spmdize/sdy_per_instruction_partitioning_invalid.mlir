@@ -17,17 +17,6 @@ func.func @operand_is_partial(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m
 
 sdy.mesh @mesh = <["x"=2]>
 
-func.func @largest_of_padding(%a: tensor<5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<f32> {
-  %c = stablehlo.constant dense<0xFF800000> : tensor<f32>
-  // expected-error@+1 {{'stablehlo.reduce' op cannot be partitioned alone: dimension 0 of tensor<5xf32> is in 2 shards that are not even}}
-  %0 = stablehlo.reduce(%a init: %c) applies stablehlo.maximum across dimensions = [0] : (tensor<5xf32>, tensor<f32>) -> tensor<f32>
-  return %0 : tensor<f32>
-}
-
-// -----
-
-sdy.mesh @mesh = <["x"=2]>
-
 func.func @dynamic(%a: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<?xf32> {
   // expected-error@+1 {{'stablehlo.negate' op cannot be partitioned alone: dimension 0 of tensor<?xf32> is sharded, and dynamic}}
   %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<?xf32>
@@ -39,7 +28,7 @@ func.func @dynamic(%a: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @unknown(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
-  // expected-error@+1 {{'stablehlo.custom_call' op cannot be partitioned alone: no partition rule of it is known}}
+  // expected-error@+1 {{'stablehlo.custom_call' op cannot be partitioned alone: no sharding rule of it is known}}
   %0 = stablehlo.custom_call @f(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -84,3 +84,17 @@ func.func @constants() -> (tensor<4xf32>, tensor<4xf32>) {
   %1 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
+
+// Padding is the least there is where the largest is looked for.
+// ALL-LABEL: func @largest
+// ALL: %[[EVEN:.*]] = stablehlo.pad %arg0, %{{.*}}, low = [0], high = [1]
+// ALL-NEXT: sdy.manual_computation(%[[EVEN]], %{{.*}})
+// ALL: stablehlo.constant dense<0xFF800000>
+// ALL: %[[MASKED:.*]] = stablehlo.select %{{.*}} : tensor<2xi1>, tensor<2xf32>
+// ALL-NEXT: %[[LOCAL:.*]] = stablehlo.reduce(%[[MASKED]] init: %{{.*}}) applies stablehlo.maximum
+// ALL-NEXT: "stablehlo.all_reduce"(%[[LOCAL]])
+func.func @largest(%a: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) -> tensor<f32> {
+  %c = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = stablehlo.reduce(%a init: %c) applies stablehlo.maximum across dimensions = [0] : (tensor<7xf32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}

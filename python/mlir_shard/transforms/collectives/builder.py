@@ -1,0 +1,55 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The collectives that a partitioner builds, whatever dialect they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from mlir_shard.sharding import ReductionOp
+
+Axis = TypeVar("Axis", contravariant=True)
+
+
+class CollectiveBuilder(Protocol[Axis]):
+    """Builds collectives on local tensors of static shape, at the current insertion point and location.
+
+    A builder is for the devices of one mesh or grid. `Axis` is the type of its axes: `AxisRef` of a mesh, or the number
+    of a grid axis. Lists of axes are major to minor; mappings give the axes of each dimension that takes part. A
+    dimension that is sliced, scattered or split is a multiple of the number of devices along its axes.
+    """
+
+    def group_size(self, axes: Sequence[Axis]) -> int:
+        """Returns the number of devices along axes."""
+
+    def all_gather(self, value: Any, axes: Mapping[int, Sequence[Axis]]) -> Any:
+        """Returns the shards of the devices along the axes of each dimension, concatenated along it."""
+
+    def all_slice(self, value: Any, axes: Mapping[int, Sequence[Axis]]) -> Any:
+        """Returns this device's shard, along the axes of each dimension, of a value that they all have."""
+
+    def all_to_all(self, value: Any, moves: Sequence[tuple[int, int, Sequence[Axis]]]) -> Any:
+        """Returns the value with axes moved from one dimension to another.
+
+        Args:
+            moves: (source dimension, which is concatenated; target dimension, which is split; axes).
+        """
+
+    def all_reduce(self, value: Any, axes: Sequence[Axis], kind: ReductionOp) -> Any:
+        """Returns the reduction over the devices along axes."""
+
+    def reduce_scatter(self, value: Any, axes: Mapping[int, Sequence[Axis]], kind: ReductionOp) -> Any:
+        """Returns this device's shard of the reduction over the devices along the axes of all dimensions."""
+
+    def permute(self, value: Any, pairs: Sequence[tuple[int, int]]) -> Any:
+        """Returns the value of the device that sends to this one, by pairs (sender, receiver) of device numbers.
+
+        A device that receives from none gets zeros.
+        """
+
+    def device_index(self, axes: Sequence[Axis]) -> Any:
+        """Returns this device's position along axes, as an `index` value."""
+
+    def table(self, axes: Sequence[Axis], entry: Callable[[int], int], element_type: Any = None) -> Any:
+        """Returns `entry` of this device's position along axes, as a tensor of one element (of i64 by default)."""

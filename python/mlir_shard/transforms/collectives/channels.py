@@ -1,0 +1,56 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The channel numbers of a module's StableHLO collectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.asm.editor import attribute_columns
+from mlir_shard.dialects import stablehlo
+from mlir_shard.transforms.operations import operations_named
+
+_COMMUNICATING = (
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute",
+    "stablehlo.recv",
+    "stablehlo.reduce_scatter",
+    "stablehlo.send",
+)
+
+
+@dataclass(slots=True)
+class Channels:
+    """Gives out channel numbers, from `next_free` on."""
+
+    next_free: int
+
+    @staticmethod
+    def of(module: Any) -> Channels:
+        """Numbers that no collective of a module has."""
+        return Channels(1 + max((number for _, number in _numbered(module)), default=0))
+
+    def take(self) -> int:
+        """Returns an unused number."""
+        self.next_free += 1
+        return self.next_free - 1
+
+    def renumber(self, module: Any, first: int) -> None:
+        """Renumbers the collectives of a module from channel `first` on, in its order, if one number is used twice."""
+        ops = [(op, number) for op, number in _numbered(module) if number >= first]
+        if len({number for _, number in ops}) < len(ops):
+            for number, (op, _) in enumerate(ops, first):
+                op.attributes["channel_handle"] = stablehlo.channel(number)
+            self.next_free = max(self.next_free, first + len(ops))
+
+
+def _numbered(module: Any) -> list[tuple[Any, int]]:
+    """The ops that have a channel, with its number, which the attribute prints as `handle = 1`."""
+    ops = operations_named(module, *_COMMUNICATING)
+    (handles,) = attribute_columns(ops, "channel_handle")
+    numbers = {one: int(str(one).split("handle = ")[1].split(",")[0]) for one in set(handles) if one is not None}
+    return [(op, numbers[one]) for op, one in zip(ops, handles, strict=True) if one is not None]
