@@ -227,6 +227,13 @@ def select(mask: Any, yes: Any, no: Any, sharding: TensorSharding | None = None)
     return build("select", yes.type, mask, yes, no, sharding=sharding)
 
 
+def select_all(flag: Any, yes: Any, no: Any) -> Any:
+    """`yes` if a mask of one element, of rank 0 or 1, is true, else `no`, a value or a number in all its elements."""
+    shape = list(yes.type.shape)
+    mask = broadcast(flag, shape, [0] * flag.type.rank) if shape else reshape(flag, ())
+    return select(mask, yes, no if isinstance(no, ir.Value) else splat(yes.type, no))
+
+
 def channel(number: int) -> Any:
     """The attribute of a channel between devices."""
     return ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {number}, type = 1>")

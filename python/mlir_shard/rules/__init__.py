@@ -35,7 +35,6 @@ from mlir_shard.rules import (
 )
 from mlir_shard.rules.builder import RuleBuilder
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule
-from mlir_shard.rules.reduction import reduction_of
 from mlir_shard.rules.registry import RuleCache, RuleError, RuleOptions, rule_for, sharding_rule
 from mlir_shard.rules.text import RuleText, RuleTextError, parse_rule, rule_from_text
 from mlir_shard.rules.without_rule import reason_without_rule, without_rule
@@ -75,7 +74,6 @@ __all__ = [
     "partition_rule",
     "programs",
     "reason_without_rule",
-    "reduction_of",
     "rule_for",
     "rule_from_text",
     "sdy",

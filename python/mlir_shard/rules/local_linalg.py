@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import dialect, ir
-from mlir_shard.rules.combinations import NEUTRAL, combination_of
-from mlir_shard.rules.initial_values import count_once
+from mlir_shard.rules.initial_values import count_once, neutral_initial_values
 from mlir_shard.rules.linalg import is_structured, loops_of
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
 
@@ -24,11 +23,9 @@ def structured(op: Any, blocks: Blocks) -> None:
     gets the offset of the block.
     """
     set_result_types(op, blocks)
-    combination = combination_of(op) if blocks.reduction_axes else None
-    if combination is not None:
-        inputs = len(op.operands) - len(op.results)
-        neutral = {inputs + number: NEUTRAL[kind] for number, kind in enumerate(combination.kinds) if kind in NEUTRAL}
-        count_once(op, neutral, blocks)
+    axes = blocks.reduction_axes
+    if axes:
+        count_once(op, neutral_initial_values(op, len(op.operands) - len(op.results)), axes, blocks)
     _offset_indices(op, blocks)
 
 

@@ -6,14 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
-from mlir_shard.rules.combinations import NEUTRAL, combination_of
 from mlir_shard.rules.elementwise import is_elementwise
-from mlir_shard.rules.local_stablehlo import on_first_device
-from mlir_shard.rules.partition import Blocks, is_everywhere, partition_rule, set_result_types
-from mlir_shard.rules.reduction import reduction_kind
-from mlir_shard.sharding import ReductionOp
+from mlir_shard.rules.initial_values import count_once, neutral_initial_values
+from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
 
 # Their shapes are in their types alone.
 partition_rule(
@@ -39,24 +35,8 @@ def reduce(op: Any, blocks: Blocks) -> None:
     """
     set_result_types(op, blocks)
     axes = blocks.reduction_axes
-    if not axes:
-        return
-    count = len(op.results)
-    for number, neutral in enumerate(_neutral_numbers(op)):
-        initial = op.operands[count + number]
-        if neutral is not None and not is_everywhere(initial, neutral):
-            with ir.InsertionPoint(op), op.location:
-                otherwise = stablehlo.splat(initial.type, neutral)
-                op.operands[count + number] = on_first_device(initial, otherwise, axes, blocks)
-
-
-def _neutral_numbers(op: Any) -> list[int | None]:
-    """For each result what adds nothing to it; None where an initial value may count several times."""
-    if reduction_kind(op) is ReductionOp.SUM:
-        return [0] * len(op.results)
-    combination = combination_of(op)
-    kinds = combination.kinds if combination is not None else ()
-    return [NEUTRAL.get(kind) for kind in kinds]
+    if axes:
+        count_once(op, neutral_initial_values(op, len(op.results)), axes, blocks)
 
 
 @partition_rule("arith.constant", "stablehlo.constant", allows_uneven=True)

@@ -12,12 +12,11 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.rules.initial_values import count_once
 from mlir_shard.rules.local_indices import BlockIndices, has_first_blocks
 from mlir_shard.rules.local_results import continue_with
-from mlir_shard.rules.local_stablehlo import on_first_device
-from mlir_shard.rules.neutral_elements import neutral_element
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
-from mlir_shard.rules.reduction import reduction_kind
+from mlir_shard.rules.reduction import combiners_of, neutral_number
 
 _bindings = host.module("_mlir_libs._stablehlo")
 
@@ -87,7 +86,7 @@ def scatter(op: Any, blocks: Blocks) -> bool:
     _check_blocks(blocks, count, dims)
     reduced = _reduced_axes(tensor, updates, dims)
     if reduced:
-        _begin_once(op, blocks, reduced, count)
+        _begin_once(op, blocks, reduced)
     selected = [dim for dim in dims.selected if tensor.counts[dim] > 1]
     if selected:
         with ir.InsertionPoint(op), op.location:
@@ -140,15 +139,14 @@ def _reduced_axes(tensor: BlockedTensor, updates: BlockedTensor, dims: _Dimensio
     return found
 
 
-def _begin_once(op: Any, blocks: Blocks, axes: list[int], count: int) -> None:
-    kind = reduction_kind(op)
-    for number in range(count):
-        with ir.InsertionPoint(op), op.location:
-            value = op.operands[number]
-            neutral = None if kind is None else neutral_element(kind, value.type.element_type)
-            if neutral is None:
-                raise PartitionError("its updates are sharded, and there is nothing that changes no element in them")
-            op.operands[number] = on_first_device(value, neutral, axes, blocks)
+def _begin_once(op: Any, blocks: Blocks, axes: list[int]) -> None:
+    neutral = {}
+    for number, combiner in enumerate(combiners_of(op)):
+        found = None if combiner is None else neutral_number(combiner, op.operands[number].type.element_type)
+        if found is None:
+            raise PartitionError("its updates are sharded, and there is nothing that changes no element in them")
+        neutral[number] = found
+    count_once(op, neutral, axes, blocks)
 
 
 def _write_in_first_blocks(op: Any, blocks: Blocks, tensor: BlockedTensor, dims: list[int], count: int) -> None:
@@ -156,8 +154,4 @@ def _write_in_first_blocks(op: Any, blocks: Blocks, tensor: BlockedTensor, dims:
         is_first = has_first_blocks(tensor, dims, blocks)
     for number in range(count):
         result, value = op.results[number], op.operands[number]
-        continue_with(op, number, partial(_where, is_first, result, value))
-
-
-def _where(flag: Any, result: Any, value: Any) -> Any:
-    return stablehlo.select(stablehlo.broadcast(flag, result.type.shape), result, value)
+        continue_with(op, number, partial(stablehlo.select_all, is_first, result, value))

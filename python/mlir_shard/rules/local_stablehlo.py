@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.dialects import stablehlo
@@ -17,14 +16,6 @@ def block_start(tensor: BlockedTensor, dim: int, blocks: Blocks) -> Any:
     """Where this device's block of a dimension begins, a scalar of i64 in front of the op."""
     size = tensor.block_shape[dim]
     return stablehlo.reshape(blocks.entry(tensor.axes[dim], lambda number: number * size, None), ())
-
-
-def on_first_device(value: Any, otherwise: Any, axes: Sequence[int], blocks: Blocks) -> Any:
-    """The value on the first device along grid axes, a scalar all over on the others, in front of the op."""
-    flag = blocks.entry(axes, lambda position: int(position == 0), stablehlo.boolean())
-    shape = list(value.type.shape)
-    mask = stablehlo.broadcast(flag, shape, [0]) if shape else stablehlo.reshape(flag, ())
-    return stablehlo.select(mask, value, stablehlo.broadcast(otherwise, shape))
 
 
 @partition_rule("stablehlo.iota", allows_uneven=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlir_shard.dialects import stablehlo
 from mlir_shard.host import dialect, ir
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.initial_values import count_once
 from mlir_shard.rules.inside_bounds import Bounds, inside_bounds
 from mlir_shard.rules.moving_windows import Window, windows_of
-from mlir_shard.rules.neutral_elements import neutral_number
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
-from mlir_shard.sharding import ReductionOp
+from mlir_shard.rules.reduction import Combiner, neutral_number
 
 _arith, _tensor = dialect("arith"), dialect("tensor")
 
@@ -27,7 +27,7 @@ def convolution(op: Any, blocks: Blocks) -> None:
     windows(op, blocks)
     if blocks.reduction_axes:
         bias = 4 if op.name == "tosa.conv2d_block_scaled" else 2
-        count_once(op, {bias: 0}, blocks)
+        count_once(op, {bias: 0}, blocks.reduction_axes, blocks)
 
 
 @partition_rule("tosa.avg_pool2d", "tosa.depthwise_conv2d", "tosa.max_pool2d", allows_uneven=True)
@@ -69,10 +69,9 @@ def _filling(op: Any) -> Any:
     if op.name != "tosa.max_pool2d":
         return _tensor.ExtractOp(op.operands[_ZERO_POINT], [_index(0)]).result
     element = op.operands[0].type.element_type
-    number = neutral_number(ReductionOp.MAX, element)
+    number = neutral_number(Combiner.MAX, element)
     assert number is not None
-    attribute = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
-    return _arith.ConstantOp(element, attribute.get(element, number)).result
+    return _arith.ConstantOp(element, stablehlo.element(element, number)).result
 
 
 def _index(value: int) -> Any:

@@ -11,10 +11,10 @@ from mlir_shard.host import dialect, ir
 from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg import is_structured, loops_of
-from mlir_shard.rules.neutral_elements import neutral_number
 from mlir_shard.rules.padding_amounts import padding_of, scalar_of_region
+from mlir_shard.rules.reduction import Combiner, neutral_number
 from mlir_shard.rules.window_attributes import WINDOWED, is_padding_neutral, windows_along_dims
-from mlir_shard.sharding import OpShardingRule, ReductionOp
+from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import TensorMapping
 
 _linalg = dialect("linalg")
@@ -177,7 +177,7 @@ def _of_stablehlo(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 def _of_tosa(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
     """The windows of convolutions and pools, but for averages with padding: these do not count it."""
     padding, strides = list(op.attributes["pad"]), list(op.attributes["stride"])
-    if op.name == "tosa.max_pool2d" and neutral_number(ReductionOp.MAX, op.operands[0].type.element_type) is None:
+    if op.name == "tosa.max_pool2d" and neutral_number(Combiner.MAX, op.operands[0].type.element_type) is None:
         return ()
     moved = _KERNEL_DIMS[op.name]
     found = []

@@ -197,7 +197,7 @@ def is_zero(value: Any) -> bool:
     return is_everywhere(value, 0)
 
 
-def is_everywhere(value: Any, number: int) -> bool:
+def is_everywhere(value: Any, number: float) -> bool:
     """Whether every element of a tensor, or a scalar, is known to be a number: a constant, a splat or a fill of one."""
     if isinstance(value.owner, ir.Block):
         return False

@@ -1,54 +1,148 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What an op reduces with, so that partial results of a sharded reduction factor can be combined."""
+"""What ops reduce with, and what is neutral for it: how partial results of a sharded reduction are combined."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
+from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
 from mlir_shard.rules.linalg import is_structured
 from mlir_shard.sharding import ReductionOp
 
+
+class Combiner(str, Enum):
+    """What two elements become; the values are the kinds of upstream's `shard.all_reduce`."""
+
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+    PRODUCT = "product"
+    AND = "bitwise_and"
+    OR = "bitwise_or"
+    XOR = "bitwise_xor"
+
+    @property
+    def is_bitwise(self) -> bool:
+        """Whether it combines bits."""
+        return self in (Combiner.AND, Combiner.OR, Combiner.XOR)
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether an initial value may be combined several times."""
+        return self not in (Combiner.SUM, Combiner.PRODUCT, Combiner.XOR)
+
+    @property
+    def reduction_op(self) -> ReductionOp | None:
+        """What sdy calls it; None if sdy does not have it."""
+        return ReductionOp(self.value) if self in (Combiner.SUM, Combiner.MAX, Combiner.MIN) else None
+
+
 # Unsigned maxima and minima are missing on purpose: collectives compare signless integers as signed ones.
 _COMBINERS = {
-    "arith.addf": ReductionOp.SUM,
-    "arith.addi": ReductionOp.SUM,
-    "arith.maximumf": ReductionOp.MAX,
-    "arith.maxnumf": ReductionOp.MAX,
-    "arith.maxsi": ReductionOp.MAX,
-    "arith.minimumf": ReductionOp.MIN,
-    "arith.minnumf": ReductionOp.MIN,
-    "arith.minsi": ReductionOp.MIN,
-    "stablehlo.add": ReductionOp.SUM,
-    "stablehlo.maximum": ReductionOp.MAX,
-    "stablehlo.minimum": ReductionOp.MIN,
+    "arith.addf": Combiner.SUM,
+    "arith.addi": Combiner.SUM,
+    "arith.andi": Combiner.AND,
+    "arith.maximumf": Combiner.MAX,
+    "arith.maxnumf": Combiner.MAX,
+    "arith.maxsi": Combiner.MAX,
+    "arith.minimumf": Combiner.MIN,
+    "arith.minnumf": Combiner.MIN,
+    "arith.minsi": Combiner.MIN,
+    "arith.mulf": Combiner.PRODUCT,
+    "arith.muli": Combiner.PRODUCT,
+    "arith.ori": Combiner.OR,
+    "arith.xori": Combiner.XOR,
+    "stablehlo.add": Combiner.SUM,
+    "stablehlo.and": Combiner.AND,
+    "stablehlo.maximum": Combiner.MAX,
+    "stablehlo.minimum": Combiner.MIN,
+    "stablehlo.multiply": Combiner.PRODUCT,
+    "stablehlo.or": Combiner.OR,
+    "stablehlo.xor": Combiner.XOR,
 }
 SELECTING_OPS = ("stablehlo.dynamic_slice", "stablehlo.gather", "stablehlo.slice")
 """Ops that take elements out of their first operand: a sum, as a device that does not have one contributes zero."""
 
-_SUMMING_OPS = ("stablehlo.convolution", "stablehlo.dot", "stablehlo.dot_general", *SELECTING_OPS)
+_REDUCE = "stablehlo.reduce"
 # Their bodies take the accumulators first.
-_COMBINING_OPS = ("stablehlo.reduce", "stablehlo.scatter")
+_COMBINING_OPS = (_REDUCE, "stablehlo.scatter")
 
-Combiner = Callable[[Any], "ReductionOp | None"]
 _by_name: dict[str, Combiner] = {}
 
 
-def reduction_of(*names: str) -> Callable[[Combiner], Combiner]:
-    """Registers a function that says what ops of these names reduce with, None where no collective can."""
+def reduces_with(combiner: Combiner, *names: str) -> None:
+    """Registers what ops of these names reduce with."""
+    _by_name.update(dict.fromkeys(names, combiner))
 
-    def register(function: Combiner) -> Combiner:
-        for name in names:
-            _by_name[name] = function
-        return function
 
-    return register
+reduces_with(Combiner.SUM, "stablehlo.convolution", "stablehlo.dot", "stablehlo.dot_general", *SELECTING_OPS)
+
+
+def combiners_of(op: Any) -> tuple[Combiner | None, ...]:
+    """What an op reduces with, for each of its results; None for a result that is no known reduction."""
+    op = op.operation
+    if op.name in _by_name:
+        return (_by_name[op.name],) * len(op.results)
+    if op.name in _COMBINING_OPS:
+        return combiners_of_body(op)
+    if len(op.results) and is_structured(op):
+        return combiners_of_body(op, first_accumulator=len(op.operands) - len(op.results))
+    return (None,) * len(op.results)
+
+
+def combiners_of_body(
+    op: Any, first_accumulator: int = 0, first_element: int | None = None
+) -> tuple[Combiner | None, ...]:
+    """What the body of an op combines each of its accumulators with something else by, and yields.
+
+    Args:
+        op: an op whose first region is the body.
+        first_accumulator: the number of the argument that is the first accumulator.
+        first_element: the number of the argument that is the first element, if that is what accumulators have to be
+            combined with, and not something computed of it.
+
+    Returns:
+        For each yielded value the combiner; None where the body does something else.
+    """
+    block = op.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1].operation
+    arguments, found = list(block.arguments), []
+    for number, value in enumerate(terminator.operands):
+        element = None if first_element is None else arguments[first_element + number]
+        found.append(_combiner(value, arguments[first_accumulator + number], element))
+    return tuple(found)
+
+
+def _combiner(value: Any, accumulator: Any, element: Any | None) -> Combiner | None:
+    if isinstance(value.owner, ir.Block):
+        return None
+    combiner = value.owner.operation
+    if combiner.name not in _COMBINERS or len(combiner.operands) != 2:
+        return None
+    uses = list(accumulator.uses)
+    if len(uses) != 1 or uses[0].owner.operation != combiner:
+        return None
+    other = combiner.operands[1 - uses[0].operand_number]
+    return _COMBINERS[combiner.name] if element is None or other == element else None
+
+
+def combiners_of_elements(op: Any) -> tuple[Combiner | None, ...]:
+    """As `combiners_of`, where it is the elements of the operands themselves that are combined."""
+    op = op.operation
+    count = len(op.results)
+    if op.name == "linalg.reduce":
+        return combiners_of_body(op, first_accumulator=count, first_element=0)
+    if op.name in (_REDUCE, "stablehlo.reduce_window"):
+        return combiners_of_body(op, first_element=count)
+    return combiners_of(op)
 
 
 def reduction_op(op: Any) -> ReductionOp | None:
-    """The reduction that combines partial results of `op`; None where there is none that a collective does.
+    """The reduction that combines partial results of `op`; None where there is none that a collective of sdy does.
 
     All results have to be reduced alike. Element types on which a collective means something else (booleans,
     unsigned and complex numbers) have none.
@@ -58,16 +152,18 @@ def reduction_op(op: Any) -> ReductionOp | None:
 
 def reduction_kind(op: Any) -> ReductionOp | None:
     """As `reduction_op`, for collectives that reduce like the op on every element type."""
-    op = op.operation
-    if op.name in _by_name:
-        return _by_name[op.name](op)
-    if op.name in _SUMMING_OPS:
-        return ReductionOp.SUM
-    if op.name in _COMBINING_OPS:
-        return reduction_of_body(op, first_accumulator=0)
-    if is_structured(op):
-        return reduction_of_body(op, first_accumulator=len(op.operands) - len(op.results))
-    return None
+    return _common(combiners_of(op))
+
+
+def reduction_of_body(op: Any) -> ReductionOp | None:
+    """What the body of a collective reduces with; None where sdy does not have it."""
+    return _common(combiners_of_body(op))
+
+
+def _common(combiners: tuple[Combiner | None, ...]) -> ReductionOp | None:
+    found = set(combiners)
+    combiner = found.pop() if len(found) == 1 else None
+    return None if combiner is None else combiner.reduction_op
 
 
 def _is_combinable(type_: Any) -> bool:
@@ -77,25 +173,79 @@ def _is_combinable(type_: Any) -> bool:
     return isinstance(element, ir.FloatType)
 
 
-def reduction_of_body(op: Any, first_accumulator: int = 0) -> ReductionOp | None:
-    """What the body of an op reduces with: it combines argument `first_accumulator + i` with something else, and yields
-    it as value i. None where it does not."""
-    block = op.regions[0].blocks[0]
-    terminator = list(block.operations)[-1].operation
-    found = {
-        _of_yielded(value, block.arguments[first_accumulator + number])
-        for number, value in enumerate(terminator.operands)
-    }
-    return found.pop() if len(found) == 1 else None
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """How partial results of an op are combined by more than collectives of sdy, which have sums, maxima and minima.
+
+    `combiners` are those of `shard.all_reduce`, one for each result. Without them the op, which may be done in any
+    tree, is done again with what every device has got.
+    """
+
+    combiners: tuple[Combiner, ...] = ()
 
 
-def _of_yielded(value: Any, accumulator: Any) -> ReductionOp | None:
-    if isinstance(value.owner, ir.Block):
+def combination_of(op: Any) -> Combination | None:
+    """How partial results of an op are combined; None where they cannot be."""
+    op = op.operation
+    if not may_combine(op.name):
         return None
-    combiner = value.owner.operation
-    if combiner.name not in _COMBINERS or len(combiner.operands) != 2:
+    pairs = zip(combiners_of(op), op.results, strict=True)
+    known = tuple(one for one, result in pairs if one is not None and _is_reduced(result, one))
+    if known and len(known) == len(op.results):
+        return Combination(known)
+    return Combination() if op.name == _REDUCE else None
+
+
+def may_combine(name: str) -> bool:
+    """Whether `combination_of` may know an op of this name."""
+    return name == _REDUCE or name.startswith(("linalg.", "tosa.reduce_"))
+
+
+def _is_reduced(result: Any, combiner: Combiner) -> bool:
+    """Whether the collective does on this type what the op does."""
+    element = result.type.element_type
+    if isinstance(element, ir.IntegerType):
+        return element.is_signless and (element.width > 1 or combiner.is_bitwise)
+    return isinstance(element, ir.FloatType) and not combiner.is_bitwise
+
+
+def neutral_number(combiner: Combiner, element_type: Any) -> float | None:
+    """What changes nothing where it is combined with something else; None where the type has no such number."""
+    is_integer, is_float = isinstance(element_type, ir.IntegerType), isinstance(element_type, ir.FloatType)
+    if combiner in (Combiner.SUM, Combiner.PRODUCT):
+        has_numbers = is_integer or is_float or isinstance(element_type, ir.ComplexType)
+        return int(combiner is Combiner.PRODUCT) if has_numbers else None
+    if combiner in (Combiner.OR, Combiner.XOR):
+        return 0 if is_integer else None
+    if combiner is Combiner.AND:
+        return _all_bits(element_type) if is_integer else None
+    if is_integer:
+        return _least(element_type) if combiner is Combiner.MAX else _largest(element_type)
+    if not is_float:
         return None
-    uses = list(accumulator.uses)
-    if len(uses) != 1 or uses[0].owner.operation != combiner:
-        return None
-    return _COMBINERS[combiner.name]
+    infinity = float("-inf") if combiner is Combiner.MAX else float("inf")
+    has_infinity = ir.FloatAttr.get(element_type, infinity).value == infinity
+    return infinity if has_infinity else None
+
+
+def neutral_element(combiner: Combiner, element_type: Any) -> Any | None:
+    """`neutral_number` as a scalar constant of StableHLO, at the current insertion point."""
+    number = neutral_number(combiner, element_type)
+    return None if number is None else stablehlo.scalar(number, element_type)
+
+
+def _is_unsigned(type_: Any) -> bool:
+    # Booleans are unsigned: true is more than false.
+    return type_.is_unsigned or type_.width == 1
+
+
+def _least(type_: Any) -> int:
+    return 0 if _is_unsigned(type_) else -(2 ** (type_.width - 1))
+
+
+def _largest(type_: Any) -> int:
+    return 2**type_.width - 1 if _is_unsigned(type_) else 2 ** (type_.width - 1) - 1
+
+
+def _all_bits(type_: Any) -> int:
+    return 2**type_.width - 1 if _is_unsigned(type_) else -1

@@ -12,9 +12,7 @@ from enum import Enum
 from typing import Any
 
 from mlir_shard.rules.linalg import is_structured
-from mlir_shard.rules.neutral_elements import neutral_number
-from mlir_shard.rules.reduction import reduction_op
-from mlir_shard.sharding import ReductionOp
+from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number, reduction_op
 
 # They trap or read beyond a tensor where a number is not what it should be.
 _FAILING = frozenset(
@@ -68,8 +66,12 @@ def mask_of(op: Any) -> Mask | None:
 
 def masking_number(op: Any, type_: Any) -> float | None:
     """What the elements of an operand are that a reduction must not see; None where its type has no such number."""
-    kind = ReductionOp.SUM if mask_is_zeros(op) else reduction_op(op)
-    return None if kind is None else neutral_number(kind, type_.element_type)
+    if mask_is_zeros(op):
+        return neutral_number(Combiner.SUM, type_.element_type)
+    combiner = combiners_of_elements(op)[0]
+    if combiner is None or reduction_op(op) is not combiner.reduction_op:
+        return None
+    return neutral_number(combiner, type_.element_type)
 
 
 def mask_is_zeros(op: Any) -> bool:

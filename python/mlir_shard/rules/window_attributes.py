@@ -9,8 +9,8 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.rules.combinations import NEUTRAL, kinds_of_body
 from mlir_shard.rules.partition import is_everywhere
+from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number
 
 _bindings = host.module("_mlir_libs._stablehlo")
 
@@ -86,13 +86,16 @@ def is_padding_neutral(op: Any) -> bool:
     op = op.operation
     if op.name != REDUCE_WINDOW:
         return True
-    count = len(op.results)
-    kinds = kinds_of_body(op, 0)
-    scalars = list(op.operands)[count:]
-    return all(
-        kind is not None and (kind not in NEUTRAL or is_everywhere(scalar, NEUTRAL[kind]))
-        for kind, scalar in zip(kinds, scalars, strict=True)
-    )
+    scalars = list(op.operands)[len(op.results) :]
+    return all(map(_repeats, combiners_of_elements(op), scalars))
+
+
+def _repeats(combiner: Combiner | None, scalar: Any) -> bool:
+    """Whether it makes no difference how often a scalar is combined with elements."""
+    if combiner is None or combiner.is_idempotent:
+        return combiner is not None
+    neutral = neutral_number(combiner, scalar.type.element_type)
+    return neutral is not None and is_everywhere(scalar, neutral)
 
 
 def _of_pad(op: Any) -> tuple[DimWindows, ...]:

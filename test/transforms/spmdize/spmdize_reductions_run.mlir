@@ -4,7 +4,7 @@
 // Reductions that sdy has no word for work on blocks, and what devices have got is put together. Initial values count
 // once, whatever they are.
 // CHECK: result
-// CHECK-COUNT-11: OK
+// CHECK-COUNT-12: OK
 sdy.mesh @mesh = <["x"=2, "y"=3]>
 // LOCAL-NOT: gather_axis = 1
 // LOCAL: func.func @main
@@ -15,7 +15,7 @@ func.func @main(
     %init: tensor<f64>,
     %d: tensor<8x10xf64> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>})
     -> (tensor<8xf64>, tensor<8xi32>, tensor<8xi32>, tensor<8xf64>, tensor<8xf64>, tensor<8x1xi1>, tensor<8xf64>, tensor<8xi32>, tensor<8xf64>,
-        tensor<8xf64>, tensor<8xf64>) {
+        tensor<8xf64>, tensor<8xf64>, tensor<8xf64>) {
   %three = arith.constant dense<3.0> : tensor<8xf64>
   %seven = arith.constant dense<7> : tensor<8xi32>
   %product = linalg.reduce {arith.mulf} ins(%a : tensor<8x6xf64>) outs(%three : tensor<8xf64>) dimensions = [1]
@@ -66,7 +66,15 @@ func.func @main(
     %q = arith.minimumf %x, %min : f64
     linalg.yield %p, %q : f64, f64
   } -> (tensor<8xf64>, tensor<8xf64>)
-  return %product, %and, %xor, %both#0, %both#1, %all, %greatest#0, %greatest#1, %by_init, %uneven#0, %uneven#1
+  // What is summed is no element of the operand: zeros beyond the end would each add one.
+  %zeros = arith.constant dense<0.0> : tensor<8xf64>
+  %exponentials = linalg.reduce ins(%d : tensor<8x10xf64>) outs(%zeros : tensor<8xf64>) dimensions = [1]
+      (%x: f64, %sum: f64) {
+    %e = math.exp %x : f64
+    %s = arith.addf %e, %sum : f64
+    linalg.yield %s : f64
+  }
+  return %product, %and, %xor, %both#0, %both#1, %all, %greatest#0, %greatest#1, %by_init, %uneven#0, %uneven#1, %exponentials
       : tensor<8xf64>, tensor<8xi32>, tensor<8xi32>, tensor<8xf64>, tensor<8xf64>, tensor<8x1xi1>, tensor<8xf64>, tensor<8xi32>, tensor<8xf64>,
-        tensor<8xf64>, tensor<8xf64>
+        tensor<8xf64>, tensor<8xf64>, tensor<8xf64>
 }

@@ -8,9 +8,8 @@ from typing import Any
 
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.compound import without_ones
-from mlir_shard.rules.reduction import reduction_of
+from mlir_shard.rules.reduction import Combiner, reduces_with
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
-from mlir_shard.sharding import ReductionOp
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 
@@ -51,7 +50,4 @@ def matmul_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
     return without_ones(rule)
 
 
-@reduction_of("tosa.matmul", "tosa.matmul_t", "tosa.matmul_t_block_scaled")
-def combiner(op: Any) -> ReductionOp | None:
-    """Products are summed."""
-    return ReductionOp.SUM
+reduces_with(Combiner.SUM, "tosa.matmul", "tosa.matmul_t", "tosa.matmul_t_block_scaled")

@@ -7,9 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.rules.builder import RuleBuilder, shape_of
-from mlir_shard.rules.reduction import reduction_of
+from mlir_shard.rules.reduction import Combiner, reduces_with
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
-from mlir_shard.sharding import ReductionOp
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 
@@ -33,17 +32,12 @@ def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.build()
 
 
-_COMBINERS = {
-    "tosa.reduce_max": ReductionOp.MAX,
-    "tosa.reduce_min": ReductionOp.MIN,
-    "tosa.reduce_sum": ReductionOp.SUM,
-}
-
-
-@reduction_of(*_COMBINERS)
-def combiner(op: Any) -> ReductionOp | None:
-    """By the name of the op."""
-    return _COMBINERS[op.name]
+reduces_with(Combiner.AND, "tosa.reduce_all")
+reduces_with(Combiner.OR, "tosa.reduce_any")
+reduces_with(Combiner.MAX, "tosa.reduce_max")
+reduces_with(Combiner.MIN, "tosa.reduce_min")
+reduces_with(Combiner.PRODUCT, "tosa.reduce_product")
+reduces_with(Combiner.SUM, "tosa.reduce_sum")
 
 
 @sharding_rule("tosa.argmax")

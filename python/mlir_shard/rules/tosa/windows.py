@@ -12,9 +12,8 @@ from typing import Any
 
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.compound import without_ones
-from mlir_shard.rules.reduction import reduction_of
+from mlir_shard.rules.reduction import Combiner, reduces_with
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
-from mlir_shard.sharding import ReductionOp
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 
@@ -48,10 +47,7 @@ def convolution(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.add_factor([last, last, None, *further], [None], image[last], FactorType.REDUCTION).build()
 
 
-@reduction_of("tosa.conv2d", "tosa.conv2d_block_scaled", "tosa.conv3d", "tosa.transpose_conv2d")
-def combiner(op: Any) -> ReductionOp | None:
-    """Channels are summed."""
-    return ReductionOp.SUM
+reduces_with(Combiner.SUM, "tosa.conv2d", "tosa.conv2d_block_scaled", "tosa.conv3d", "tosa.transpose_conv2d")
 
 
 @sharding_rule("tosa.conv2d_block_scaled")

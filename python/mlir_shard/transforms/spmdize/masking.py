@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlir_shard.dialects import stablehlo
 from mlir_shard.host import dialect, ir
 from mlir_shard.rules.inside_bounds import Bounds, inside_bounds, is_before
 from mlir_shard.rules.linalg import loops_of
@@ -31,8 +32,7 @@ def mask(planned: OpPlan, grid: DeviceGrid) -> None:
         with ir.InsertionPoint(op), op.location:
             valid = _valid(edge, value.type.shape[edge.dim], grid)
             element = value.type.element_type
-            attribute = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
-            filling = _arith.ConstantOp(element, attribute.get(element, number)).result
+            filling = _arith.ConstantOp(element, stablehlo.element(element, number)).result
             op.operands[edge.operand] = inside_bounds(value, [Bounds(edge.dim, None, valid)], filling)
 
 

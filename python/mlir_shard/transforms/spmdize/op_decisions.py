@@ -10,11 +10,10 @@ from typing import Any
 
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.rules.builder import shape_of
-from mlir_shard.rules.combinations import combination_of
 from mlir_shard.rules.linalg import loops_of
 from mlir_shard.rules.moving_windows import Window, dim_of, windows_of
 from mlir_shard.rules.partition import PartitionRule
-from mlir_shard.rules.reduction import SELECTING_OPS, reduction_op
+from mlir_shard.rules.reduction import SELECTING_OPS, combination_of, reduction_op
 from mlir_shard.rules.uneven_blocks import Mask, mask_of, may_fail
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axis_lists import add_axes_or_merge

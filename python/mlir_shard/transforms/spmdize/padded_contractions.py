@@ -11,12 +11,10 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.host import ir
 from mlir_shard.rules.local_windows import is_one_window
-from mlir_shard.rules.neutral_elements import neutral_element
-from mlir_shard.sharding import OpShardingRule, ReductionOp
+from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_element
+from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import FactorType
-from mlir_shard.transforms.spmdize.padded_values import number, zero
 from mlir_shard.transforms.spmdize.padding_rules import (
     PaddedFactors,
     UnevenOp,
@@ -26,8 +24,7 @@ from mlir_shard.transforms.spmdize.padding_rules import (
 )
 
 _bindings = host.module("_mlir_libs._stablehlo")
-_ZERO_IS_NEUTRAL = ("stablehlo.add", "stablehlo.or", "stablehlo.xor")
-_EXTREMES = {"stablehlo.maximum": ReductionOp.MAX, "stablehlo.minimum": ReductionOp.MIN}
+_ZERO_IS_NEUTRAL = (Combiner.SUM, Combiner.OR, Combiner.XOR)
 
 
 @padding_of("stablehlo.dot", "stablehlo.dot_general")
@@ -46,8 +43,7 @@ def reduction(uneven: UnevenOp) -> None:
     factors = PaddedFactors(uneven, passes_through_or_is_reduced)
     uneven.set_operands(factors.operand_shapes())
     values, op = uneven.values, uneven.op
-    for index in range(len(op.results)):
-        combiner = _combiner(op, index)
+    for index, combiner in enumerate(combiners_of_elements(op)):
         operand, dims = op.operands[index], factors.dims_without_result(index)
         if combiner in _ZERO_IS_NEUTRAL:
             op.operands[index] = values.masked_by_zeros(operand, dims)
@@ -57,29 +53,9 @@ def reduction(uneven: UnevenOp) -> None:
     uneven.set_results(factors.result_shapes())
 
 
-def _combiner(op: Any, index: int) -> str | None:
-    """The name of the op that alone combines elements of an input with its accumulator."""
-    block = op.regions[0].blocks[0]
-    operations = list(block.operations)
-    value = operations[-1].operation.operands[index]
-    if isinstance(value.owner, ir.Block):
-        return None
-    combiner = value.owner.operation
-    pair = [block.arguments[index], block.arguments[len(op.results) + index]]
-    operands = list(combiner.operands)
-    return combiner.name if operands in (pair, pair[::-1]) else None
-
-
-def _neutral(combiner: str | None, initial: Any) -> Any:
+def _neutral(combiner: Combiner | None, initial: Any) -> Any:
     """What is neutral for a combiner; by StableHLO's definition an initial value is for any."""
-    type_ = initial.type.element_type
-    found = None
-    if combiner in _EXTREMES:
-        found = neutral_element(_EXTREMES[combiner], type_)
-    elif combiner == "stablehlo.multiply":
-        found = number(type_, 1)
-    elif combiner == "stablehlo.and" and isinstance(type_, ir.IntegerType):
-        found = stablehlo.build("not", initial.type, zero(type_))
+    found = None if combiner is None else neutral_element(combiner, initial.type.element_type)
     return initial if found is None else found
 
 

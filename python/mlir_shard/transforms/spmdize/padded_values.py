@@ -194,18 +194,9 @@ class PaddedValues:
 
 def zero(element_type: Any) -> Any:
     """A scalar constant. PaddingError where the type has none."""
-    return number(element_type, 0)
-
-
-def number(element_type: Any, value: int) -> Any:
-    """A scalar constant of any type that has numbers. PaddingError where it has none."""
-    scalar = stablehlo.tensor(element_type)
-    if isinstance(element_type, ir.ComplexType):
-        parts = [stablehlo.splat(stablehlo.tensor(element_type.element_type), one) for one in (value, 0)]
-        return stablehlo.build("complex", scalar, *parts)
     if not stablehlo.has_numbers(element_type):
         raise PaddingError(f"tensors of {element_type} cannot be padded for even shards: no constant of it is known")
-    return stablehlo.splat(scalar, value)
+    return stablehlo.scalar(0, element_type)
 
 
 def without_axes_of(sharding: TensorSharding, dims: Collection[int]) -> TensorSharding:

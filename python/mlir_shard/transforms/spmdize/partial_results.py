@@ -10,7 +10,7 @@ from typing import Any
 from mlir_shard.dialects import shard, stablehlo
 from mlir_shard.host import ir
 from mlir_shard.resharding.steps import AllGather, GridAxes
-from mlir_shard.rules.combinations import Combination
+from mlir_shard.rules.reduction import Combination
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.emission import all_gather
 
@@ -18,11 +18,11 @@ from mlir_shard.transforms.spmdize.emission import all_gather
 def combined(op: Any, combination: Combination, axes: GridAxes, grid: DeviceGrid) -> list[Any]:
     """The results of an op on all devices along grid axes, from its results on each, behind it."""
     with ir.InsertionPoint.after(op), op.location:
-        if not combination.kinds:
+        if not combination.combiners:
             return _reduced_again(op, axes, grid)
         return [
-            shard.all_reduce(grid.name, result, sorted(axes), kind)
-            for result, kind in zip(op.results, combination.kinds, strict=True)
+            shard.all_reduce(grid.name, result, sorted(axes), combiner.value)
+            for result, combiner in zip(op.results, combination.combiners, strict=True)
         ]
 
 

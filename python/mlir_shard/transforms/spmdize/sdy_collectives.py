@@ -83,9 +83,7 @@ def _per_dim(attribute: Any) -> dict[int, Axes]:
 def _on_first_device(value: Any, axes: Sequence[AxisRef], builder: StablehloCollectives) -> Any:
     """The value on the first device along axes, and zeros on the others."""
     flag = builder.table(axes, lambda position: int(position == 0), stablehlo.boolean())
-    shape = list(value.type.shape)
-    mask = stablehlo.broadcast(flag, shape, [0]) if shape else stablehlo.reshape(flag, ())
-    return stablehlo.select(mask, value, stablehlo.splat(value.type, 0))
+    return stablehlo.select_all(flag, value, 0)
 
 
 def _pairs(before: Placed, after: Placed) -> list[tuple[int, int]]:

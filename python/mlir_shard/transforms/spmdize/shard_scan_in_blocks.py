@@ -14,7 +14,6 @@ from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
-from mlir_shard.rules.combinations import kinds_of_body
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.window_attributes import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
 from mlir_shard.sharding import DimensionSharding, TensorSharding, TensorShardingPerValue
@@ -76,7 +75,7 @@ def cumulative_dim(op: Any) -> int | None:
     block = op.regions[0].blocks[0]
     combiner, *rest = (inner.operation for inner in block.operations)
     is_plain = [inner.name for inner in rest] == ["stablehlo.return"] and set(combiner.operands) == set(block.arguments)
-    return one.dim if is_plain and kinds_of_body(op, 0)[0] is not None and is_padding_neutral(op) else None
+    return one.dim if is_plain and is_padding_neutral(op) else None
 
 
 def _agreed_sharding(op: Any) -> TensorSharding | None:

@@ -14,8 +14,7 @@ from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.resharding.op_mesh import mesh_of
-from mlir_shard.rules.combinations import combination_of
-from mlir_shard.rules.reduction import reduction_op
+from mlir_shard.rules.reduction import combination_of, reduction_op
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.repeated_reduction import may_repeat_initial_values
 from mlir_shard.sharding import DimensionSharding, Mesh, TensorSharding, TensorShardingPerValue
@@ -62,7 +61,7 @@ class SplitReductions(Pass):
         if not len(op.results) or reduction_op(op) is not None or not has_static_shapes(op):
             return False
         combination = combination_of(op)
-        return self.collectives == "stablehlo" or combination is None or not combination.kinds
+        return self.collectives == "stablehlo" or combination is None or not combination.combiners
 
 
 def _cut(op: Any, meshes: Mapping[str, Mesh]) -> _Cut | None:
