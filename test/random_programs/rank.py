@@ -11,8 +11,8 @@ import time
 from multiprocessing.connection import Client
 from pathlib import Path
 
+from mlir_shard.runtime.jit import Executable
 from mlir_shard.runtime.mpi_process import MpiProcess
-from mlir_shard.runtime.open_mpi import executable
 from mlir_shard.runtime.rank_status import is_running
 
 _WATCH_SECONDS = 0.5
@@ -36,7 +36,7 @@ def main() -> None:
                 program, blocks = connection.recv()
             except EOFError:
                 break
-            connection.send(executable(program, process)(blocks))
+            connection.send(Executable(program, process)(blocks))
     process.finalize()
 
 
