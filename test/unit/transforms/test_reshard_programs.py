@@ -16,6 +16,7 @@ import mlir_shard
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.transforms.reshard.sdy_reshard_to_collectives import MOST_EXCHANGING
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 
 PIPELINE = "builtin.module(spmd-pipeline)"
@@ -80,9 +81,9 @@ def test_values_on_every_device(sizes: tuple[int, ...], pipeline: str) -> None:
 
 @pytest.mark.parametrize("sizes", [(8, 8, 4, 8), (4, 4, 2, 8, 2), (2, 2, 2, 2, 2, 2)], ids=str)
 def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...]) -> None:
-    planner = Planner(exchange_reduces=False)
     generator = random.Random(str(sizes))
     mesh = Mesh.of((f"a{index}", size) for index, size in enumerate(sizes))
+    planner = Planner(uses_direct_exchange=mesh.total_size <= MOST_EXCHANGING, exchange_reduces=False)
     for _ in range(10):
         shape = (prod(sizes),) * generator.randint(2, 3)
         source, target = (random_layout(generator, mesh, shape) for _ in range(2))

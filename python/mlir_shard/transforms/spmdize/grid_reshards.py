@@ -14,6 +14,7 @@ from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import DirectExchange, Move, Placement
 from mlir_shard.resharding.way_moves import move_between
+from mlir_shard.sharding.mesh import MOST_DEVICES, TooManyDevicesError
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.relocation import Relocation
 
@@ -90,8 +91,11 @@ class GridReshards:
     def _moves(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> tuple[PlacedMove, ...]:
         try:
             layouts = self._grid.layout(source, shape), self._grid.layout(target, shape)
+            if (mesh := layouts[0].mesh).total_size > MOST_DEVICES:
+                # What uneven shards receive is counted device by device.
+                raise TooManyDevicesError(mesh)
             plan = self._planner.plan(*layouts, element_size)
         except ValueError as error:
             raise NoPlan(str(error)) from error
-        on_mesh = Grid.of(layouts[0].mesh, ())
+        on_mesh = Grid.of(mesh, ())
         return tuple(PlacedMove(step.move, on_mesh.placement(step.after.sharding)) for step in plan.steps)
