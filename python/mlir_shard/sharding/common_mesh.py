@@ -103,8 +103,8 @@ def _changes(axes: tuple[MeshAxis, ...], lines: _Lines) -> dict[Mesh, MeshChange
 def _has_devices_of(mesh: Mesh, first: Mesh) -> bool:
     if not mesh.axes or mesh.total_size != first.total_size:
         return False
-    # Device ids of a mesh with axes are 0, 1, 2, ... in some order.
-    return bool(first.axes) or set(mesh.devices) == set(first.devices)
+    # Devices in order are as many as there are, and need not be listed.
+    return not (mesh.device_ids or first.device_ids) or set(mesh.devices) == set(first.devices)
 
 
 def _line(mesh: Mesh, first: Mesh) -> _Line:

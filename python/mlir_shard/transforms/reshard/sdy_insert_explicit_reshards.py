@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from mlir_shard.dialects import sdy
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.passes.sharing import shared
@@ -46,11 +47,11 @@ class InsertExplicitReshards(Pass):
     planner: Literal["shardy", "optimal"] = option("shardy", "whose choice of where: Shardy's, or the cheapest")
 
     def run(self, op: Any) -> None:
-        meshes = meshes_around(op)
+        is_planned = self.planner == "optimal"
+        # Shardy's choice is by axes alone, and lists no devices.
+        meshes = meshes_around(op) if is_planned else sdy.meshes(sdy.enclosing_module(op))
         check_signature(op, meshes)
-        cheapest = (
-            shared(CheapestReshards, lambda: CheapestReshards(PlannedPrices())) if self.planner == "optimal" else None
-        )
+        cheapest = shared(CheapestReshards, _cheapest) if is_planned else None
         try:
             CompatibleOps(op, meshes, is_full=self.enable_full_version, cheapest=cheapest).make()
         except RuleError as error:
