@@ -8,7 +8,6 @@ import ctypes
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,7 +43,8 @@ def make_engine(module: Any, libraries: Sequence[Path], entry: str) -> Any:
         SymbolsNotFound: a symbol is defined nowhere.
         RunError: LLVM makes no machine code of it.
     """
-    with tempfile.TemporaryFile() as written:
+    # In memory: a rank that is killed leaves no file.
+    with os.fdopen(os.memfd_create("stderr"), "w+b") as written:
         try:
             with _standard_error_to(written):
                 engine = host.execution_engine().ExecutionEngine(
