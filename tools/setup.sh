@@ -5,6 +5,8 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
+# Python compiles what it imports: pip would also compile what nothing does, and what builds the project.
+export PIP_NO_COMPILE=1
 
 say() { printf '%s\n' "-- $*" >&2; }
 die() {
@@ -37,6 +39,8 @@ find_python() {
     "(the variable PYTHON names another)"
 }
 
+# Installs into a virtual environment that has no pip of its own; from pip 22.3 on.
+has_pip_for_others() { "$python" -m pip --python "$python" --version >/dev/null 2>&1; }
 can_make_venv() { "$python" -c 'import ensurepip, venv' 2>/dev/null; }
 has_headers() {
   "$python" -c 'import os, sys, sysconfig as s; sys.exit(not os.path.exists(s.get_path("include") + "/Python.h"))'
@@ -72,12 +76,24 @@ install_packages() {
 
 # ensure_venv DIR: a virtual environment of $python, made anew where it is of another interpreter or was moved.
 ensure_venv() {
-  local venv=$1 made_for
+  local venv=$1 made_for arguments=()
   made_for="$venv $("$python" -VV | tr '\n' ' ') $("$python" -c 'import sys; print(sys.base_prefix)')"
   [ "$(cat "$venv/.made-for" 2>/dev/null)" = "$made_for" ] && return
   say "making $venv"
-  quietly "$python" -m venv --clear "$venv"
+  has_pip_for_others && arguments=(--without-pip)
+  quietly "$python" -m venv --clear "${arguments[@]}" "$venv"
   printf '%s\n' "$made_for" >"$venv/.made-for"
+}
+
+# install_into DIR PIP_ARGUMENT...: by pip, into a virtual environment that ensure_venv made.
+install_into() {
+  local venv=$1
+  shift
+  if has_pip_for_others; then
+    quietly "$python" -m pip --python "$venv/bin/python" install "$@"
+  else
+    quietly "$venv/bin/python" -m pip install "$@"
+  fi
 }
 
 # What an installed project is made of, as one digest.
@@ -97,6 +113,6 @@ ensure_project() {
   wanted="$* $(sources_digest)"
   [ "$(cat "$venv/.installed" 2>/dev/null)" = "$wanted" ] && return
   say "installing mlir-shard with its requirements in $venv"
-  (cd "$root" && quietly "$venv/bin/python" -m pip install "$@") || exit 1
+  (cd "$root" && install_into "$venv" "$@") || exit 1
   printf '%s\n' "$wanted" >"$venv/.installed"
 }
