@@ -22,10 +22,21 @@ MESHES: tuple[Axes, ...] = (
 
 
 class Annotations:
-    """The meshes of a program, the first one out of `meshes`, and the chances of what its shardings have."""
+    """The meshes of a program, the first one out of `meshes`, and the chances of what its shardings have.
 
-    def __init__(self, random: Random, meshes: Sequence[Axes] = MESHES, *, unreduced: float = 0.05) -> None:
+    axes_per_dim: numbers of axes, each as likely to be that of a dimension as the others.
+    """
+
+    def __init__(
+        self,
+        random: Random,
+        meshes: Sequence[Axes] = MESHES,
+        *,
+        unreduced: float = 0.05,
+        axes_per_dim: Sequence[int] = (0, 0, 0, 1, 1, 2),
+    ) -> None:
         self._random = random
+        self._axes_per_dim = axes_per_dim
         self.axes = random.choice(meshes)
         spelled = ", ".join(f'"{name}"={size}' for name, size in self.axes.items())
         self.meshes = [f"sdy.mesh @m = <[{spelled}]>"]
@@ -61,7 +72,7 @@ class Annotations:
         pool = self._pool({name: size for name, size in axes.items() if name not in without})
         dims = []
         for _ in range(rank):
-            count = self._random.choice([0, 0, 0, 1, 1, 2])
+            count = self._random.choice(self._axes_per_dim)
             dims.append(self._dimension(_take(pool, count)))
         left = sorted(_take(pool, 1), key=lambda axis: axis) if self.chance(0.1) else []
         extra = f", replicated={{{', '.join(left)}}}" if left else ""

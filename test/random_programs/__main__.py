@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs random programs on devices and compares them with themselves without sharding: from the folder `test`,
 
-    python -m random_programs [--programs 1000] [--seed 0] [--target stablehlo] [--dialects stablehlo]
+    python -m random_programs [--programs 1000] [--seed 0] [--target stablehlo] [--engine pjrt] [--mesh-axes 4..6]
 
 prints how many programs there were, of what operations on what meshes, what went wrong, and the first of that made
-small. Exits with 1 where a result is wrong, or a program crashes or does not end.
+small. Exits with 1 where a result is wrong, or a program crashes or does not end. With `--target both` each program is
+run with both targets' collectives, and what a device receives is printed side by side: altogether, and for each
+operation that the targets move different bytes for. Engine `simulated` has ranks that are threads: 64 of them are as
+good as 8.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from hang_guard import SECONDS
 from random_programs import campaign, routes
 from random_programs.campaign import FAILURES, Finding
 from random_programs.cases import case
-from random_programs.generate import DIALECTS
+from random_programs.generate import DIALECTS, MOST_AXES, Scale
 from random_programs.worker import Worker
 
 
@@ -29,7 +32,8 @@ def main() -> int:
     )
     parser.add_argument("--programs", type=int, default=1000, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="which programs")
-    parser.add_argument("--target", choices=routes.TARGETS, default=routes.STABLEHLO, help="whose collectives")
+    routes.add_options(parser)
+    parser.add_argument("--mesh-axes", type=_range, default=(1, 3), metavar="N..M", help="how many axes meshes have")
     parser.add_argument("--dialects", help=f"in which programs are, of {', '.join(DIALECTS)}; separated by commas")
     parser.add_argument("--only", help="these programs alone, by their numbers, separated by commas")
     parser.add_argument("--jobs", type=int, default=1, help="how many programs at once")
@@ -37,25 +41,37 @@ def main() -> int:
     parser.add_argument("--smallest", type=int, default=3, help="how many findings to make small")
     parser.add_argument("--minutes", type=float, default=3.0, help="how long to make one small")
     arguments = parser.parse_args()
-    known = routes.DIALECTS[arguments.target]
+    scale = Scale.of(*arguments.mesh_axes)
+    setting = routes.setting_of(arguments, parser, scale.most_devices)
+    known = setting.dialects
     dialects = tuple(arguments.dialects.split(",")) if arguments.dialects else known
     if unknown := [name for name in dialects if name not in known]:
         parser.error(f"programs for {arguments.target} are in {', '.join(known)}, not {', '.join(unknown)}")
     numbers = map(int, arguments.only.split(",")) if arguments.only else range(arguments.programs)
-    is_compiled = arguments.target in routes.COMPILED
-    cases = [case(arguments.seed, number, dialects, is_compiled=is_compiled) for number in numbers]
+    cases = [case(arguments.seed, number, dialects, is_compiled=setting.is_compiled, scale=scale) for number in numbers]
 
     def observe(finding: Finding) -> None:
         print(finding.report(), flush=True)
 
-    report = campaign.run(arguments.target, cases, arguments.jobs, arguments.timeout, observe)
+    report = campaign.run(setting, cases, arguments.jobs, arguments.timeout, observe)
     print(report.summary(), flush=True)
     ordered = sorted(report.findings, key=lambda finding: finding.outcome.kind not in FAILURES)
-    with Worker(arguments.target, arguments.timeout) as worker:
+    with Worker(setting, arguments.timeout) as worker:
         for finding in ordered[: arguments.smallest]:
             print(f"\nprogram {finding.case.name} made small:", flush=True)
             print(campaign.smallest(finding, worker, 60 * arguments.minutes), flush=True)
     return 1 if report.has_failures else 0
+
+
+def _range(text: str) -> tuple[int, int]:
+    """The ends of a range such as 4..6, or of 4 alone."""
+    first, _, last = text.partition("..")
+    if not first.isdecimal() or not (last or first).isdecimal():
+        raise argparse.ArgumentTypeError(f"a number, or two as in 4..6, not {text}")
+    ends = int(first), int(last or first)
+    if not 1 <= ends[0] <= ends[1] <= MOST_AXES:
+        raise argparse.ArgumentTypeError(f"meshes have 1 to {MOST_AXES} axes, not {text}")
+    return ends
 
 
 if __name__ == "__main__":

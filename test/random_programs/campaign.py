@@ -18,6 +18,8 @@ from differential.program import Statement, Value
 
 from random_programs.cases import Case, mesh, op_kinds
 from random_programs.execution import CRASH, ENGINE, HANG, INVALID, MISMATCH, REFUSAL, RIGHT, Outcome
+from random_programs.received_bytes import ReceivedBytes
+from random_programs.routes import Setting
 from random_programs.worker import Worker
 
 FAILURES = (MISMATCH, CRASH, HANG)
@@ -51,6 +53,7 @@ class Report:
     dialects: Counter[str] = field(default_factory=Counter)
     uneven: int = 0
     findings: list[Finding] = field(default_factory=list)
+    received: ReceivedBytes = field(default_factory=ReceivedBytes)
 
     @property
     def has_failures(self) -> bool:
@@ -69,6 +72,7 @@ class Report:
         self.meshes[mesh(text)] += 1
         self.dialects[one.dialect] += 1
         self.uneven += outcome.is_uneven
+        self.received.add(one.name, outcome.received)
 
     def summary(self) -> str:
         """The numbers, a line each."""
@@ -86,6 +90,7 @@ class Report:
                 f"{self.kinds[HANG]} hangs, {self.kinds[REFUSAL]} refusals, "
                 f"{self.kinds[ENGINE]} internal errors of XLA",
                 *(f"  {count} refused: {kind}" for kind, count in refusals.most_common()),
+                *self.received.lines(),
             ]
         )
 
@@ -94,14 +99,14 @@ Observe = Callable[[Finding], None]
 
 
 def run(
-    target: str, cases: Sequence[Case], jobs: int, timeout: float, observe: Observe = lambda finding: None
+    setting: Setting, cases: Sequence[Case], jobs: int, timeout: float, observe: Observe = lambda finding: None
 ) -> Report:
     """Runs programs, in `jobs` processes; `observe` is told what is wrong as it is found."""
     report = Report()
     with ExitStack() as stack:
         free: SimpleQueue[Worker] = SimpleQueue()
         for _ in range(jobs):
-            free.put(stack.enter_context(Worker(target, timeout)))
+            free.put(stack.enter_context(Worker(setting, timeout)))
 
         def carry_out(one: Case) -> Outcome:
             worker = free.get()

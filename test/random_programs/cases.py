@@ -13,6 +13,7 @@ from random import Random
 from differential.program import Program
 
 from random_programs import generate
+from random_programs.generate import Scale
 
 _OP = re.compile(r'(?:^|= |^\s*)"?((?:arith|func|linalg|sdy|stablehlo|tensor|tosa)\.\w+)', re.MULTILINE)
 _MESH = re.compile(r"sdy\.mesh @m = <\[(.*?)\]>")
@@ -37,16 +38,26 @@ class Case:
         return text if self.is_single else _FLOAT[self.dialect].sub("f64", text)
 
 
-def case(seed: int, index: int, dialects: Sequence[str], *, is_compiled: bool = False) -> Case:
-    """The program number `index` of a seed, in one of the dialects in turn; for `is_compiled` see `generate`."""
+def case(
+    seed: int, index: int, dialects: Sequence[str], *, is_compiled: bool = False, scale: Scale = generate.SMALL
+) -> Case:
+    """The program number `index` of a seed, in one of the dialects in turn; for the others see `generate`."""
     name, dialect = f"{seed}/{index}", dialects[index % len(dialects)]
     is_single = dialect not in _FLOAT or Random(f"{name}/floats").random() < _IN_F32
-    return Case(name, dialect, generate.program(name, dialect, is_compiled=is_compiled), is_single, seed)
+    return Case(name, dialect, generate.program(name, dialect, is_compiled=is_compiled, scale=scale), is_single, seed)
 
 
 def op_kinds(text: str) -> Counter[str]:
     """How many operations of each name a program has."""
     return Counter(found for found in _OP.findall(text) if found != "sdy.mesh")
+
+
+def op_at(text: str, place: str) -> str:
+    """The name of the operation of a program at a place `file:line:column`, empty where there is none."""
+    lines, line = text.splitlines(), place.split(":")[-2:-1]
+    number = int(line[0]) if line and line[0].isdecimal() else 0
+    found = _OP.search(lines[number - 1]) if 0 < number <= len(lines) else None
+    return found[1] if found else ""
 
 
 def mesh(text: str) -> str:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +13,19 @@ import numpy as np
 
 from mlir_shard import ParseError, create_context, parse
 from mlir_shard.dialects import sdy
+from mlir_shard.passes.registry import PassFailure
 from mlir_shard.runtime import RunError, interface
 from mlir_shard.runtime.arrays import Array, is_float
 from mlir_shard.runtime.compile import PROPAGATED, Lower, Pipelines, compile_module
 from mlir_shard.runtime.execution import random_inputs, run_program
 from mlir_shard.runtime.program import Engine, Port, Program
 from mlir_shard.runtime.unsharded import drop_sharding
+from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 from mlir_shard.transforms.walk import ops_below
+from random_programs.cases import op_at
 from random_programs.ranks_engine import RanksEnded
 from random_programs.region_ops import whole_text
+from random_programs.simulated_mpi import RanksFailed
 from random_programs.xla_engine import EngineError
 
 # Far more than what a different order of additions changes, and far less than any wrong element.
@@ -32,78 +37,124 @@ WITHOUT_SHARDING = ("compile without sharding", "run without sharding")
 CRASH, HANG, ENGINE = "crash", "hang", "engine failure"
 
 
+Received = tuple[tuple[str, int], ...]
+"""The bytes that a device receives for each op, by its name, one after the other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a program, `detail` says more; `stage` is the last one begun.
 
     A refusal is an error that is reported. An invalid program is none of this project's matter: it cannot be run
     without sharding either. An engine failure is an internal error of XLA. `is_uneven` says that a tensor has blocks of
-    different sizes.
+    different sizes. `received` says it by target, each collective once, where the program is right.
     """
 
     kind: str
     stage: str = ""
     detail: str = ""
     is_uneven: bool = False
+    received: tuple[tuple[str, Received], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A way to run programs: what passes make them local, what lowers them, and what runs them on devices or alone."""
+    """A way to run programs: what passes make them local, what lowers them, and what runs them on devices or alone.
 
+    target: whose collectives local programs have.
+    """
+
+    target: str
     pipelines: Pipelines
     lower: Lower
     engine: Engine
     alone: Engine
 
 
-def outcome(text: str, route: Route, seed: int, begin: Callable[[str], None]) -> Outcome:
-    """Runs a program on random inputs. `begin` is told the name of each stage."""
-    stage, is_uneven = "", False
+@dataclass(slots=True)
+class _Progress:
+    """How far a program has come."""
+
+    begin: Callable[[str], None]
+    stage: str = ""
+    is_uneven: bool = False
+
+    def enter(self, stage: str, of_several: Route | None = None) -> None:
+        """The next stage, that of one route where there are several."""
+        self.stage = stage if of_several is None else f"{stage} ({of_several.target})"
+        self.begin(self.stage)
+
+
+def outcome(text: str, routes: Sequence[Route], seed: int, begin: Callable[[str], None]) -> Outcome:
+    """Runs a program on random inputs, by each route and alone. `begin` is told the name of each stage."""
+    progress = _Progress(begin)
+    # Engines round differently: each has results of its own to be compared with, and several routes may have one.
+    alone = {id(route.alone): route for route in routes}
+    try:
+        progress.enter(WITHOUT_SHARDING[0])
+        whole = {key: _unsharded(text, route) for key, route in alone.items()}
+        compiled = [_compiled(text, route, routes, progress) for route in routes]
+    except ParseError as error:
+        return Outcome(INVALID, progress.stage, str(error))
+    except RunError as error:
+        kind = INVALID if progress.stage in WITHOUT_SHARDING else REFUSAL
+        return Outcome(kind, progress.stage, refusal_report(error), progress.is_uneven)
+    except PassFailure as failure:
+        return Outcome(REFUSAL, progress.stage, str(failure), progress.is_uneven)
+    try:
+        progress.enter(WITHOUT_SHARDING[1])
+        inputs = random_inputs(next(iter(whole.values())), seed)
+        expected = {
+            key: [result.array for result in run_program(program, inputs, alone[key].alone)]
+            for key, program in whole.items()
+        }
+    except RunError as error:
+        return Outcome(INVALID, progress.stage, refusal_report(error))
+    for route, (program, _) in zip(routes, compiled, strict=True):
+        progress.enter("run", route if len(routes) > 1 else None)
+        wrong = _run(program, inputs, route, expected[id(route.alone)])
+        if wrong is not None:
+            return Outcome(wrong[0], progress.stage, wrong[1], progress.is_uneven)
+    received = tuple((route.target, of_op) for route, (_, of_op) in zip(routes, compiled, strict=True))
+    return Outcome(RIGHT, progress.stage, "", progress.is_uneven, received)
+
+
+def _compiled(text: str, route: Route, routes: Sequence[Route], progress: _Progress) -> tuple[Program, Received]:
+    """The program of a route, and what its collectives make a device receive."""
+    of_several = route if len(routes) > 1 else None
+    received: Counter[str] = Counter()
 
     def watch(name: str, module: Any) -> None:
-        nonlocal is_uneven
-        enter("partition" if name == PROPAGATED else "lower")
-        is_uneven = is_uneven or (name == PROPAGATED and _has_uneven_blocks(module))
+        if name == PROPAGATED:
+            progress.is_uneven = progress.is_uneven or _has_uneven_blocks(module)
+            progress.enter("partition", of_several)
+            return
+        progress.enter("report", of_several)
+        for one in communication_report(module).collectives:
+            received[op_at(text, one.place) or one.op] += one.communication.bytes_received
+        progress.enter("lower", of_several)
 
-    def enter(name: str) -> None:
-        nonlocal stage
-        stage = name
-        begin(name)
+    progress.enter("propagate", of_several)
+    module = parse(text, create_context())
+    compiled = compile_module(module, pipelines=route.pipelines, with_unsharded=False, lower=route.lower, watch=watch)
+    return compiled.sharded, tuple(sorted(received.items()))
 
+
+def _run(program: Program, inputs: Sequence[Array], route: Route, expected: Sequence[Array]) -> tuple[str, str] | None:
+    """What kind of failure there is, and where; None where results are as expected."""
     try:
-        enter(WITHOUT_SHARDING[0])
-        whole = _unsharded(text, route)
-        enter("propagate")
-        compiled = compile_module(
-            parse(text, create_context()),
-            pipelines=route.pipelines,
-            with_unsharded=False,
-            lower=route.lower,
-            watch=watch,
-        ).sharded
-    except ParseError as error:
-        return Outcome(INVALID, stage, str(error))
+        results = run_program(program, inputs, route.engine)
     except RunError as error:
-        return Outcome(INVALID if stage in WITHOUT_SHARDING else REFUSAL, stage, refusal_report(error), is_uneven)
-    try:
-        enter(WITHOUT_SHARDING[1])
-        inputs = random_inputs(whole, seed)
-        expected = [result.array for result in run_program(whole, inputs, route.alone)]
-    except RunError as error:
-        return Outcome(INVALID, stage, refusal_report(error))
-    try:
-        enter("run")
-        results = run_program(compiled, inputs, route.engine)
-    except RunError as error:
-        return Outcome(ENGINE if isinstance(error, EngineError) else REFUSAL, stage, refusal_report(error), is_uneven)
+        return ENGINE if isinstance(error, EngineError) else REFUSAL, refusal_report(error)
     except RanksEnded as error:
-        return Outcome(CRASH, stage, str(error), is_uneven)
+        return CRASH, str(error)
+    except RanksFailed as error:
+        return HANG, str(error)
     for result, wanted in zip(results, expected, strict=True):
         found = result.disagreement or difference(result.array, wanted, result.port)
         if found:
-            return Outcome(MISMATCH, stage, found, is_uneven)
-    return Outcome(RIGHT, stage, "", is_uneven)
+            return MISMATCH, found
+    return None
 
 
 def _has_uneven_blocks(module: Any) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from random import Random
 
 from differential import contraction_ops as contraction
@@ -34,9 +35,16 @@ MESHES: tuple[Axes, ...] = (
     {"a": 2, "b": 3},
     {"a": 4, "b": 2},
     {"a": 2, "b": 2, "c": 2},
+    {"a": 2, "b": 2, "c": 2, "d": 2},
+    {"a": 4, "b": 2, "c": 2, "d": 2},
+    {"a": 2, "b": 3, "c": 2, "d": 2},
+    {"a": 2, "b": 4, "c": 2, "d": 4},
+    {"a": 2, "b": 2, "c": 2, "d": 2, "e": 2},
+    {"a": 2, "b": 2, "c": 3, "d": 2, "e": 2},
+    {"a": 4, "b": 2, "c": 2, "d": 2, "e": 2},
+    {"a": 2, "b": 2, "c": 2, "d": 2, "e": 2, "f": 2},
 )
-_SIZES = (1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 10, 12)
-_MOST_ELEMENTS = 2000
+MOST_AXES = max(map(len, MESHES))
 Kind = Callable[[Scope], None]
 
 _ELEMENTWISE: dict[Kind, int] = {
@@ -148,21 +156,52 @@ _TOSA: dict[Kind, int] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """How large programs are: the meshes, the sizes of dimensions, how many axes a dimension may have, and the elements
+    of a tensor at most. Sizes, and numbers of axes, are each as likely as the others."""
+
+    meshes: tuple[Axes, ...]
+    sizes: tuple[int, ...] = (1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 10, 12)
+    axes_per_dim: tuple[int, ...] = (0, 0, 0, 1, 1, 2)
+    most_elements: int = 2000
+
+    @staticmethod
+    def of(fewest_axes: int, most_axes: int) -> Scale:
+        """Programs on meshes with so many axes; ValueError where there are none."""
+        meshes = tuple(axes for axes in MESHES if fewest_axes <= len(axes) <= most_axes)
+        if not meshes:
+            raise ValueError(f"meshes have 1 to {MOST_AXES} axes, not {fewest_axes} to {most_axes}")
+        if most_axes <= SMALL_AXES:
+            return Scale(meshes)
+        return Scale(meshes, (1, 2, 3, 4, 6, 8, 8, 9, 12, 16, 16, 24, 32), (0, 0, 0, 1, 1, 1, 2, 2, 3), 4000)
+
+    @property
+    def most_devices(self) -> int:
+        """The devices of the largest mesh."""
+        return max(prod(axes.values()) for axes in self.meshes)
+
+
+SMALL_AXES = 3
+SMALL = Scale.of(1, SMALL_AXES)
+
+
+@dataclass(frozen=True, slots=True)
 class Kinds:
     """What operations a program may have, how often: any block's, those with blocks in them, those of functions."""
 
     plain: dict[Kind, int]
     with_regions: dict[Callable[..., None], int]
     at_top: dict[Kind, int]
+    scale: Scale
 
     @staticmethod
-    def of(dialect: str, *, is_compiled: bool) -> Kinds:
+    def of(dialect: str, *, is_compiled: bool, scale: Scale = SMALL) -> Kinds:
         """Those of a dialect, all or what can be compiled to machine code."""
         plain = {STABLEHLO: {**_ELEMENTWISE, **_MOVING, **_COMPUTING}, LINALG: _LINALG, TOSA: _TOSA}[dialect] | _SDY
         if dialect != STABLEHLO:
-            return Kinds(plain, {}, {sdy.group: 2})
+            return Kinds(plain, {}, {sdy.group: 2}, scale)
         kept = {kind: weight for kind, weight in _AT_TOP.items() if not is_compiled or kind not in _NOT_COMPILED}
-        return Kinds(plain, _WITH_REGIONS, kept)
+        return Kinds(plain, _WITH_REGIONS, kept, scale)
 
     def fill(self, scope: Scope, count: int) -> None:
         """Appends about `count` operations to a block."""
@@ -174,23 +213,22 @@ class Kinds:
         for choice in scope.random.choices([*choices], [*choices.values()], k=count):
             values, statements = list(scope.values), list(scope.statements)
             choice(scope)
-            if not all(map(_can_be_run, scope.statements[len(statements) :])):
+            if not all(map(self._can_be_run, scope.statements[len(statements) :])):
                 scope.values[:], scope.statements[:] = values, statements
 
+    def _can_be_run(self, statement: Statement) -> bool:
+        """Not for very many elements, nor scatters of two tensors, which are not the same on XLA's devices."""
+        is_double = len(statement.results) > 1 and str(statement.parts[0]).startswith('"stablehlo.scatter"')
+        return not is_double and all(result.count <= self.scale.most_elements for result in statement.results)
 
-def _can_be_run(statement: Statement) -> bool:
-    """Not for very many elements, nor scatters of two tensors, which XLA's CPU computes differently on each device."""
-    is_double = len(statement.results) > 1 and str(statement.parts[0]).startswith('"stablehlo.scatter"')
-    return not is_double and all(result.count <= _MOST_ELEMENTS for result in statement.results)
 
-
-def _arguments(scope: Scope, count: int, share: float, ranks: Sequence[int]) -> tuple[Tied, ...]:
+def _arguments(scope: Scope, count: int, share: float, ranks: Sequence[int], scale: Scale) -> tuple[Tied, ...]:
     arguments: list[Tied] = []
     for _ in range(count):
-        shape = tuple(scope.random.choice(_SIZES) for _ in range(scope.random.choice(ranks)))
+        shape = tuple(scope.random.choice(scale.sizes) for _ in range(scope.random.choice(ranks)))
         if arguments and scope.chance(0.5):
             shape = scope.random.choice(arguments).value.shape
-        while Value("", shape).count > _MOST_ELEMENTS:
+        while Value("", shape).count > scale.most_elements:
             shape = (1, *(max(1, size // 2) for size in shape[1:]))
         value = scope.define(shape)
         scope.values.append(value)
@@ -202,7 +240,7 @@ def _function(module: Module, name: str, kinds: Kinds, *, arguments: int, length
     scope = Scope(module)
     # Tosa has no tensors of rank zero.
     ranks = [1, 2, 2, 3, 3, 3, 4] if tosa.unary in kinds.plain else [0, 1, 2, 2, 2, 3, 3, 4]
-    taken = _arguments(scope, arguments, 0.7 if name == "main" else 0.2, ranks)
+    taken = _arguments(scope, arguments, 0.7 if name == "main" else 0.2, ranks, kinds.scale)
     kinds.fill(scope, length)
     statements: list[Statement] = scope.statements
     returned = unused(statements, scope.values)[-results:] or scope.values[:1]
@@ -213,11 +251,12 @@ def _function(module: Module, name: str, kinds: Kinds, *, arguments: int, length
     return Function(name, taken, tuple(statements), tied)
 
 
-def program(seed: str, dialect: str = STABLEHLO, *, is_compiled: bool = False) -> Program:
+def program(seed: str, dialect: str = STABLEHLO, *, is_compiled: bool = False, scale: Scale = SMALL) -> Program:
     """The program of a seed, always the same: seeds are independent of each other."""
     random = Random(seed)
-    kinds = Kinds.of(dialect, is_compiled=is_compiled)
-    module = Module(random, Annotations(random, MESHES, unreduced=0.0), numeric.literal)
+    kinds = Kinds.of(dialect, is_compiled=is_compiled, scale=scale)
+    annotations = Annotations(random, scale.meshes, unreduced=0.0, axes_per_dim=scale.axes_per_dim)
+    module = Module(random, annotations, numeric.literal)
     if random.random() < 0.3:
         for index in range(random.randint(1, 2)):
             arguments, length = random.randint(1, 3), random.randint(1, 4)

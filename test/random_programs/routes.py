@@ -4,33 +4,79 @@
 
 from __future__ import annotations
 
+import argparse
+from dataclasses import dataclass
+
 from mlir_shard.runtime import xla_module
+from mlir_shard.runtime.backends import SHARD, STABLEHLO
 from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Pipelines
-from random_programs import generate, ranks_engine, xla_engine
+from random_programs import generate, ranks_engine, simulated_engine, xla_engine
 from random_programs.execution import Route
+from random_programs.generate import SMALL
 
-# StableHLO's collectives by XLA, and on MPI ranks; upstream's on MPI ranks.
-STABLEHLO, STABLEHLO_ON_RANKS, SHARD = "stablehlo", "stablehlo-on-ranks", "shard"
-TARGETS = (STABLEHLO, STABLEHLO_ON_RANKS, SHARD)
-# Those whose programs LLVM compiles.
-COMPILED = (STABLEHLO_ON_RANKS, SHARD)
-DIALECTS = {
-    STABLEHLO: (generate.STABLEHLO,),
-    STABLEHLO_ON_RANKS: (generate.STABLEHLO,),
-    SHARD: generate.DIALECTS,
+TARGETS = (SHARD, STABLEHLO)
+PJRT, RANKS, SIMULATED = "pjrt", "ranks", "simulated"
+ENGINES = (PJRT, RANKS, SIMULATED)
+_BOTH = "both"
+_PIPELINES = {
+    STABLEHLO: Pipelines(
+        "shard-propagate,sdy-update-non-divisible-input-output-shardings",
+        "shard-spmdize{collectives=stablehlo}",
+    ),
+    SHARD: DEFAULT_PIPELINES,
 }
-_IN_STABLEHLO = Pipelines(
-    "shard-propagate,sdy-update-non-divisible-input-output-shardings",
-    "shard-spmdize{collectives=stablehlo}",
-)
-_PIPELINES = {STABLEHLO: _IN_STABLEHLO, STABLEHLO_ON_RANKS: _IN_STABLEHLO, SHARD: DEFAULT_PIPELINES}
 
 
-def route(target: str) -> Route:
-    """The way of a target, to be called before jax is loaded: this process has then as many devices as are needed."""
-    if target in COMPILED:
-        ranks = ranks_engine.RanksEngine()
-        return Route(_PIPELINES[target], ranks_engine.lower, ranks, ranks_engine.AloneEngine())
-    xla_engine.prepare()
-    xla = xla_engine.XlaEngine()
-    return Route(_PIPELINES[target], xla_module.lower, xla, xla)
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The targets of programs, and the engine that runs them: XLA, ranks of MPI, or ranks that are threads.
+
+    XLA runs StableHLO's collectives alone: with it programs with those of `shard` are simulated. `devices` are the most
+    that a program needs.
+    """
+
+    targets: tuple[str, ...]
+    engine: str
+    devices: int = SMALL.most_devices
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether LLVM compiles a program."""
+        return self.engine != PJRT or SHARD in self.targets
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Those that programs may be in."""
+        return (generate.STABLEHLO,) if STABLEHLO in self.targets else generate.DIALECTS
+
+    def routes(self) -> tuple[Route, ...]:
+        """A route for each target, to be called before jax is loaded: this process has then enough devices."""
+        on_xla = [target for target in self.targets if self.engine == PJRT and target != SHARD]
+        if on_xla:
+            xla_engine.prepare(self.devices)
+        xla, alone = xla_engine.XlaEngine(), ranks_engine.AloneEngine()
+        compiled = ranks_engine.RanksEngine() if self.engine == RANKS else simulated_engine.SimulatedEngine()
+        return tuple(
+            Route(target, _PIPELINES[target], xla_module.lower, xla, xla)
+            if target in on_xla
+            else Route(target, _PIPELINES[target], ranks_engine.lower, compiled, alone)
+            for target in self.targets
+        )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of which `setting_of` makes a setting."""
+    parser.add_argument(
+        "--target", choices=(*TARGETS, _BOTH), default=STABLEHLO, help="whose collectives; both are compared"
+    )
+    default = f"by default {PJRT} for {STABLEHLO}, {RANKS} for {SHARD}, {SIMULATED} for {_BOTH}"
+    parser.add_argument("--engine", choices=ENGINES, help=f"what runs programs, {default}")
+
+
+def setting_of(arguments: argparse.Namespace, parser: argparse.ArgumentParser, devices: int) -> Setting:
+    """The setting that was asked for; ends the process where there is none."""
+    if (arguments.target, arguments.engine) == (SHARD, PJRT):
+        parser.error(f"{PJRT} runs no collectives of {SHARD}")
+    targets = TARGETS if arguments.target == _BOTH else (arguments.target,)
+    defaults = {STABLEHLO: PJRT, SHARD: RANKS, _BOTH: SIMULATED}
+    return Setting(targets, arguments.engine or defaults[arguments.target], devices)

@@ -9,9 +9,12 @@ from hang_guard import SECONDS
 from runtime.local_program import needs_jax, needs_mpich
 
 from random_programs import campaign, routes
+from random_programs.campaign import Report
 from random_programs.cases import case, op_kinds
-from random_programs.execution import HANG, INVALID, MISMATCH, Outcome
+from random_programs.execution import HANG, INVALID, MISMATCH, RIGHT
+from random_programs.generate import DIALECTS, SMALL, Scale
 from random_programs.region_ops import whole_text
+from random_programs.routes import Setting
 from random_programs.worker import Worker
 
 WRONG = """
@@ -44,49 +47,60 @@ func.func @main(%0: tensor<i32>) -> tensor<i32> {
 """
 
 
-def run(target: str, count: int) -> None:
-    is_compiled = target in routes.COMPILED
-    cases = [case(0, index, routes.DIALECTS[target], is_compiled=is_compiled) for index in range(count)]
-    report = campaign.run(target, cases, jobs=1, timeout=SECONDS)
+XLA = Setting((routes.STABLEHLO,), routes.PJRT)
+
+
+def run(setting: Setting, count: int, scale: Scale = SMALL) -> Report:
+    cases = [case(0, index, setting.dialects, is_compiled=setting.is_compiled, scale=scale) for index in range(count)]
+    report = campaign.run(setting, cases, jobs=1, timeout=SECONDS)
     print(report.summary())
     assert not report.has_failures, "\n".join(finding.report() for finding in report.findings)
-    assert report.kinds["right"] >= 0.6 * count
+    assert report.kinds[RIGHT] >= 0.6 * count
+    return report
 
 
 @needs_jax
 def test_programs_with_stablehlo_collectives() -> None:
-    run(routes.STABLEHLO, 8)
+    run(XLA, 8)
 
 
 @needs_mpich
 def test_programs_with_shard_collectives_on_ranks() -> None:
-    run(routes.SHARD, 6)
+    run(Setting((routes.SHARD,), routes.RANKS), 6)
 
 
 @needs_mpich
 def test_programs_with_stablehlo_collectives_on_ranks() -> None:
-    run(routes.STABLEHLO_ON_RANKS, 6)
+    run(Setting((routes.STABLEHLO,), routes.RANKS), 6)
+
+
+def test_programs_on_four_to_six_axes_by_both_targets() -> None:
+    scale = Scale.of(4, 6)
+    report = run(Setting(routes.TARGETS, routes.SIMULATED), 6, scale)
+    assert report.received.programs == report.kinds[RIGHT]
+    assert all(mesh.count("x") >= 3 for mesh in report.meshes)
+    assert scale.most_devices == 64
 
 
 @needs_jax
 def test_what_is_wrong_is_found() -> None:
-    with Worker(routes.STABLEHLO, SECONDS) as worker:
+    with Worker(XLA, SECONDS) as worker:
         found = worker.run(WRONG, 0)
         assert (found.kind, found.stage) == (MISMATCH, "run")
         assert "3 of 4 elements differ" in found.detail
-        assert worker.run(WRONG.replace("negate", "abs"), 0) == Outcome("right", "run")
+        assert worker.run(WRONG.replace("negate", "abs"), 0).kind == RIGHT
         assert worker.run("func.func", 0).kind == INVALID
 
 
 @needs_jax
 def test_a_program_that_does_not_end_is_stopped() -> None:
-    with Worker(routes.STABLEHLO, timeout=3.0) as worker:
+    with Worker(XLA, timeout=3.0) as worker:
         assert worker.run(ENDLESS, 0).kind == HANG
         worker.timeout = SECONDS
         assert worker.run(WRONG, 0).kind == MISMATCH
 
 
-@pytest.mark.parametrize("dialect", routes.DIALECTS[routes.SHARD])
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_programs_are_of_many_operations(dialect: str) -> None:
     names = set().union(*(op_kinds(case(0, index, [dialect]).text()) for index in range(60)))
     assert len([name for name in names if name.startswith(dialect)]) >= 15

@@ -9,13 +9,18 @@ from runtime.local_program import needs_jax, needs_mpich
 
 from random_programs import routes, windowed_programs
 from random_programs.execution import RIGHT
+from random_programs.routes import Setting
 
 SEED, PROGRAMS = 8, 5
 
 
 @pytest.mark.parametrize(
-    "target", [pytest.param(routes.SHARD, marks=needs_mpich), pytest.param(routes.STABLEHLO, marks=needs_jax)]
+    "setting",
+    [
+        pytest.param(Setting((routes.SHARD,), routes.RANKS), marks=needs_mpich, id="shard"),
+        pytest.param(Setting((routes.STABLEHLO,), routes.PJRT), marks=needs_jax, id="stablehlo"),
+    ],
 )
-def test_on_devices(target: str) -> None:
-    kinds, wrong = windowed_programs.run(target, SEED, PROGRAMS)
+def test_on_devices(setting: Setting) -> None:
+    kinds, wrong = windowed_programs.run(setting, SEED, PROGRAMS)
     assert kinds == {RIGHT: PROGRAMS}, "\n".join(wrong)

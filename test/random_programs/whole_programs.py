@@ -45,7 +45,7 @@ _DIFFERENCES = {
 
 def reference() -> ProcessPoolExecutor:
     """A process with XLA, which has an LLVM of its own: what ends it is then known not to be the one here."""
-    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), xla_engine.prepare)
+    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), xla_engine.prepare, (1,))
 
 
 def outcome(text: str, seed: int, xla: ProcessPoolExecutor) -> Outcome:

@@ -17,8 +17,9 @@ from random import Random
 
 from hang_guard import SECONDS
 
-from random_programs import routes
+from random_programs import generate, routes
 from random_programs.execution import RIGHT
+from random_programs.routes import Setting
 from random_programs.worker import Worker
 
 _MESHES = ('"x"=2', '"x"=4', '"x"=2, "y"=2', '"x"=2, "y"=3')
@@ -207,11 +208,11 @@ def program(seed: int, index: int, count: int = _OPS_OF_A_PROGRAM) -> str:
     return writer.text()
 
 
-def run(target: str, seed: int, count: int, timeout: float = SECONDS) -> tuple[Counter[str], list[str]]:
+def run(setting: Setting, seed: int, count: int, timeout: float = SECONDS) -> tuple[Counter[str], list[str]]:
     """How many programs came to what, and what is wrong."""
     kinds: Counter[str] = Counter()
     wrong = []
-    with Worker(target, timeout) as worker:
+    with Worker(setting, timeout) as worker:
         for index in range(count):
             outcome = worker.run(program(seed, index), seed)
             kinds[outcome.kind] += 1
@@ -229,9 +230,10 @@ def main() -> int:
     )
     parser.add_argument("--programs", type=int, default=100, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="which programs")
-    parser.add_argument("--target", choices=routes.TARGETS, default=routes.STABLEHLO, help="whose collectives")
+    routes.add_options(parser)
     arguments = parser.parse_args()
-    kinds, wrong = run(arguments.target, arguments.seed, arguments.programs)
+    setting = routes.setting_of(arguments, parser, generate.SMALL.most_devices)
+    kinds, wrong = run(setting, arguments.seed, arguments.programs)
     print("\n".join(wrong))
     print(", ".join(f"{count} {kind}" for kind, count in kinds.most_common()))
     return 1 if wrong else 0

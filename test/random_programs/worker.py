@@ -14,18 +14,18 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from random_programs import routes
 from random_programs.execution import CRASH, HANG, INVALID, WITHOUT_SHARDING, Outcome, outcome
+from random_programs.routes import Setting
 
 _Request = tuple[str, int]
 _LINES_SHOWN = 12
 
 
 class Worker:
-    """Runs programs for a target, one after the other, each for `timeout` seconds at most. Use as a context manager."""
+    """Runs programs, one after the other, each for `timeout` seconds at most. Use as a context manager."""
 
-    def __init__(self, target: str, timeout: float) -> None:
-        self._target, self.timeout = target, timeout
+    def __init__(self, setting: Setting, timeout: float) -> None:
+        self._setting, self.timeout = setting, timeout
         self._process: SpawnProcess | None = None
         self._connection: Connection[_Request, Outcome | str] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="random-programs-")
@@ -65,7 +65,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self._log.write_bytes(b"")
         self._connection, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, self._target, str(self._log)), daemon=True)
+        self._process = context.Process(target=_serve, args=(other, self._setting, str(self._log)), daemon=True)
         self._process.start()
         other.close()
         # What it takes to begin is no program's time.
@@ -86,13 +86,13 @@ class Worker:
         self._process = self._connection = None
 
 
-def _serve(connection: Connection[Outcome | str, _Request], target: str, log: str) -> None:
+def _serve(connection: Connection[Outcome | str, _Request], setting: Setting, log: str) -> None:
     os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
-    route = routes.route(target)
+    routes = setting.routes()
     connection.send("")
     while True:
         try:
             text, seed = connection.recv()
         except EOFError:
             return
-        connection.send(outcome(text, route, seed, connection.send))
+        connection.send(outcome(text, routes, seed, connection.send))

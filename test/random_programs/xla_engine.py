@@ -12,13 +12,11 @@ from mlir_shard.runtime import RunError, arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.program import Program
 
-_DEVICES = 8
 
-
-def prepare() -> None:
+def prepare(devices: int) -> None:
     """Loads jax, with as many devices as any program needs."""
     os.environ["XLA_FLAGS"] = (
-        f"--xla_force_host_platform_device_count={_DEVICES} --xla_backend_optimization_level=0 "
+        f"--xla_force_host_platform_device_count={devices} --xla_backend_optimization_level=0 "
         "--xla_llvm_disable_expensive_passes=true --xla_disable_hlo_passes=algsimp"
     )
     os.environ["JAX_PLATFORMS"] = "cpu"
@@ -31,7 +29,7 @@ class EngineError(RunError):
 
 
 class XlaEngine:
-    """Runs programs in StableHLO that are for at most eight devices. EngineError where XLA cannot."""
+    """Runs programs in StableHLO that are for at most as many devices as there are. EngineError where XLA cannot."""
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""

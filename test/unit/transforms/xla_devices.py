@@ -23,6 +23,7 @@ from mlir_shard.runtime import arrays, interface, xla_module
 from mlir_shard.runtime.program import Program
 
 Array = Any
+_MOST_DEVICES = 8
 
 
 def run(module: Any, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
@@ -42,7 +43,7 @@ def run(module: Any, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
 
 @functools.cache
 def _process() -> tuple[ProcessPoolExecutor, int]:
-    executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), xla_engine.prepare)
+    executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), xla_engine.prepare, (_MOST_DEVICES,))
     return executor, executor.submit(os.getpid).result()
 
 

@@ -1,0 +1,63 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The bytes that programs make a device receive, those of one target beside those of another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from random_programs.execution import Received
+
+
+@dataclass
+class _Difference:
+    """An op for which targets receive different bytes: how often, what, and the program with the most of it."""
+
+    programs: int = 0
+    received: Counter[str] = field(default_factory=Counter)
+    most: int = 0
+    example: str = ""
+
+
+@dataclass
+class ReceivedBytes:
+    """Of many programs; by op, by the name of the op that collectives are for."""
+
+    programs: int = 0
+    same: int = 0
+    totals: Counter[str] = field(default_factory=Counter)
+    differences: dict[str, _Difference] = field(default_factory=dict)
+
+    def add(self, name: str, received: tuple[tuple[str, Received], ...]) -> None:
+        """Counts a program, where it is run on several targets."""
+        if len(received) < 2:
+            return
+        by_target = {target: Counter(dict(of_op)) for target, of_op in received}
+        self.programs += 1
+        self.totals.update({target: of_op.total() for target, of_op in by_target.items()})
+        self.same += len({of_op.total() for of_op in by_target.values()}) == 1
+        for op in sorted({op for of_op in by_target.values() for op in of_op}):
+            sizes = {target: of_op[op] for target, of_op in by_target.items()}
+            if (apart := max(sizes.values()) - min(sizes.values())) > 0:
+                difference = self.differences.setdefault(op, _Difference())
+                difference.programs += 1
+                difference.received.update(sizes)
+                if apart > difference.most:
+                    difference.most, difference.example = apart, name
+
+    def lines(self) -> Iterator[str]:
+        """The totals, and a line for each op."""
+        if not self.programs:
+            return
+        yield f"a device receives {_listed(self.totals)}; the same in {self.same} of {self.programs} programs"
+        for op, one in sorted(self.differences.items(), key=lambda item: -item[1].most):
+            yield (
+                f"  for {op}: {_listed(one.received)} in {one.programs} programs, most apart in {one.example} "
+                f"({one.most:,} B)"
+            )
+
+
+def _listed(sizes: Counter[str]) -> str:
+    return ", ".join(f"{target} {size:,} B" for target, size in sizes.items())

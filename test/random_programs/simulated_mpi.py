@@ -1,0 +1,351 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""MPI among the threads of this process: what programs compiled for MPICH's binary interface call.
+
+Every rank is a thread, so that 64 of them start in milliseconds. More than MPI does, it says who waits for whom where
+all ranks wait, and where ranks meet in different collectives or with tensors of different sizes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mlir_shard.runtime import mpi_abi
+
+_T = TypeVar("_T")
+_IN_PLACE = ctypes.c_void_p(-1).value
+_STACK_BYTES = 2**24
+_REDUCTIONS: dict[str, Any] = {
+    "max": np.maximum,
+    "min": np.minimum,
+    "sum": np.add,
+    "product": np.multiply,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+}
+_ABI = mpi_abi.of(mpi_abi.MPICH)
+_WORLD, _REQUEST_NULL = (int(_ABI.handles[name]) for name in ("MPI_COMM_WORLD", "MPI_REQUEST_NULL"))
+_DTYPES = {
+    int(_ABI.handles[handle]): np.dtype({"f": "float", "i": "int"}[name[0]] + name[1:])
+    for name, handle in mpi_abi.DATATYPES.items()
+}
+_OPERATIONS = {int(_ABI.handles[handle]): _REDUCTIONS[name] for name, handle in mpi_abi.REDUCTIONS.items()}
+
+# The arguments of each function: a pointer, or a number. The last of a collective's is its communicator.
+_COLLECTIVES = {
+    "MPI_Allgather": "pnnpnnn",
+    "MPI_Allreduce": "ppnnnn",
+    "MPI_Alltoall": "pnnpnnn",
+    "MPI_Bcast": "pnnnn",
+    "MPI_Gather": "pnnpnnnn",
+    "MPI_Reduce": "ppnnnnn",
+    "MPI_Reduce_scatter_block": "ppnnnn",
+    "MPI_Scatter": "pnnpnnnn",
+}
+_OTHERS = {
+    "MPI_Comm_rank": "np",
+    "MPI_Comm_size": "np",
+    "MPI_Comm_split": "nnnp",
+    "MPI_Isend": "pnnnnnp",
+    "MPI_Recv": "pnnnnnp",
+    "MPI_Sendrecv": "pnnnnpnnnnnp",
+    "MPI_Wait": "pp",
+}
+
+
+class RanksFailed(Exception):
+    """What the ranks did has no meaning in MPI, or does not end."""
+
+
+class World:
+    """The ranks of one run."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._rank = threading.local()
+        self._lock = threading.Lock()
+        self._wake = [threading.Semaphore(0) for _ in range(size)]
+        self._waiting: dict[int, str] = {}
+        self._receiving: set[int] = set()
+        self._ended = 0
+        self._failure = ""
+        everyone = tuple(range(size))
+        # By the number of a communicator, for each rank the ranks of its group.
+        self._groups: dict[int, dict[int, tuple[int, ...]]] = {_WORLD: dict.fromkeys(everyone, everyone)}
+        self._counts: Counter[tuple[int, int]] = Counter()
+        self._meetings: defaultdict[tuple[Any, ...], dict[int, tuple[str, Sequence[int]]]] = defaultdict(dict)
+        self._mail: defaultdict[int, list[tuple[int, int, int, bytes]]] = defaultdict(list)
+
+    def run(self, program: Callable[[int], _T]) -> list[_T]:
+        """What a function gives for each rank, all at once. RanksFailed where they do not come to an end together."""
+        results: dict[int, _T] = {}
+
+        def one(rank: int) -> None:
+            self._rank.number = rank
+            try:
+                results[rank] = program(rank)
+            finally:
+                with self._lock:
+                    self._ended += 1
+                    self._fail_if_all_wait()
+
+        size = threading.stack_size(_STACK_BYTES)
+        threads = [threading.Thread(target=one, args=(rank,)) for rank in range(self.size)]
+        for thread in threads:
+            thread.start()
+        threading.stack_size(size)
+        for thread in threads:
+            thread.join()
+        if self._failure or len(results) < self.size:
+            raise RanksFailed(self._failure or "a rank has failed")
+        return [results[rank] for rank in range(self.size)]
+
+    def functions(self) -> dict[str, Any]:
+        """The functions by their names, to be called by machine code."""
+        return {name: self._function(name, roles) for name, roles in (_COLLECTIVES | _OTHERS).items()}
+
+    def _function(self, name: str, roles: str) -> Any:
+        handle = getattr(self, f"_{name[4:].lower()}", None)
+
+        def call(*arguments: Any) -> int:
+            # An exception would not reach anybody, and the rank would go on without what it asked for.
+            try:
+                numbers = [0 if one is None else one for one in arguments]
+                if handle is None:
+                    self._meet(name, numbers[-1], numbers)
+                else:
+                    handle(*numbers)
+            except Exception as error:
+                with self._lock:
+                    self._fail(f"{name} of rank {self._rank.number}: {error!r}")
+            return 0
+
+        types = [ctypes.c_void_p if role == "p" else ctypes.c_int for role in roles]
+        return ctypes.CFUNCTYPE(ctypes.c_int, *types)(call)
+
+    def _comm_rank(self, communicator: int, place: int) -> None:
+        rank: int = self._rank.number
+        _int_at(place).value = self._groups[communicator][rank].index(rank)
+
+    def _comm_size(self, communicator: int, place: int) -> None:
+        _int_at(place).value = len(self._groups[communicator][self._rank.number])
+
+    def _comm_split(self, communicator: int, colour: int, key: int, place: int) -> None:
+        self._meet("MPI_Comm_split", communicator, (colour, key, place))
+
+    def _isend(self, buffer: int, count: int, datatype: int, to: int, tag: int, communicator: int, place: int) -> None:
+        self._send(buffer, count, datatype, to, tag, communicator)
+        _int_at(place).value = _REQUEST_NULL
+
+    def _wait(self, place: int, status: int) -> None:
+        """There is nothing to wait for: what is sent is copied."""
+
+    def _sendrecv(self, *arguments: int) -> None:
+        sent, received = arguments[:5], arguments[5:10]
+        communicator, status = arguments[10:]
+        self._send(*sent, communicator)
+        self._recv(*received, communicator, status)
+
+    def _send(self, buffer: int, count: int, datatype: int, to: int, tag: int, communicator: int) -> None:
+        """Never waits: what is sent is copied."""
+        if to == _ABI.proc_null:
+            return
+        rank: int = self._rank.number
+        target = self._groups[communicator][rank][to]
+        with self._lock:
+            self._mail[target].append((rank, tag, communicator, _read(buffer, count, datatype)))
+            # A rank that waits in a collective looks at its mail when it receives.
+            if target in self._receiving:
+                self._receiving.remove(target)
+                self._go_on(target)
+
+    def _recv(self, buffer: int, count: int, datatype: int, source: int, tag: int, communicator: int, _: int) -> None:
+        if source == _ABI.proc_null:
+            return
+        rank: int = self._rank.number
+        group = self._groups[communicator][rank]
+        sender = None if source == _ABI.any_source else group[source]
+        while True:
+            with self._lock:
+                if self._failure:
+                    return
+                mail = self._mail[rank]
+                for index, (who, tagged, of, data) in enumerate(mail):
+                    if (tagged, of) == (tag, communicator) and sender in (None, who):
+                        del mail[index]
+                        room = count * _DTYPES[datatype].itemsize
+                        if len(data) > room:
+                            raise ValueError(f"a message of {len(data)} bytes from rank {who} for room of {room}")
+                        ctypes.memmove(buffer, data, len(data))
+                        return
+                waits = f"rank {rank} waits for a message from {'any' if sender is None else f'rank {sender}'}"
+                self._receiving.add(rank)
+                self._begin_to_wait(rank, waits)
+            self._wake[rank].acquire()
+
+    def _meet(self, name: str, communicator: int, arguments: Sequence[int]) -> None:
+        """Waits for all ranks of the group; the last to come does for all what there is to do."""
+        rank: int = self._rank.number
+        group = self._groups[communicator][rank]
+        self._counts[rank, communicator] += 1
+        number = self._counts[rank, communicator]
+        with self._lock:
+            if self._failure:
+                return
+            there = self._meetings[group, communicator, number]
+            there[rank] = name, arguments
+            if len(there) < len(group):
+                self._begin_to_wait(rank, f"rank {rank} waits in {name}, call {number} of ranks {list(group)}")
+            else:
+                del self._meetings[group, communicator, number]
+                self._carry_out(group, there)
+                for other in group:
+                    if other != rank:
+                        self._go_on(other)
+                return
+        self._wake[rank].acquire()
+
+    def _carry_out(self, group: tuple[int, ...], there: dict[int, tuple[str, Sequence[int]]]) -> None:
+        names = {there[rank][0] for rank in group}
+        if len(names) > 1:
+            called = ", ".join(f"rank {rank} in {there[rank][0]}" for rank in group)
+            raise ValueError(f"ranks meet in different collectives: {called}")
+        calls = [there[rank][1] for rank in group]
+        (name,) = names
+        if name == "MPI_Comm_split":
+            self._split(group, calls)
+        else:
+            _EFFECTS[name](calls)
+
+    def _split(self, group: tuple[int, ...], calls: Sequence[Sequence[int]]) -> None:
+        members = defaultdict(list)
+        for rank, (colour, key, _) in zip(group, calls, strict=True):
+            members[colour].append((key, rank))
+        # Ranks split in the same order, so that the new communicator has one number on all of them.
+        number = _WORLD + len(self._groups)
+        of_colour = {colour: tuple(rank for _, rank in sorted(found)) for colour, found in members.items()}
+        self._groups[number] = {rank: of_colour[call[0]] for rank, call in zip(group, calls, strict=True)}
+        for _, _, place in calls:
+            _int_at(place).value = number
+
+    def _go_on(self, rank: int) -> None:
+        del self._waiting[rank]
+        self._wake[rank].release()
+
+    def _begin_to_wait(self, rank: int, description: str) -> None:
+        self._waiting[rank] = description
+        self._fail_if_all_wait()
+
+    def _fail_if_all_wait(self) -> None:
+        if self._waiting and len(self._waiting) + self._ended == self.size:
+            waits = "; ".join(self._waiting[rank] for rank in sorted(self._waiting)[:4])
+            ended = f", and {self._ended} have ended" if self._ended else ""
+            self._fail(f"{len(self._waiting)} ranks wait for ever{ended}: {waits}")
+
+    def _fail(self, message: str) -> None:
+        """Lets all ranks go on, with whatever is in their memory, to their end."""
+        self._failure = self._failure or message
+        for rank in list(self._waiting):
+            self._go_on(rank)
+
+
+def _int_at(place: int) -> Any:
+    return ctypes.c_int.from_address(place)
+
+
+def _read(buffer: int, count: int, datatype: int) -> bytes:
+    return ctypes.string_at(buffer, count * _DTYPES[datatype].itemsize)
+
+
+def _array(buffer: int, count: int, datatype: int) -> Any:
+    return np.frombuffer(_read(buffer, count, datatype), _DTYPES[datatype])
+
+
+def _write(buffer: int, data: bytes) -> None:
+    ctypes.memmove(buffer, data, len(data))
+
+
+def _same(what: str, values: Sequence[Any]) -> Any:
+    """The only value among all; ValueError where ranks have several."""
+    if len(set(values)) > 1:
+        raise ValueError(f"ranks give different {what}: {list(values)}")
+    return values[0]
+
+
+def _all_gather(calls: Sequence[Sequence[int]]) -> None:
+    count, datatype = (_same(what, [call[place] for call in calls]) for place, what in ((1, "counts"), (2, "types")))
+    gathered = b"".join(_read(call[0], count, datatype) for call in calls)
+    for call in calls:
+        _write(call[3], gathered)
+
+
+def _all_to_all(calls: Sequence[Sequence[int]]) -> None:
+    count, datatype = (_same(what, [call[place] for call in calls]) for place, what in ((1, "counts"), (2, "types")))
+    size = count * _DTYPES[datatype].itemsize
+    sent = [_read(call[0], count * len(calls), datatype) for call in calls]
+    for index, call in enumerate(calls):
+        _write(call[3], b"".join(one[index * size : (index + 1) * size] for one in sent))
+
+
+def _reduced(calls: Sequence[Sequence[int]], blocks: int = 1) -> Any:
+    count, datatype, operation = (
+        _same(what, [call[place] for call in calls]) for place, what in ((2, "counts"), (3, "types"), (4, "operations"))
+    )
+    arrays = [_array(call[1 if call[0] == _IN_PLACE else 0], count * blocks, datatype) for call in calls]
+    with np.errstate(all="ignore"):
+        return reduce(_OPERATIONS[operation], arrays)
+
+
+def _all_reduce(calls: Sequence[Sequence[int]]) -> None:
+    reduced = _reduced(calls).tobytes()
+    for call in calls:
+        _write(call[1], reduced)
+
+
+def _reduce(calls: Sequence[Sequence[int]]) -> None:
+    _write(calls[_same("roots", [call[5] for call in calls])][1], _reduced(calls).tobytes())
+
+
+def _reduce_scatter(calls: Sequence[Sequence[int]]) -> None:
+    for call, block in zip(calls, np.split(_reduced(calls, len(calls)), len(calls)), strict=True):
+        _write(call[1], block.tobytes())
+
+
+def _broadcast(calls: Sequence[Sequence[int]]) -> None:
+    root = calls[_same("roots", [call[3] for call in calls])]
+    sent = _read(*root[:3])
+    for call in calls:
+        if call is not root:
+            _write(call[0], sent)
+
+
+def _gather(calls: Sequence[Sequence[int]]) -> None:
+    root = calls[_same("roots", [call[6] for call in calls])]
+    _write(root[3], b"".join(_read(*call[:3]) for call in calls))
+
+
+def _scatter(calls: Sequence[Sequence[int]]) -> None:
+    root = calls[_same("roots", [call[6] for call in calls])]
+    size = root[1] * _DTYPES[root[2]].itemsize
+    for index, call in enumerate(calls):
+        _write(call[3], ctypes.string_at(root[0] + index * size, size))
+
+
+_EFFECTS: dict[str, Callable[[Sequence[Sequence[int]]], None]] = {
+    "MPI_Allgather": _all_gather,
+    "MPI_Allreduce": _all_reduce,
+    "MPI_Alltoall": _all_to_all,
+    "MPI_Bcast": _broadcast,
+    "MPI_Gather": _gather,
+    "MPI_Reduce": _reduce,
+    "MPI_Reduce_scatter_block": _reduce_scatter,
+    "MPI_Scatter": _scatter,
+}
