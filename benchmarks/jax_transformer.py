@@ -29,7 +29,7 @@ from mlir_shard.resharding.communication import Communication
 from mlir_shard.runtime.backends import backend
 from mlir_shard.runtime.compile import Pipelines
 from mlir_shard.runtime.execution import execute
-from mlir_shard.runtime.verify import compare
+from mlir_shard.runtime.reference.verify import compare
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 
 _FUNCTIONS = ("forward", "gradient")

@@ -26,12 +26,13 @@ from jax_transformer import random_arrays
 from transformer import DEVICES, Sizes, transformer
 
 import mlir_shard
-from mlir_shard.runtime import arrays, processes
+from mlir_shard.runtime import arrays
 from mlir_shard.runtime.compile import LOCAL, Pipelines, compile_module
-from mlir_shard.runtime.exchange import Exchange
-from mlir_shard.runtime.jit import Executable
-from mlir_shard.runtime.mpi_installation import MpiInstallation
-from mlir_shard.runtime.mpi_process import MpiProcess
+from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch.jit import Executable
+from mlir_shard.runtime.launch.mpi import MpiInstallation
+from mlir_shard.runtime.launch.mpi_library import MpiProcess
+from mlir_shard.runtime.launch.run_folder import Exchange
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 from mlir_shard.transforms.spmdize.shard_optimize_communication import shard_optimize_communication
 from mlir_shard.transforms.spmdize.shard_spmdize import shard_spmdize

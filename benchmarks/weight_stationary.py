@@ -22,7 +22,7 @@ import mlir_shard
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.communication import CollectiveKind
 from mlir_shard.runtime.execution import execute
-from mlir_shard.runtime.verify import compare
+from mlir_shard.runtime.reference.verify import compare
 from mlir_shard.transforms.spmdize.communication_report import CommunicationReport
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 

@@ -15,7 +15,7 @@ import sys
 from time import perf_counter
 
 from collectives_on_ranks import cases, run, stablehlo_cases
-from mlir_shard.runtime.mpi_installation import WHEEL
+from mlir_shard.runtime.launch.mpi import WHEEL
 
 _IN_ONE_PROGRAM = 60
 _ROUNDS = 10

@@ -13,10 +13,10 @@ from hang_guard import SECONDS
 
 from collectives_on_ranks.case import Case
 from mlir_shard.resharding.collectives import Blocks
-from mlir_shard.runtime import arrays, lowering_process
+from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array, TensorSpec
-from mlir_shard.runtime.mpi import MpiEngine
-from mlir_shard.runtime.mpi_installation import WHEEL, MpiInstallation
+from mlir_shard.runtime.launch.mpi import WHEEL, MpiEngine, MpiInstallation
+from mlir_shard.runtime.lowering import lowering_process
 from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding.layout import Box
 

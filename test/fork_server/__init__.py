@@ -25,7 +25,7 @@ _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); from fork_server.server import main; "
     "sys.path.remove(sys.argv[1]); main(int(sys.argv[2]))"
 )
-# No threads, which a fork would not have; and what ranks of PJRT are started with, see `mlir_shard.runtime.pjrt`.
+# No threads, which a fork would not have, and what PJRT ranks start with: `mlir_shard.runtime.pjrt.executable`.
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",

@@ -44,7 +44,7 @@ class Request:
     @property
     def loads_jax(self) -> bool:
         """Whether it is for a process with devices of PJRT."""
-        return self.module == "mlir_shard.runtime.rank" and "pjrt" in self.arguments
+        return self.module == "mlir_shard.runtime.launch.rank" and "pjrt" in self.arguments
 
     def variable(self, name: str) -> str:
         """A variable of the environment, empty where it is not set."""

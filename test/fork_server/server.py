@@ -26,7 +26,7 @@ _NUMBER = 8
 _MOST_DESCRIPTORS = 253
 _FRESH, _ELSEWHERE = 0, 2 ** (8 * _NUMBER) - 1
 _PROJECT = "mlir_shard"
-_ENGINE_OF_JAX = "mlir_shard.runtime.pjrt_executable"
+_ENGINE_OF_JAX = "mlir_shard.runtime.pjrt.executable"
 _CHECKER = "filecheck.main"
 
 
@@ -200,7 +200,7 @@ def _share_memory() -> None:
 def _pass_on(listener: socket.socket) -> None:
     """Has the processes that a fork starts, such as ranks, be forks too."""
     address = listener.getsockname()[1:].decode()
-    processes = importlib.import_module(f"{_PROJECT}.runtime.processes")
+    processes = importlib.import_module(f"{_PROJECT}.runtime.launch.processes")
     processes.python_command = functools.partial(command, address)
 
 

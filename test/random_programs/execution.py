@@ -19,7 +19,7 @@ from mlir_shard.runtime.arrays import Array, is_float
 from mlir_shard.runtime.compile import PROPAGATED, Lower, Pipelines, compile_module
 from mlir_shard.runtime.execution import random_inputs, run_program
 from mlir_shard.runtime.program import Engine, Port, Program
-from mlir_shard.runtime.unsharded import drop_sharding
+from mlir_shard.runtime.reference.unsharded import drop_sharding
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 from mlir_shard.transforms.walk import ops_below
 from random_programs.cases import op_at

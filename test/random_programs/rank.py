@@ -11,9 +11,9 @@ import time
 from multiprocessing.connection import Client
 from pathlib import Path
 
-from mlir_shard.runtime.jit import Executable
-from mlir_shard.runtime.mpi_process import MpiProcess
-from mlir_shard.runtime.rank_status import is_running
+from mlir_shard.runtime.launch.jit import Executable
+from mlir_shard.runtime.launch.mpi_library import MpiProcess
+from mlir_shard.runtime.launch.run_folder import is_running
 
 _WATCH_SECONDS = 0.5
 

@@ -17,10 +17,12 @@ from pathlib import Path
 
 from mlir_shard import create_context
 from mlir_shard.host import ir
-from mlir_shard.runtime import RunError, arrays, lowering, processes
+from mlir_shard.runtime import RunError, arrays
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.jit import Executable
-from mlir_shard.runtime.mpi_installation import MpiInstallation
+from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch.jit import Executable
+from mlir_shard.runtime.launch.mpi import MpiInstallation
+from mlir_shard.runtime.lowering import llvm
 from mlir_shard.runtime.program import Program
 
 _SETTINGS = {
@@ -49,7 +51,7 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
             module = ir.Module.parse(text, create_context())
         except ir.MLIRError as error:
             raise RunError(f"the text between the passes is no module: {error}") from error
-        lowering.lower(module, entry)
+        llvm.lower(module, entry)
         lowered.append(str(module))
     return lowered
 

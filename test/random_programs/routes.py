@@ -7,9 +7,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from mlir_shard.runtime import xla_module
 from mlir_shard.runtime.backends import SHARD, STABLEHLO
 from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Pipelines
+from mlir_shard.runtime.pjrt import xla_module
 from random_programs import generate, ranks_engine, simulated_engine, xla_engine
 from random_programs.execution import Route
 from random_programs.generate import SMALL

@@ -12,7 +12,7 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.jit import Executable
+from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.program import Program
 from random_programs.simulated_mpi import World
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mlir_shard.runtime import mpi_abi
+from mlir_shard.runtime.launch import mpi_library
 
 _T = TypeVar("_T")
 _IN_PLACE = ctypes.c_void_p(-1).value
@@ -31,13 +31,13 @@ _REDUCTIONS: dict[str, Any] = {
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
 }
-_ABI = mpi_abi.of(mpi_abi.MPICH)
+_ABI = mpi_library.of(mpi_library.MPICH)
 _WORLD, _REQUEST_NULL = (int(_ABI.handles[name]) for name in ("MPI_COMM_WORLD", "MPI_REQUEST_NULL"))
 _DTYPES = {
     int(_ABI.handles[handle]): np.dtype({"f": "float", "i": "int"}[name[0]] + name[1:])
-    for name, handle in mpi_abi.DATATYPES.items()
+    for name, handle in mpi_library.DATATYPES.items()
 }
-_OPERATIONS = {int(_ABI.handles[handle]): _REDUCTIONS[name] for name, handle in mpi_abi.REDUCTIONS.items()}
+_OPERATIONS = {int(_ABI.handles[handle]): _REDUCTIONS[name] for name, handle in mpi_library.REDUCTIONS.items()}
 
 # The arguments of each function: a pointer, or a number. The last of a collective's is its communicator.
 _COLLECTIVES = {

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlir_shard.runtime import mpi_abi
+from mlir_shard.runtime.launch import mpi_library
 from random_programs.simulated_mpi import RanksFailed, World
 
-_ABI = mpi_abi.of(mpi_abi.MPICH)
+_ABI = mpi_library.of(mpi_library.MPICH)
 _WORLD, _INT, _SUM = (int(_ABI.handles[name]) for name in ("MPI_COMM_WORLD", "MPI_INT32_T", "MPI_SUM"))
 
 

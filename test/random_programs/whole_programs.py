@@ -18,12 +18,13 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
 from mlir_shard import create_context, parse
-from mlir_shard.runtime import RunError, interface, xla_module
+from mlir_shard.runtime import RunError, interface
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.compile import Lower
 from mlir_shard.runtime.execution import random_inputs, run_program
+from mlir_shard.runtime.pjrt import xla_module
 from mlir_shard.runtime.program import Program
-from mlir_shard.runtime.unsharded import drop_sharding
+from mlir_shard.runtime.reference.unsharded import drop_sharding
 from random_programs import generate, ranks_engine, xla_engine
 from random_programs.cases import case
 from random_programs.execution import INVALID, MISMATCH, REFUSAL, RIGHT, Outcome, difference, refusal_report

@@ -21,7 +21,7 @@ def prepare(devices: int) -> None:
     )
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["JAX_ENABLE_X64"] = "1"
-    importlib.import_module("mlir_shard.runtime.pjrt_executable")
+    importlib.import_module("mlir_shard.runtime.pjrt.executable")
 
 
 class EngineError(RunError):
@@ -33,7 +33,7 @@ class XlaEngine:
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
-        from mlir_shard.runtime.pjrt_executable import PjrtExecutable
+        from mlir_shard.runtime.pjrt.executable import PjrtExecutable
 
         blocks = []
         for port, whole in zip(program.arguments, inputs, strict=True):

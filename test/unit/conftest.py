@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from fork_server import ForkServer
 
-from mlir_shard.runtime import processes
+from mlir_shard.runtime.launch import processes
 
 
 @pytest.fixture(scope="session")

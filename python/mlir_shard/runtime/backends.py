@@ -7,17 +7,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from mlir_shard.runtime import launched, lowering_process, pjrt, xla_module
 from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Lower, Pipelines
-from mlir_shard.runtime.cpu import NATIVE, Cpu
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launched import LaunchedEngine
-from mlir_shard.runtime.mpi import MpiEngine, SingleProcessEngine
-from mlir_shard.runtime.mpi_abi import MPICH
-from mlir_shard.runtime.mpi_installation import WHEEL, MpiInstallation
-from mlir_shard.runtime.pjrt import CPU, PjrtEngine
-from mlir_shard.runtime.program import Engine
-from mlir_shard.runtime.rank_times import Observe
+from mlir_shard.runtime.launch import launched
+from mlir_shard.runtime.launch.launched import LaunchedEngine
+from mlir_shard.runtime.launch.mpi import WHEEL, MpiEngine, MpiInstallation, SingleProcessEngine
+from mlir_shard.runtime.launch.mpi_library import MPICH
+from mlir_shard.runtime.lowering import lowering_process
+from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
+from mlir_shard.runtime.pjrt import executable, xla_module
+from mlir_shard.runtime.pjrt.executable import CPU, PjrtEngine
+from mlir_shard.runtime.program import Engine, Observe
 
 MPI, PJRT = "mpi", "pjrt"
 ENGINES = (MPI, PJRT)
@@ -81,7 +81,7 @@ def backend(
     if name == PJRT:
         if collectives == SHARD:
             raise RunError("PJRT runs StableHLO's collectives, and none of shard")
-        pjrt.check_installed()
+        executable.check_installed()
         make = partial(PjrtEngine, timeout, platform)
         return Backend(_PIPELINES[STABLEHLO], xla_module.lower, make(observe), make())
     raise RunError(f"there is no engine '{name}': they are {' and '.join(ENGINES)}")

@@ -11,11 +11,13 @@ from typing import Any
 import mlir_shard
 from mlir_shard.passes.pipeline import PipelineError
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.runtime import boundary, interface, lowering_process, precision
+from mlir_shard.runtime import interface
+from mlir_shard.runtime.collectives.stablehlo_devices import set_devices
 from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.lowering import lowering_process
 from mlir_shard.runtime.program import Program
-from mlir_shard.runtime.stablehlo_collectives import set_devices
-from mlir_shard.runtime.unsharded import drop_sharding
+from mlir_shard.runtime.reference import verify
+from mlir_shard.runtime.reference.unsharded import drop_sharding
 
 PROPAGATED, LOCAL = "propagated", "local"
 
@@ -81,7 +83,7 @@ def compile_module(
     if with_unsharded:
         unsharded = _called_from_outside(module, entry)
         drop_sharding(unsharded)
-        coarsest = precision.coarsest_floats(unsharded, interface.entry_function(unsharded, entry))
+        coarsest = verify.coarsest_floats(unsharded, interface.entry_function(unsharded, entry))
         set_devices(unsharded, 1)
         texts.append(_text(unsharded, entry))
     lowered = lower(texts, entry)
@@ -113,6 +115,6 @@ def _run(module: Any, pipeline: str) -> None:
 
 def _text(module: Any, entry: str) -> str:
     """With tensors alone to take and give, and with locations: what cannot be lowered is reported where it stands."""
-    boundary.cross_as_tensors(module, interface.entry_function(module, entry))
+    interface.cross_as_tensors(module, interface.entry_function(module, entry))
     text: str = module.operation.get_asm(enable_debug_info=True)
     return text

@@ -16,7 +16,7 @@ from mlir_shard.runtime.backends import MPI, Backend, backend
 from mlir_shard.runtime.compile import Pipelines, compile_module
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.program import Engine, Port, Program
-from mlir_shard.runtime.verify import compare
+from mlir_shard.runtime.reference.verify import compare
 from mlir_shard.sharding.layout import Box
 
 

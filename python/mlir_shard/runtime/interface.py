@@ -1,21 +1,126 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What goes in and out of a function: types, and which part of each tensor a rank holds by the function's shardings."""
+"""What goes in and out of a function: types, and which part of each tensor a rank holds by the function's shardings.
+
+A function may take and return values that are not tensors: scalars cross its boundary as tensors of rank 0, tokens do
+not cross it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from mlir_shard import host
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes import diagnostic
-from mlir_shard.runtime import arrays, boundary
+from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import TensorSpec
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.program import Port
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import Box, device_box
+
+TOKEN = "!stablehlo.token"
+_tensor = host.dialect("tensor")
+_EXTRACT = "tensor.extract"
+_FROM_ELEMENTS = "tensor.from_elements"
+CROSSING = frozenset({_EXTRACT, _FROM_ELEMENTS})
+"""What takes scalars out of tensors, and puts them in."""
+
+
+def is_token(type_: Any) -> bool:
+    """Whether a type says only what comes before what."""
+    return str(type_) == TOKEN
+
+
+def is_scalar(type_: Any) -> bool:
+    """Whether a type is one of those that elements of tensors have."""
+    return isinstance(type_, (ir.ComplexType, ir.FloatType, ir.IndexType, ir.IntegerType))
+
+
+def cross_as_tensors(module: Any, function: Any) -> None:
+    """Has a function of a module take and give tensors alone, in place.
+
+    Scalars are taken out of tensors of rank 0, and put in. A token that it was given it makes, one that it gave nobody
+    sees. What the function does not call is erased where it calls the function.
+    """
+    type_ = function.attributes["function_type"].value
+    if not any(is_scalar(one) or is_token(one) for one in (*type_.inputs, *type_.results)):
+        return
+    _erase_callers(module, function)
+    for name in ("arg_attrs", "res_attrs"):
+        # They say something of each argument and result that there was.
+        if name in function.attributes:
+            del function.attributes[name]
+    with function.location:
+        inputs = _take(function.regions[0].blocks[0])
+        results = [_crossing(one) for one in type_.results if not is_token(one)]
+        for last in _all(function, "func.return"):
+            _give(last)
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def _crossing(type_: Any) -> Any:
+    return ir.RankedTensorType.get([], type_) if is_scalar(type_) else type_
+
+
+def _take(block: Any) -> list[Any]:
+    """Changes the arguments; returns the types that they have then."""
+    with ir.InsertionPoint.at_block_begin(block):
+        for index in reversed(range(len(block.arguments))):
+            argument = block.arguments[index]
+            if is_token(argument.type):
+                made = ir.Operation.create("stablehlo.after_all", [argument.type])
+                argument.replace_all_uses_with(made.results[0])
+                block.erase_argument(index)
+            elif is_scalar(argument.type):
+                scalar = argument.type
+                argument.set_type(_crossing(scalar))
+                taken = ir.Operation.create(_EXTRACT, [scalar], [argument])
+                argument.replace_all_uses_except(taken.results[0], [taken])
+    return [argument.type for argument in block.arguments]
+
+
+def _give(last: Any) -> None:
+    with ir.InsertionPoint(last), last.location:
+        given = [
+            _tensor.from_elements(_crossing(value.type), [value]) if is_scalar(value.type) else value
+            for value in last.operands
+            if not is_token(value.type)
+        ]
+        ir.Operation.create(last.name, [], given)
+    last.erase()
+
+
+def _erase_callers(module: Any, function: Any) -> None:
+    """Erases the functions that call it, and those that call these."""
+    name = ir.StringAttr(function.attributes["sym_name"]).value
+    wanted, callers = {name}, {}
+    for op in _all(module.operation, "func.func"):
+        callers[op.attributes["sym_name"].value] = op
+    while wanted:
+        called = {
+            known
+            for known, op in callers.items()
+            if known != name and any(call.attributes["callee"].value in wanted for call in _all(op, "func.call"))
+        }
+        for known in called:
+            callers.pop(known).erase()
+        wanted = called
+
+
+def _all(root: Any, name: str) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == name:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found
 
 
 def entry_function(module: Any, name: str) -> Any:
@@ -98,12 +203,12 @@ def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]
         tuple(
             _port(f"argument {index}", one, sdy.get_sharding(arguments[index]), function, ranks)
             for index, one in enumerate(type_.inputs)
-            if not boundary.is_token(one)
+            if not is_token(one)
         ),
         tuple(
             _port(f"result {index}", one, sdy.get_result_sharding(function, index), function, ranks)
             for index, one in enumerate(type_.results)
-            if not boundary.is_token(one)
+            if not is_token(one)
         ),
     )
 
@@ -118,7 +223,7 @@ def check_local(function: Any, arguments: tuple[Port, ...], results: tuple[Port,
     """RunError where the types of a local function are not those that the shardings make of the global ones."""
     type_ = function.attributes["function_type"].value
     for types, expected in ((type_.inputs, arguments), (type_.results, results)):
-        local = [str(one) for one in types if not boundary.is_token(one)]
+        local = [str(one) for one in types if not is_token(one)]
         if local != [str(port.local) for port in expected]:
             wanted = ", ".join(str(port.local) for port in expected)
             message = f"the local function has types ({', '.join(local)}), but its shardings make them ({wanted})"
@@ -165,7 +270,7 @@ def _sharded(name: str, spec: TensorSpec, sharding: TensorSharding, mesh: Mesh) 
 
 
 def _spec(name: str, type_: Any, function: Any) -> TensorSpec:
-    if boundary.is_scalar(type_):
+    if is_scalar(type_):
         spec = TensorSpec((), str(type_), is_scalar=True)
     elif isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
         spec = TensorSpec(tuple(type_.shape), str(type_.element_type))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlir_shard.runtime.rank_times import RankTimes
+    from mlir_shard.runtime.program import RankTimes
 
 _PARTS = 3
 

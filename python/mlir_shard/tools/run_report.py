@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mlir_shard.runtime.execution import Result
-    from mlir_shard.runtime.program import Program
-    from mlir_shard.runtime.rank_times import RankTimes
-    from mlir_shard.runtime.verify import Comparison
+    from mlir_shard.runtime.program import Program, RankTimes
+    from mlir_shard.runtime.reference.verify import Comparison
 
 _HEADINGS = ("result", "type", "sharding", "max abs error", "max rel error", "")
 

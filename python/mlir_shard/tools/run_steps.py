@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mlir_shard.runtime.backends import Backend
     from mlir_shard.runtime.compile import Compiled
     from mlir_shard.runtime.execution import Result
-    from mlir_shard.runtime.rank_times import RankTimes
+    from mlir_shard.runtime.program import RankTimes
     from mlir_shard.tools.diagnostics import Console
     from mlir_shard.transforms.spmdize.communication_report import CommunicationReport
 
@@ -108,8 +108,8 @@ def run(prepared: Prepared) -> Ended:
 
 def report(ended: Ended) -> int:
     """Compares, writes and prints the results; returns the exit status."""
-    from mlir_shard.runtime import verify
     from mlir_shard.runtime.execution import run_program
+    from mlir_shard.runtime.reference import verify
     from mlir_shard.tools import run_report
 
     prepared, arguments = ended.prepared, ended.prepared.arguments

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlir_shard import __version__
-from mlir_shard.runtime.launcher_place import Place, place
+from mlir_shard.runtime.launch.launcher_place import Place, place
 from mlir_shard.tools import run_arguments, run_progress, run_steps
 from mlir_shard.tools.command_line import UsageError
 from mlir_shard.tools.exit_status import complain, exit_status
@@ -20,7 +20,7 @@ from mlir_shard.tools.run_arguments import RunArguments
 from mlir_shard.tools.run_steps import TOOL
 
 if TYPE_CHECKING:
-    from mlir_shard.runtime.mpi_process import MpiProcess
+    from mlir_shard.runtime.launch.mpi_library import MpiProcess
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,7 +62,7 @@ def _parse_once(given: Sequence[str], found: Place) -> RunArguments:
 
 def _drive_launched(arguments: RunArguments) -> int:
     """Is one of the ranks that a launcher has started; the exit status is the same on all."""
-    from mlir_shard.runtime import launched
+    from mlir_shard.runtime.launch import launched
 
     joined: list[MpiProcess] = []
     try:
@@ -89,7 +89,7 @@ def _prepare_quietly(arguments: RunArguments) -> run_steps.Prepared:
 
 def _step(process: MpiProcess, drive: Callable[[], int]) -> int:
     """0 where the step succeeded on all ranks, else 1; one rank says what was written, the first where it failed."""
-    from mlir_shard.runtime.launched import OtherRankFailed
+    from mlir_shard.runtime.launch.launched import OtherRankFailed
 
     written, said = io.StringIO(), io.StringIO()
     others: list[OtherRankFailed] = []

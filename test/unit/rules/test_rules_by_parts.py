@@ -21,9 +21,10 @@ from mlir_shard.dialects.context import create_context
 from mlir_shard.host import ir
 from mlir_shard.rules import rule_for
 from mlir_shard.rules.reduction import reduction_op
-from mlir_shard.runtime import arrays, lowering
+from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array, TensorSpec
-from mlir_shard.runtime.jit import Executable
+from mlir_shard.runtime.launch.jit import Executable
+from mlir_shard.runtime.lowering import llvm
 from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import DimMapping, FactorType, TensorMapping
@@ -129,7 +130,7 @@ def run(op: Any, variants: list[tuple[list[Any], list[Any]]], inputs: list[list[
             results += clone.results
         ir.Operation.create("func.return", operands=results, ip=ir.InsertionPoint(block))
     assert module.operation.verify()
-    lowering.lower(module, "main")
+    llvm.lower(module, "main")
 
     def ports(of: list[TensorSpec]) -> tuple[Port, ...]:
         return tuple(Port("", spec, spec, ()) for spec in of)

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 import mlir_shard
 from mlir_shard.host import ir
-from mlir_shard.runtime import lowering
 from mlir_shard.runtime.compile import compile_module
-from mlir_shard.runtime.cpu import NATIVE, Cpu
 from mlir_shard.runtime.execution import run_program
-from mlir_shard.runtime.jit import Executable
+from mlir_shard.runtime.launch.jit import Executable
+from mlir_shard.runtime.lowering import llvm
+from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
 from mlir_shard.runtime.program import Program
 
 Array = npt.NDArray[Any]
@@ -26,7 +26,7 @@ def lower(modules: Sequence[str], entry: str, cpu: str = NATIVE) -> list[str]:
     context = mlir_shard.create_context()
     lowered = [ir.Module.parse(text, context) for text in modules]
     for module in lowered:
-        lowering.lower(module, entry, cpu=Cpu(cpu))
+        llvm.lower(module, entry, cpu=Cpu(cpu))
     return [str(module) for module in lowered]
 
 

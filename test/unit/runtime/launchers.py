@@ -22,8 +22,8 @@ import pytest
 from hang_guard import SECONDS
 
 from mlir_shard.runtime import RunError
-from mlir_shard.runtime.mpi_abi import OPEN_MPI
-from mlir_shard.runtime.mpi_installation import WHEEL, MpiInstallation
+from mlir_shard.runtime.launch.mpi import WHEEL, MpiInstallation
+from mlir_shard.runtime.launch.mpi_library import OPEN_MPI
 
 REQUIRED = "MLIR_SHARD_REQUIRE"
 

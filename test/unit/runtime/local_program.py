@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from hang_guard import SECONDS
 
-from mlir_shard.runtime import lowering_process
 from mlir_shard.runtime.arrays import Array, TensorSpec
-from mlir_shard.runtime.mpi import MpiEngine
+from mlir_shard.runtime.launch.mpi import MpiEngine
+from mlir_shard.runtime.lowering import lowering_process
 from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding.layout import Box
 

@@ -12,7 +12,7 @@ from runtime.local_program import needs_mpich
 from runtime.test_interface import parse
 from runtime.test_shard_run_command import shard_run
 
-from mlir_shard.runtime import boundary, interface
+from mlir_shard.runtime import interface
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.execution import execute
 
@@ -78,7 +78,7 @@ def test_what_calls_the_function_goes() -> None:
         return %f : f32
       }
       func.func @other() { return }""")
-    boundary.cross_as_tensors(module, interface.entry_function(module, "inner"))
+    interface.cross_as_tensors(module, interface.entry_function(module, "inner"))
     assert module.operation.verify()
     names = [op.attributes["sym_name"].value for op in module.body.operations]
     assert names == ["inner", "other"]

@@ -8,8 +8,8 @@ import pytest
 
 from mlir_shard.dialects.context import create_context
 from mlir_shard.host import ir
-from mlir_shard.runtime import lowering
 from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.lowering import llvm
 
 T = "tensor<4xf32>"
 CASES = {
@@ -106,7 +106,7 @@ def test_what_is_sent_and_received_is_no_error() -> None:
     )
 
 
-def _errors(operations: str) -> list[lowering.Diagnostic]:
+def _errors(operations: str) -> list[llvm.Diagnostic]:
     with pytest.raises(RunError) as raised:
         lower(operations)
     return list(raised.value.diagnostics)
@@ -120,4 +120,4 @@ func.func @main(%a: {T}, %i: index, %f: f32) -> {T} {{
   {operations}
   return %r : {T}
 }}"""
-    lowering.lower(ir.Module.parse(text, create_context()), "main")
+    llvm.lower(ir.Module.parse(text, create_context()), "main")

@@ -16,10 +16,10 @@ import mlir_shard
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.runtime.compile import compile_module
-from mlir_shard.runtime.cpu import NATIVE
 from mlir_shard.runtime.execution import run_program
-from mlir_shard.runtime.mpi import MpiEngine
-from mlir_shard.runtime.verify import compare
+from mlir_shard.runtime.launch.mpi import MpiEngine
+from mlir_shard.runtime.lowering.cpu import NATIVE
+from mlir_shard.runtime.reference.verify import compare
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 
 jax = pytest.importorskip("jax")

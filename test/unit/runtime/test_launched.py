@@ -18,7 +18,7 @@ from hang_guard import SECONDS, wait_until
 from runtime.launchers import launcher, open_mpi, srun
 from runtime.local_program import needs_mpich
 
-from mlir_shard.runtime.launcher_place import Place, is_by_srun_alone, place
+from mlir_shard.runtime.launch.launcher_place import Place, is_by_srun_alone, place
 
 pytestmark = needs_mpich
 

@@ -13,12 +13,13 @@ import pytest
 from runtime import in_process
 
 import mlir_shard
-from mlir_shard.runtime import lowering_process, processes
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.execution import run_program
-from mlir_shard.runtime.mpi_abi import MPICH, OPEN_MPI
-from mlir_shard.runtime.verify import compare
+from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch.mpi_library import MPICH, OPEN_MPI
+from mlir_shard.runtime.lowering import lowering_process
+from mlir_shard.runtime.reference.verify import compare
 
 
 def reduction(element_type: str, kind: str) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from runtime.local_program import port, spec
 
-from mlir_shard.runtime import RunError, processes
+from mlir_shard.runtime import RunError
+from mlir_shard.runtime.launch import processes
 from mlir_shard.runtime.program import Program
 
 PAGE = 1 << 12

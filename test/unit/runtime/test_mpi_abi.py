@@ -12,10 +12,11 @@ import pytest
 from runtime.launchers import open_mpi
 from runtime.local_program import local_module, needs_mpich, port, spec
 
-from mlir_shard.runtime import RunError, lowering_process, mpi_abi
-from mlir_shard.runtime.mpi import MpiEngine
-from mlir_shard.runtime.mpi_abi import MPICH, OPEN_MPI
-from mlir_shard.runtime.mpi_installation import MpiInstallation
+from mlir_shard.runtime import RunError
+from mlir_shard.runtime.launch import mpi_library
+from mlir_shard.runtime.launch.mpi import MpiEngine, MpiInstallation
+from mlir_shard.runtime.launch.mpi_library import MPICH, OPEN_MPI
+from mlir_shard.runtime.lowering import lowering_process
 from mlir_shard.runtime.program import Program
 
 
@@ -24,20 +25,24 @@ def test_numbers_are_those_of_the_header() -> None:
     header = (MpiInstallation.find().library.parents[1] / "include" / "mpi.h").read_text()
     found = {name: int(number, 0) for name, number in re.findall(r"#define (\w+)\s+\(+\w+\)\(?(0x\w+)\)", header)}
     found |= {name: int(number) for name, number in re.findall(r"#define (\w+)\s+\((-\d+)\)", header)}
-    abi = mpi_abi.of(MPICH)
+    abi = mpi_library.of(MPICH)
     assert {name: found[name] for name in abi.handles} == dict(abi.handles)
     assert (found["MPI_PROC_NULL"], found["MPI_ANY_SOURCE"]) == (abi.proc_null, abi.any_source)
 
 
 def test_symbols_are_those_of_open_mpi() -> None:
     library = ctypes.CDLL(str(MpiInstallation.find(open_mpi()).library))
-    assert mpi_abi.implementation_of(library) == OPEN_MPI
-    assert not [symbol for symbol in mpi_abi.of(OPEN_MPI).handles.values() if not hasattr(library, str(symbol))]
+    assert mpi_library.implementation_of(library) == OPEN_MPI
+    assert not [symbol for symbol in mpi_library.of(OPEN_MPI).handles.values() if not hasattr(library, str(symbol))]
 
 
 def test_implementations_have_the_same_handles() -> None:
-    named = {*mpi_abi.DATATYPES.values(), *mpi_abi.REDUCTIONS.values(), "MPI_COMM_WORLD", "MPI_REQUEST_NULL"}
-    assert named | {"MPI_BYTE", "MPI_INT"} == mpi_abi.of(MPICH).handles.keys() == mpi_abi.of(OPEN_MPI).handles.keys()
+    named = {*mpi_library.DATATYPES.values(), *mpi_library.REDUCTIONS.values(), "MPI_COMM_WORLD", "MPI_REQUEST_NULL"}
+    assert (
+        named | {"MPI_BYTE", "MPI_INT"}
+        == mpi_library.of(MPICH).handles.keys()
+        == mpi_library.of(OPEN_MPI).handles.keys()
+    )
 
 
 @needs_mpich

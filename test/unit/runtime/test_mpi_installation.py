@@ -15,10 +15,11 @@ from hang_guard import SECONDS
 from runtime.launchers import open_mpi
 from runtime.local_program import needs_mpich
 
-from mlir_shard.runtime import RunError, mpi_installation
+from mlir_shard.runtime import RunError
 from mlir_shard.runtime.backends import backend
-from mlir_shard.runtime.mpi_abi import MPICH, OPEN_MPI
-from mlir_shard.runtime.mpi_installation import MpiInstallation
+from mlir_shard.runtime.launch import mpi
+from mlir_shard.runtime.launch.mpi import MpiInstallation
+from mlir_shard.runtime.launch.mpi_library import MPICH, OPEN_MPI
 
 FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
 
@@ -74,14 +75,14 @@ def test_a_launcher_of_something_else(tmp_path: Path) -> None:
 
 @needs_mpich
 def test_a_launcher_that_speaks_pmix_alone_is_none_of_the_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mpi_installation, "_LIBRARIES", {OPEN_MPI: ("libabsent.so",), MPICH: ("libabsent.so",)})
+    monkeypatch.setattr(mpi, "_LIBRARIES", {OPEN_MPI: ("libabsent.so",), MPICH: ("libabsent.so",)})
     monkeypatch.setenv("PMIX_RANK", "0")
     monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
     monkeypatch.delenv("PMI_RANK", raising=False)
     with pytest.raises(RunError, match="no library of an MPI that belongs to the launcher is found: name the MPI"):
-        mpi_installation.site_library()
+        mpi.site_library()
     monkeypatch.setenv("PMI_RANK", "0")
-    assert mpi_installation.site_library() == MpiInstallation.find().library
+    assert mpi.site_library() == MpiInstallation.find().library
 
 
 def shard_run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:

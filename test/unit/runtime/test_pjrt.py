@@ -17,9 +17,10 @@ from hang_guard import SECONDS, wait_until
 from runtime.local_program import needs_jax, port, spec
 
 import mlir_shard
-from mlir_shard.runtime import RunError, execute, xla_module
+from mlir_shard.runtime import RunError, execute
 from mlir_shard.runtime.arrays import Array, TensorSpec, storage_dtype
-from mlir_shard.runtime.pjrt import PjrtEngine
+from mlir_shard.runtime.pjrt import xla_module
+from mlir_shard.runtime.pjrt.executable import PjrtEngine
 from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding.layout import Box
 

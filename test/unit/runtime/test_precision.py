@@ -8,8 +8,7 @@ import numpy as np
 from runtime.test_interface import parse
 
 from mlir_shard.runtime import interface
-from mlir_shard.runtime.precision import coarsest_floats
-from mlir_shard.runtime.verify import compare
+from mlir_shard.runtime.reference.verify import coarsest_floats, compare
 
 
 def test_the_coarsest_float_on_the_way_to_each_result() -> None:

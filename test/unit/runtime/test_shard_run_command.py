@@ -19,7 +19,7 @@ from default_signals import default_signals
 from hang_guard import SECONDS, wait_until
 from runtime.local_program import needs_mpich
 
-from mlir_shard.runtime import processes
+from mlir_shard.runtime.launch import processes
 
 COMMAND = [sys.executable, "-m", "mlir_shard.tools.shard_run"]
 FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"

@@ -12,9 +12,9 @@ from runtime.launchers import installation
 from runtime.local_program import needs_mpich
 
 from mlir_shard import create_context, parse
-from mlir_shard.runtime import RunError, lowering
-from mlir_shard.runtime.stablehlo_collectives.process_groups import groups_of, pairs_of
-from mlir_shard.runtime.stablehlo_collectives.processes import Processes
+from mlir_shard.runtime import RunError
+from mlir_shard.runtime.collectives.stablehlo_devices import Processes, groups_of, pairs_of
+from mlir_shard.runtime.lowering import llvm
 
 KINDS = {
     *("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "reduce_scatter"),
@@ -156,12 +156,12 @@ def test_pairs_are_of_what_the_channel_says() -> None:
 def test_what_cannot_be_run_is_refused(name: str, attributes: str, message: str) -> None:
     module, _ = collective(name, attributes, "shard.grid @g(shape = 4)")
     with pytest.raises(RunError) as raised:
-        lowering.lower(module, "main")
+        llvm.lower(module, "main")
     assert message in raised.value.diagnostics[0].message
 
 
 def test_the_number_of_devices_has_to_be_known() -> None:
     module, _ = collective("all_reduce", groups([[0, 1]]))
     with pytest.raises(RunError) as raised:
-        lowering.lower(module, "main")
+        llvm.lower(module, "main")
     assert "it is not known for how many devices the program is" in raised.value.diagnostics[0].message

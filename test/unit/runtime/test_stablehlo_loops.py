@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from runtime.in_process import run
 
-from mlir_shard.runtime.verify import compare
+from mlir_shard.runtime.reference.verify import compare
 
 Array = npt.NDArray[Any]
 GENERATOR = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 
 import mlir_shard
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.unsharded import drop_sharding
+from mlir_shard.runtime.reference.unsharded import drop_sharding
 
 TYPE = "tensor<8x8xf32>"
 HEADER = 'sdy.mesh @mesh = <["x"=2, "y"=2]>\n'

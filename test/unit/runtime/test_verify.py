@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlir_shard.runtime.verify import TOLERANCES, compare
+from mlir_shard.runtime.reference.verify import TOLERANCES, compare
 
 
 @pytest.mark.parametrize("element_type", ["f64", "f32", "complex<f32>", "complex<f64>"])

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mlir_shard.runtime import processes
-from mlir_shard.runtime.rank_status import COMPLETED, End, RankStatus
+from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch.run_folder import COMPLETED, End, RankStatus
 
 
 class Launcher:

@@ -19,7 +19,8 @@ from typing import Any
 from hang_guard import SECONDS
 from random_programs import xla_engine
 
-from mlir_shard.runtime import arrays, interface, xla_module
+from mlir_shard.runtime import arrays, interface
+from mlir_shard.runtime.pjrt import xla_module
 from mlir_shard.runtime.program import Program
 
 Array = Any
@@ -48,7 +49,7 @@ def _process() -> tuple[ProcessPoolExecutor, int]:
 
 
 def _run(program: Program, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    from mlir_shard.runtime.pjrt_executable import PjrtExecutable
+    from mlir_shard.runtime.pjrt.executable import PjrtExecutable
 
     types = [port.spec.element_type for port in program.results]
     returned = PjrtExecutable(program, "cpu")(list(zip(*inputs, strict=True)))

@@ -1,0 +1,118 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors as the contiguous memory that a message is in, and cut into blocks along a dimension, one after the other.
+
+Everything is built at the current insertion point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.dialects import shard
+from mlir_shard.host import ir
+from mlir_shard.runtime.launch import mpi_library
+
+_arith, _bufferization, _llvm, _memref = map(host.dialect, ("arith", "bufferization", "llvm", "memref"))
+_BITS = {"index": 64, "i1": 8}
+
+
+def read(tensor: Any) -> Any:
+    """The memory of a tensor, to read only."""
+    type_ = ir.MemRefType.get(tensor.type.shape, tensor.type.element_type)
+    return _bufferization.ToBufferOp(type_, tensor, read_only=True).result
+
+
+def room(tensor_type: Any) -> Any:
+    """New memory for a tensor; the deallocation pipeline frees it."""
+    return _memref.AllocOp(ir.MemRefType.get(tensor_type.shape, tensor_type.element_type), [], []).result
+
+
+def copy(tensor: Any) -> Any:
+    """New memory that holds a tensor."""
+    target = room(tensor.type)
+    _memref.CopyOp(read(tensor), target)
+    return target
+
+
+def tensor(memory: Any, tensor_type: Any) -> Any:
+    """The tensor in new memory, which is not written to afterwards but through it."""
+    return _bufferization.ToTensorOp(tensor_type, memory, restrict=True, writable=True).result
+
+
+def pointer(memory: Any) -> Any:
+    """Where memory begins, as a pointer of LLVM."""
+    address = _memref.ExtractAlignedPointerAsIndexOp(memory).result
+    as_integer = _arith.IndexCastOp(ir.IntegerType.get_signless(64), address).result
+    return _llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr"), as_integer).result
+
+
+def is_movable(element_type: Any) -> bool:
+    """Whether elements are in memory as 1, 2, 4, or 8 bytes, or two times that."""
+    if isinstance(element_type, ir.ComplexType):
+        return is_movable(element_type.element_type)
+    if isinstance(element_type, ir.IntegerType) and not element_type.is_signless:
+        return False
+    return isinstance(element_type, (ir.FloatType, ir.IntegerType, ir.IndexType)) and _bits(element_type) in (
+        8,
+        16,
+        32,
+        64,
+    )
+
+
+def count_and_datatype(tensor_type: Any) -> tuple[int, str]:
+    """How many elements of which MPI datatype, by its name, have the bits of a tensor; its elements are movable."""
+    element_type, count = tensor_type.element_type, prod(tensor_type.shape)
+    if isinstance(element_type, ir.ComplexType):
+        element_type, count = element_type.element_type, 2 * count
+    return count, mpi_library.DATATYPES[f"i{_bits(element_type)}"]
+
+
+def _bits(element_type: Any) -> int:
+    return _BITS.get(str(element_type)) or element_type.width
+
+
+_linalg = host.dialect("linalg")
+_tensor = host.dialect("tensor")
+
+
+def split(value: Any, dim: int, blocks: int) -> Any:
+    """The `blocks` equal blocks of a tensor along `dim`, stacked along a new first dimension."""
+    shape = list(value.type.shape)
+    block = [*shape[:dim], shape[dim] // blocks, *shape[dim + 1 :]]
+    if prod(shape[:dim]) == 1:
+        return reshape(value, [blocks, *block])
+    cut = reshape(value, [*shape[:dim], blocks, *block[dim:]])
+    return _transpose(cut, [dim, *range(dim), *range(dim + 1, len(shape) + 1)])
+
+
+def join(stacked: Any, dim: int) -> Any:
+    """The concatenation along `dim` of blocks that are stacked along a first dimension."""
+    blocks, *block = stacked.type.shape
+    if prod(block[:dim]) != 1:
+        stacked = _transpose(stacked, [*range(1, dim + 1), 0, *range(dim + 1, len(block) + 1)])
+    return reshape(stacked, [*block[:dim], blocks * block[dim], *block[dim + 1 :]])
+
+
+def reshape(value: Any, shape: Sequence[int]) -> Any:
+    """The elements of a tensor in the same order, in another shape; both shapes have dimensions."""
+    if list(value.type.shape) == list(shape):
+        return value
+    flat = value
+    if value.type.rank != 1:
+        flat_type = shard.resized(value.type, [prod(value.type.shape)])
+        flat = _tensor.CollapseShapeOp(flat_type, value, [list(range(value.type.rank))]).result
+    if len(shape) == 1:
+        return flat
+    type_ = shard.resized(value.type, shape)
+    return _tensor.ExpandShapeOp(type_, flat, [list(range(len(shape)))], [], list(shape)).result
+
+
+def _transpose(value: Any, order: Sequence[int]) -> Any:
+    shape = [value.type.shape[dim] for dim in order]
+    initial = _tensor.empty(shape, value.type.element_type)
+    return _linalg.transpose(value, outs=[initial], permutation=list(order)).operation.results[0]

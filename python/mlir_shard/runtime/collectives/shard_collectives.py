@@ -1,0 +1,117 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Collectives of upstream's shard dialect on element types that can be sent and reduced as they are.
+
+This is done before anything else is lowered, while types still say what is unsigned. The collectives stay what they
+are, and pure where they are: equal ones are merged and dead ones dropped on the way to `shard_to_mpi`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mlir_shard.dialects import shard
+from mlir_shard.host import ir
+from mlir_shard.runtime.collectives import element_types, groups, point_to_point
+from mlir_shard.runtime.collectives.element_types import Carrier
+from mlir_shard.runtime.collectives.point_to_point import error
+
+_REDUCTION = re.compile(r"#shard<partial (\w+)>")
+_REDUCING = frozenset({"shard.all_reduce", "shard.reduce", "shard.reduce_scatter"})
+_MOVING = frozenset(
+    f"shard.{name}"
+    for name in ("all_gather", "all_slice", "all_to_all", "broadcast", "gather", "recv", "scatter", "send", "shift")
+)
+_HALO = "shard.update_halo"
+_NOT_LOCAL = frozenset({"shard.shard"})
+
+
+def legalize(module: Any, entry: str) -> None:
+    """Rewrites the collectives of a local module; RunError names one that cannot be lowered."""
+    for op in find(module, _NOT_LOCAL):
+        raise error(f"'{op.name}' has no lowering to MPI: the program is not that of one device", op)
+    found = find(module, _REDUCING | _MOVING | {_HALO})
+    known = grids(module)
+    for op in found:
+        group = point_to_point.group_of(op, known)
+        if op.name == _HALO:
+            point_to_point.check_halo(op)
+        else:
+            point_to_point.check(op, group)
+        if op.name == "shard.shift" and op.attributes["shift_axis"].value not in groups.axes_of(op):
+            axis = op.attributes["shift_axis"].value
+            raise error(f"'{op.name}' along the grid axis {axis}, which is none of its grid_axes", op)
+    point_to_point.check_messages([op for op in found if op.name in point_to_point.NAMES], known, entry)
+    for op in found:
+        with ir.InsertionPoint(op), op.location:
+            if op.name in _REDUCING:
+                _carry_reduced(op)
+            else:
+                _carry(op, _for_moving(op), op.operands[0])
+
+
+def find(module: Any, names: frozenset[str]) -> list[Any]:
+    """The operations of those names, in the order of the text."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name in names:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def grids(module: Any) -> dict[str, tuple[int, ...]]:
+    """The shapes of the grids of a module by their names."""
+    return {op.attributes["sym_name"].value: shard.grid_shape(op) for op in find(module, frozenset({"shard.grid"}))}
+
+
+def reduction_of(op: Any) -> str:
+    """The reduction of a collective, as `shard` names it; without one it is the sum."""
+    if "reduction" not in op.attributes:
+        return "sum"
+    matched = _REDUCTION.fullmatch(str(op.attributes["reduction"]))
+    return matched[1] if matched else ""
+
+
+def _for_moving(op: Any) -> Carrier:
+    carrier = element_types.for_moving(op.result.type.element_type)
+    if carrier is None:
+        raise error(f"'{op.name}' of {op.operands[0].type}: its elements cannot be sent", op)
+    return carrier
+
+
+def _carry_reduced(op: Any) -> None:
+    """Elements are of the result's type before they are reduced."""
+    value, element_type = op.operands[0], op.result.type.element_type
+    carrier = element_types.for_reducing(element_type, reduction_of(op))
+    if carrier is None:
+        wanted = f"by {op.attributes['reduction']}" if "reduction" in op.attributes else "by a sum"
+        raise error(f"'{op.name}' of {op.result.type} {wanted} has no lowering to MPI", op)
+    if value.type.element_type != element_type:
+        converted = element_types.convert(value, element_type)
+        if converted is None:
+            raise error(f"'{op.name}' cannot make {element_type} of the elements of {value.type}", op)
+        value = converted
+    _carry(op, carrier, value)
+
+
+def _carry(op: Any, carrier: Carrier, value: Any) -> None:
+    carried = carrier.enter(value)
+    if carried == op.operands[0]:
+        return
+    attributes = {name: op.attributes[name] for name in _attribute_names(op)}
+    if carrier.reduction:
+        attributes["reduction"] = ir.Attribute.parse(f"#shard<partial {carrier.reduction}>")
+    result_type = ir.RankedTensorType.get(op.result.type.shape, carried.type.element_type)
+    operands = [carried, *list(op.operands)[1:]]
+    made = ir.Operation.create(op.name, results=[result_type], operands=operands, attributes=attributes)
+    op.result.replace_all_uses_with(carrier.leave(made.result))
+    op.erase()
+
+
+def _attribute_names(op: Any) -> list[str]:
+    return [named if isinstance(named, str) else named.name for named in op.attributes]

@@ -1,0 +1,152 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Upstream's shard collectives as MPI: all those that move data; indices and slices are left to upstream.
+
+What `convert-shard-to-mpi` does with them, as seen by running it and in its source:
+- It has nothing for all_to_all, broadcast, gather, recv, reduce, scatter, send and shift.
+- Elements of f16, bf16, i1 and index have no MPI datatype there: the ranks abort.
+- Along all axes of a grid the order of the axes is lost, and blocks come in the order of the ranks.
+- A gather of blocks of size 1 is taken for the identity, which is then no valid program.
+- Without axes all ranks take part rather than none but oneself; tensors without elements are refused.
+- A slice of a tensor without elements is refused.
+- Halos and neighbours are along one axis a dimension, and halos go from rank to rank, one after the other.
+- Sizes of halos that are values become no valid program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.runtime.collectives import buffers, groups, library, point_to_point, shard_collectives
+from mlir_shard.runtime.collectives.group_exchange import GroupExchange
+from mlir_shard.runtime.collectives.groups import DeviceGroup
+from mlir_shard.runtime.collectives.library import Communicators, Library
+from mlir_shard.runtime.collectives.point_to_point import NAMES, Messages
+from mlir_shard.runtime.collectives.stablehlo_calls import StandIns
+from mlir_shard.runtime.launch.mpi_library import MpiAbi
+from mlir_shard.runtime.lowering import index_arithmetic as index
+
+_arith = host.dialect("arith")
+_tensor = host.dialect("tensor")
+_EQUAL = 0
+_ALL_SLICE = "shard.all_slice"
+_NEIGHBOURS = "shard.neighbors_linear_indices"
+_INDICES = frozenset({"shard.process_linear_index", "shard.process_multi_index"})
+
+
+def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> None:
+    """Lowers the collectives of a module that `collectives.legalize` has seen, for the function `entry` to run.
+
+    With them goes what `stand_ins` stand for. Calls are in the interface `abi`.
+    """
+    grids, calls = shard_collectives.grids(module), Library(module, abi)
+    communicators = Communicators(module, calls)
+    exchange, messages = GroupExchange(communicators, calls), Messages(calls)
+    lowerings: dict[str, Callable[[Any, DeviceGroup], Any]] = {
+        **{name: _within_group(lowering, exchange) for name, lowering in _IN_GROUPS.items()},
+        _ALL_SLICE: lambda op, _: _tensor.empty(op.result.type.shape, op.result.type.element_type),
+        "shard.recv": messages.receive,
+        "shard.send": messages.send,
+        "shard.shift": lambda op, group: point_to_point.shift(op, group, calls),
+        point_to_point.UPDATE_HALO: lambda op, group: point_to_point.update_halo(op, group, calls),
+    }
+    found = shard_collectives.find(module, _ON_GRIDS)
+    _demand_ranks(found, entry, grids)
+    for op in found:
+        if op.name in _INDICES or (op.name == _ALL_SLICE and 0 not in op.result.type.shape):
+            continue
+        group = point_to_point.group_of(op, grids)
+        with ir.InsertionPoint(op), op.location:
+            values = (
+                point_to_point.neighbours(op, group.shape)
+                if op.name == _NEIGHBOURS
+                else [lowerings[op.name](op, group)]
+            )
+        for old, new in zip(op.results, values, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+    stand_ins.lower(exchange)
+    communicators.make(entry)
+
+
+def _demand_ranks(found: Sequence[Any], entry: Any, grids: point_to_point.Grids) -> None:
+    """Has the program end at once where there are not as many ranks as devices on its grids."""
+    sizes = {prod(point_to_point.group_of(op, grids).shape): op for op in reversed(found)}
+    if len(sizes) > 1:
+        counts = " and ".join(map(str, sorted(sizes)))
+        raise point_to_point.error(f"the grids of the program have {counts} devices: ranks are one number", found[0])
+    for devices, op in sizes.items():
+        with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]), op.location:
+            is_right = _arith.CmpIOp(_EQUAL, library.size(), library.integer(devices)).result
+            groups.demand(is_right, op, f"the program is for {devices} ranks, the devices of its grid")
+
+
+_InGroup = Callable[[Any, DeviceGroup, GroupExchange], Any]
+
+
+def _within_group(lowering: _InGroup, exchange: GroupExchange) -> Callable[[Any, DeviceGroup], Any]:
+    def lower_op(op: Any, group: DeviceGroup) -> Any:
+        type_ = op.result.type
+        if 0 in type_.shape:
+            return _tensor.empty(type_.shape, type_.element_type)
+        return lowering(op, group, exchange) if group.axes else op.operands[0]
+
+    return lower_op
+
+
+def _all_gather(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
+    return buffers.join(exchange.all_gather(op.operands[0], group), op.attributes["gather_axis"].value)
+
+
+def _all_to_all(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
+    stacked = buffers.split(op.operands[0], op.attributes["split_axis"].value, group.size)
+    return buffers.join(exchange.all_to_all(stacked, group), op.attributes["concat_axis"].value)
+
+
+def _gather(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
+    return buffers.join(exchange.gather(op.operands[0], group, _root(op, group)), op.attributes["gather_axis"].value)
+
+
+def _scatter(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
+    stacked = buffers.split(op.operands[0], op.attributes["scatter_dim"].value, group.size)
+    return exchange.scatter(stacked, group, _root(op, group))
+
+
+def _broadcast(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
+    return exchange.broadcast(op.operands[0], group, _root(op, group))
+
+
+def _all_reduce(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
+    return exchange.all_reduce(op.operands[0], group, shard_collectives.reduction_of(op))
+
+
+def _reduce_scatter(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
+    stacked = buffers.split(op.operands[0], op.attributes["scatter_dim"].value, group.size)
+    return exchange.reduce_scatter(stacked, group, shard_collectives.reduction_of(op))
+
+
+def _reduce(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
+    return exchange.reduce(op.operands[0], group, shard_collectives.reduction_of(op), _root(op, group))
+
+
+def _root(op: Any, group: DeviceGroup) -> Any:
+    return index.to_integer(index.linear(groups.coordinates(op, "root", group.shape), group.sizes), 32)
+
+
+_IN_GROUPS: dict[str, _InGroup] = {
+    "shard.all_gather": _all_gather,
+    "shard.all_reduce": _all_reduce,
+    "shard.all_to_all": _all_to_all,
+    "shard.broadcast": _broadcast,
+    "shard.gather": _gather,
+    "shard.reduce": _reduce,
+    "shard.reduce_scatter": _reduce_scatter,
+    "shard.scatter": _scatter,
+}
+_ON_GRIDS = frozenset(
+    {*_IN_GROUPS, *_INDICES, *NAMES, _ALL_SLICE, _NEIGHBOURS, point_to_point.UPDATE_HALO, "shard.shift"}
+)

@@ -1,0 +1,273 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""StableHLO's collectives on tensors of any type, each as calls of functions without a body, at the insertion point.
+
+Each call is a placeholder for a collective until tensors become memory. A reduction by a region of two scalars is MPI's
+where MPI has it, else the devices' values are reduced one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.dialects import stablehlo
+from mlir_shard.host import ir
+from mlir_shard.runtime.collectives import buffers, element_types, library, shard_collectives
+from mlir_shard.runtime.collectives.group_exchange import GroupExchange
+from mlir_shard.runtime.collectives.groups import ListedGroups
+from mlir_shard.runtime.collectives.point_to_point import error
+from mlir_shard.runtime.launch import mpi_library
+
+# Of the operands of a call, before which things are built, what its result is then.
+Lowering = Callable[[Sequence[Any], GroupExchange], Any]
+
+
+class StandIns:
+    """Those of one module."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._lowerings: dict[str, Lowering] = {}
+        self._declarations: list[Any] = []
+
+    def call(self, type_: Any, operands: Sequence[Any], lowering: Lowering) -> Any:
+        """The result, of `type_`, of what `lowering` builds later; elements are of types that MPI carries."""
+        name = f"mlir_shard.collective_{len(self._lowerings)}"
+        types = ", ".join(str(value.type) for value in operands)
+        declaration = ir.Operation.parse(f"func.func private @{name}({types}) -> {type_}")
+        self._module.body.append(declaration)
+        self._declarations.append(declaration)
+        self._lowerings[name] = lowering
+        attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
+        return ir.Operation.create("func.call", [type_], list(operands), attributes).results[0]
+
+    def lower(self, exchange: GroupExchange) -> None:
+        """Replaces the calls."""
+        for call in shard_collectives.find(self._module, frozenset({"func.call"})):
+            lowering = self._lowerings.get(call.attributes["callee"].value)
+            if lowering is not None:
+                with ir.InsertionPoint(call), call.location:
+                    call.results[0].replace_all_uses_with(lowering(list(call.operands), exchange))
+                call.erase()
+        for declaration in self._declarations:
+            declaration.erase()
+
+
+_tensor = host.dialect("tensor")
+
+
+class GroupCollectives:
+    """The collectives of one operation. RunError at the operation where MPI cannot carry its elements."""
+
+    def __init__(self, op: Any, stand_ins: StandIns) -> None:
+        self._op = op
+        self._stand_ins = stand_ins
+
+    def device(self) -> Any:
+        """The number of this device, a scalar of i32."""
+
+        type_ = stablehlo.tensor(ir.IntegerType.get_signless(32))
+
+        def rank(_: Sequence[Any], __: GroupExchange) -> Any:
+            return _tensor.FromElementsOp(type_, [library.rank()]).result
+
+        return self._stand_ins.call(type_, [], rank)
+
+    def of_device(self, numbers: Sequence[int]) -> Any:
+        """Of numbers, one for each device, that of this one: a scalar of i32."""
+        number = ir.IntegerType.get_signless(32)
+        entry = stablehlo.dynamic_slice(stablehlo.numbers(numbers, number), [self.device()], [1])
+        return stablehlo.reshape(entry, [])
+
+    def all_gather(self, value: Any, groups: ListedGroups, dim: int) -> Any:
+        """The tensors of the group, one behind the other along `dim`; what is missing in a short group is anything."""
+        shape = list(value.type.shape)
+        shape[dim] *= groups.size
+        return self._moved(
+            value, shape, lambda values, exchange: buffers.join(exchange.all_gather(values[0], groups), dim)
+        )
+
+    def all_to_all(self, value: Any, groups: ListedGroups, split_dim: int, concat_dim: int) -> Any:
+        """This device's block along `split_dim` of each device of the group, joined along `concat_dim`."""
+        shape = list(value.type.shape)
+        shape[split_dim] //= groups.size
+        shape[concat_dim] *= groups.size
+
+        def exchanged(values: Sequence[Any], exchange: GroupExchange) -> Any:
+            stacked = buffers.split(values[0], split_dim, groups.size)
+            return buffers.join(exchange.all_to_all(stacked, groups), concat_dim)
+
+        return self._moved(value, shape, exchanged)
+
+    def permute(self, value: Any, pairs: Sequence[tuple[int, ...]], devices: int) -> Any:
+        """The tensor of the device that is paired with this one as its sender, zeros where none is."""
+        targets: list[int | None] = [None] * devices
+        sources: list[int | None] = [None] * devices
+        for sender, receiver in pairs:
+            targets[sender], sources[receiver] = receiver, sender
+        shape = list(value.type.shape)
+        return self._moved(value, shape, lambda values, exchange: exchange.permute(values[0], targets, sources))
+
+    def broadcast(self, value: Any, groups: ListedGroups) -> Any:
+        """The tensor of the first device of the group."""
+        shape, root = list(value.type.shape), 0
+        return self._moved(
+            value, shape, lambda values, exchange: exchange.broadcast(values[0], groups, library.integer(root))
+        )
+
+    def all_reduce(self, value: Any, groups: ListedGroups, reduction: str) -> Any | None:
+        """The reduction over the group, as `shard` names it; None where MPI has none for the elements."""
+        carrier = element_types.for_reducing(value.type.element_type, reduction)
+        if carrier is None:
+            return None
+        carried = carrier.enter(value)
+        reduced = self._call(
+            carried.type,
+            carried,
+            lambda values, exchange: exchange.all_reduce(values[0], groups, carrier.reduction),
+        )
+        return carrier.leave(reduced)
+
+    def reduce_scatter(self, value: Any, groups: ListedGroups, dim: int, reduction: str) -> Any | None:
+        """This device's block along `dim` of the reduction over the group; None as in `all_reduce`."""
+        carrier = element_types.for_reducing(value.type.element_type, reduction)
+        if carrier is None:
+            return None
+        carried = carrier.enter(value)
+        shape = list(carried.type.shape)
+        shape[dim] //= groups.size
+
+        def reduced(values: Sequence[Any], exchange: GroupExchange) -> Any:
+            stacked = buffers.split(values[0], dim, groups.size)
+            return exchange.reduce_scatter(stacked, groups, carrier.reduction)
+
+        return carrier.leave(self._call(stablehlo.with_shape(carried.type, shape), carried, reduced))
+
+    def _moved(self, value: Any, shape: Sequence[int], lowering: Lowering) -> Any:
+        carrier = element_types.for_moving(value.type.element_type)
+        if carrier is None:
+            raise error(f"'{self._op.name}' of {value.type}: its elements cannot be sent", self._op)
+        carried = carrier.enter(value)
+        return carrier.leave(self._call(stablehlo.with_shape(carried.type, shape), carried, lowering))
+
+    def _call(self, type_: Any, carried: Any, lowering: Lowering) -> Any:
+        for one in (carried.type, type_):
+            if prod(one.shape) > mpi_library.MOST_ELEMENTS:
+                most = f"MPI counts no more than {mpi_library.MOST_ELEMENTS} elements"
+                raise error(f"'{self._op.name}' of {one}: {most}", self._op)
+        if 0 in type_.shape:
+            return _tensor.empty(type_.shape, type_.element_type)
+        return self._stand_ins.call(type_, [carried], lowering)
+
+
+_SUM = "sum"
+# As `shard` names them.
+_REDUCTIONS = {
+    "stablehlo.add": _SUM,
+    "stablehlo.and": "bitwise_and",
+    "stablehlo.maximum": "max",
+    "stablehlo.minimum": "min",
+    "stablehlo.multiply": "product",
+    "stablehlo.or": "bitwise_or",
+    "stablehlo.xor": "bitwise_xor",
+}
+
+
+class Reduction:
+    """What the region of an operation, or a sum without one, makes of two elements."""
+
+    def __init__(self, op: Any) -> None:
+        self._block = op.regions[0].blocks[0] if len(op.regions) else None
+        self._kind = _SUM if self._block is None else _kind(self._block)
+
+    def element_type(self, value: Any) -> Any:
+        """The type in which it reduces elements of a tensor."""
+        return value.type.element_type if self._block is None else self._block.arguments[0].type.element_type
+
+    def over_groups(self, value: Any, groups: ListedGroups, collectives: GroupCollectives) -> Any:
+        """The reduction of the tensors of a group, on each of its devices."""
+
+        def by_mpi(part: Any, reduction: str) -> Any | None:
+            return collectives.all_reduce(part, groups, reduction)
+
+        found = self._by_mpi(value, by_mpi)
+        if found is not None:
+            return found
+        stacked = collectives.all_gather(stablehlo.reshape(value, [1, *value.type.shape]), groups, 0)
+        return self._folded(stacked, groups, collectives)
+
+    def scattered(self, value: Any, groups: ListedGroups, dim: int, collectives: GroupCollectives) -> Any:
+        """The block along `dim` with this device's place in the group of that reduction."""
+
+        def by_mpi(part: Any, reduction: str) -> Any | None:
+            return collectives.reduce_scatter(part, groups, dim, reduction)
+
+        found = self._by_mpi(value, by_mpi)
+        if found is not None:
+            return found
+        parts = collectives.all_to_all(stablehlo.reshape(value, [1, *value.type.shape]), groups, dim + 1, 0)
+        return self._folded(parts, groups, collectives)
+
+    def _by_mpi(self, value: Any, reduce: Callable[[Any, str], Any | None]) -> Any | None:
+        if self._kind is None:
+            return None
+        if self._kind != _SUM or not isinstance(value.type.element_type, ir.ComplexType):
+            return reduce(value, self._kind)
+        # Sums of complex numbers are those of their parts.
+        part = ir.RankedTensorType.get(value.type.shape, value.type.element_type.element_type)
+        real, imaginary = (reduce(stablehlo.build(name, part, value), _SUM) for name in ("real", "imag"))
+        if real is None or imaginary is None:
+            return None
+        type_ = ir.RankedTensorType.get(real.type.shape, value.type.element_type)
+        return stablehlo.build("complex", type_, real, imaginary)
+
+    def _folded(self, stacked: Any, groups: ListedGroups, collectives: GroupCollectives) -> Any:
+        """What the region makes of the tensors that are stacked, from the first to the last of this device's group."""
+        shape = list(stacked.type.shape)[1:]
+        own_size = None if groups.is_even else collectives.of_device(groups.sizes())
+
+        def tensor(place: int) -> Any:
+            starts, limits = [place, *(0 for _ in shape)], [place + 1, *shape]
+            return stablehlo.reshape(stablehlo.slice_(stacked, starts, limits), shape)
+
+        result = tensor(0)
+        for place in range(1, groups.size):
+            combined = self.combined(result, tensor(place))
+            if own_size is not None:
+                is_there = stablehlo.compare("GT", own_size, stablehlo.splat(own_size.type, place))
+                combined = stablehlo.select(is_there, combined, result)
+            result = combined
+        return result
+
+    def combined(self, left: Any, right: Any) -> Any:
+        """What the region makes of each two elements of two tensors, or their sum."""
+        if self._block is None:
+            return stablehlo.build("add", left.type, left, right)
+        dims = stablehlo.sizes(range(left.type.rank))
+        made = ir.Operation.create("stablehlo.map", [left.type], [left, right], {"dimensions": dims}, regions=1)
+        types = [argument.type for argument in self._block.arguments]
+        block = made.regions[0].blocks.append(*types, arg_locs=[made.location] * 2)
+        values = dict(zip(self._block.arguments, block.arguments, strict=True))
+        with ir.InsertionPoint(block):
+            for one in self._block.operations:
+                copied = one.operation.clone()
+                for index, operand in enumerate(copied.operands):
+                    if operand in values:
+                        copied.operands[index] = values[operand]
+                values.update(zip(one.operation.results, copied.results, strict=True))
+        return made.results[0]
+
+
+def _kind(block: Any) -> str | None:
+    """The reduction that a region is, None where MPI may have none."""
+    first, *rest = block.operations
+    if len(rest) != 1 or list(first.operation.operands) not in (
+        list(block.arguments),
+        list(reversed(block.arguments)),
+    ):
+        return None
+    is_returned = list(rest[0].operation.operands) == list(first.operation.results)
+    return _REDUCTIONS.get(first.operation.name) if is_returned else None

@@ -1,0 +1,227 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The devices a local module is for, how StableHLO numbers them, and the groups of them that a collective joins.
+
+Devices are numbered by replica, and by partition in each replica.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from math import prod
+from typing import Any
+
+from mlir_shard.dialects import sdy, shard
+from mlir_shard.dialects.replica_groups import REPLICA_GROUPS, axes_of, lists_of, mesh_or_ref_of
+from mlir_shard.host import ir
+from mlir_shard.runtime.collectives.point_to_point import error
+from mlir_shard.sharding import Mesh
+from mlir_shard.sharding.layout import device_groups
+
+_DEVICES = "mlir_shard.devices"
+# Where frontends and XLA say so.
+_REPLICAS = "mhlo.num_replicas"
+_PARTITIONS = "mhlo.num_partitions"
+
+
+def set_devices(module: Any, devices: int) -> None:
+    """Has a local module say for how many devices it is."""
+    number = ir.IntegerType.get_signless(64, module.context)
+    module.operation.attributes[_DEVICES] = ir.IntegerAttr.get(number, devices)
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """How many there are of each; device r · partitions + p is partition p of replica r.
+
+    A module that does not say, or whose numbers do not make its devices, may call a device by either name: its replica
+    and its partition have the number of the device, as with the engine `pjrt`. Then both numbers here are None.
+    """
+
+    devices: int
+    replicas: int | None = None
+    partitions: int | None = None
+
+    def replica_of(self, device: int) -> int:
+        """The number of the replica that a device is of."""
+        return device // (self.partitions or 1)
+
+    def partition_of(self, device: int) -> int:
+        """The number of a device in its replica."""
+        return device % (self.partitions or self.devices)
+
+    @staticmethod
+    def of(module: Any, op: Any) -> Processes:
+        """Those of a module; RunError at `op`, which asks, where it is not known how many devices there are."""
+        said = _said(module)
+        devices = _number(module, _DEVICES) or _size_of_grids(module) or (said.devices if said else None)
+        if devices is None:
+            right = f"give the module '{_REPLICAS}' and '{_PARTITIONS}'"
+            raise error(f"'{op.name}': it is not known for how many devices the program is; {right}", op)
+        return Processes.among(devices, module)
+
+    @staticmethod
+    def among(devices: int, module: Any) -> Processes:
+        """Those of a module that is for so many devices."""
+        said = _said(module)
+        return said if said is not None and said.devices == devices else Processes(devices)
+
+
+def _said(module: Any) -> Processes | None:
+    replicas, partitions = (_number(module, name) for name in (_REPLICAS, _PARTITIONS))
+    return Processes(replicas * partitions, replicas, partitions) if replicas and partitions else None
+
+
+def _number(module: Any, name: str) -> int | None:
+    attributes = module.operation.attributes
+    if name not in attributes or not isinstance(attributes[name], ir.IntegerAttr):
+        return None
+    number: int = attributes[name].value
+    return number
+
+
+def _size_of_grids(module: Any) -> int | None:
+    sizes = {prod(shard.grid_shape(op)) for op in module.body.operations if op.operation.name == "shard.grid"}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+Groups = tuple[tuple[int, ...], ...]
+PAIRS = "source_target_pairs"
+_CHANNEL = "channel_handle"
+_GLOBAL_IDS = "use_global_device_ids"
+_HANDLE = re.compile(r"#stablehlo\.channel_handle<handle = (-?\d+), type = (\d+)>")
+# A frontend may leave the type of a channel open.
+_BETWEEN_DEVICES = (0, 1)
+_OF_ONE_KIND = frozenset({"stablehlo.all_to_all", "stablehlo.collective_broadcast", "stablehlo.collective_permute"})
+
+
+class Strategy(Enum):
+    """What the numbers in replica groups are."""
+
+    CROSS_REPLICA = auto()
+    CROSS_PARTITION = auto()
+    CROSS_REPLICA_AND_PARTITION = auto()
+    FLATTENED_IDS = auto()
+
+
+def groups_of(op: Any, processes: Processes) -> Groups:
+    """The groups of devices of a collective; RunError where they are not groups of the devices there are.
+
+    Devices that are in none are left out, which only a `collective_broadcast` may have.
+    """
+    ref = mesh_or_ref_of(op)
+    if ref is not None:
+        return _along_axes(op, ref, processes)
+    groups = _of_devices(op, lists_of(op), processes)
+    left = processes.devices - sum(map(len, groups))
+    if left and op.name != "stablehlo.collective_broadcast":
+        listed = {device for group in groups for device in group}
+        missing = [device for device in range(processes.devices) if device not in listed]
+        raise error(f"'{op.name}': device {missing[0]} of {processes.devices} is in none of the replica groups", op)
+    return groups
+
+
+def pairs_of(op: Any, processes: Processes) -> Groups:
+    """The pairs (sender, receiver) of devices of a `collective_permute`; RunError as in `groups_of`."""
+    numbers = list(op.attributes[PAIRS])
+    senders, receivers = numbers[::2], numbers[1::2]
+    ids = _ids(op, numbers, processes)
+    for ends, does in ((senders, "sends"), (receivers, "receives")):
+        _check_numbers(op, ends, ids.count, f"{does} more than once in its {PAIRS}")
+    pairs = zip(senders, receivers, strict=True)
+    return tuple((ids.device(a, other), ids.device(b, other)) for a, b in pairs for other in range(ids.others))
+
+
+def strategy_of(op: Any) -> Strategy:
+    """By its channel; RunError where that is one to or from a host."""
+    channel = _channel(op)
+    if op.name in _OF_ONE_KIND:
+        return Strategy.CROSS_PARTITION if channel > 0 else Strategy.CROSS_REPLICA
+    if _GLOBAL_IDS in op.attributes:
+        return Strategy.FLATTENED_IDS
+    return Strategy.CROSS_REPLICA_AND_PARTITION if channel > 0 else Strategy.CROSS_REPLICA
+
+
+def _channel(op: Any) -> int:
+    """The number of the channel, 0 where there is none."""
+    if _CHANNEL not in op.attributes:
+        return 0
+    matched = _HANDLE.fullmatch(str(op.attributes[_CHANNEL]))
+    if matched is None or int(matched[2]) not in _BETWEEN_DEVICES:
+        wrong = f"its {_CHANNEL} is {op.attributes[_CHANNEL]}"
+        raise error(f"'{op.name}': {wrong}, where channels between devices are of type 1", op)
+    return int(matched[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Ids:
+    """What the numbers of a collective are: one of `count`, each of which is `others` devices."""
+
+    count: int
+    others: int
+    device: Callable[[int, int], int]
+
+
+def _ids(op: Any, numbers: Sequence[int], processes: Processes) -> _Ids:
+    strategy, replicas, partitions = strategy_of(op), processes.replicas, processes.partitions
+    of_devices = _Ids(processes.devices, 1, lambda number, _: number)
+    if strategy is Strategy.FLATTENED_IDS or replicas is None or partitions is None:
+        return of_devices
+    if strategy is Strategy.CROSS_PARTITION:
+        ids = _Ids(partitions, replicas, lambda number, replica: replica * partitions + number)
+    else:
+        ids = _Ids(replicas, partitions, lambda number, partition: number * partitions + partition)
+    return ids if max(numbers, default=0) < ids.count else of_devices
+
+
+def _of_devices(op: Any, lists: Groups, processes: Processes) -> Groups:
+    numbers = [number for numbers in lists for number in numbers]
+    ids = _ids(op, numbers, processes)
+    _check_numbers(op, numbers, ids.count, "is in its replica groups more than once")
+    # Without lists all are one group.
+    lists = lists if numbers else (tuple(range(ids.count)),)
+    if strategy_of(op) is Strategy.CROSS_REPLICA_AND_PARTITION:
+        # Partition 0 of each replica of the group comes first.
+        return tuple(
+            tuple(ids.device(number, other) for other in range(ids.others) for number in group) for group in lists
+        )
+    return tuple(tuple(ids.device(number, other) for number in group) for group in lists for other in range(ids.others))
+
+
+def _check_numbers(op: Any, numbers: Sequence[int], count: int, repeated: str) -> None:
+    for number, times in Counter(numbers).items():
+        if not 0 <= number < count:
+            raise error(f"'{op.name}' names device {number}, and the program is for {count}: 0 to {count - 1}", op)
+        if times > 1:
+            raise error(f"'{op.name}': device {number} {repeated}", op)
+
+
+def _along_axes(op: Any, ref: str | Mesh, processes: Processes) -> Groups:
+    _channel(op)
+    mesh = ref if isinstance(ref, Mesh) else _mesh(op, ref)
+    axes = axes_of(op)
+    for axis in axes:
+        if axis.name not in mesh.axis_names:
+            known = ", ".join(f'"{name}"' for name in mesh.axis_names)
+            raise error(f"'{op.name}' is along the axis {axis}, and the mesh has the axes {known}", op)
+    if mesh.total_size != processes.devices:
+        wrong = f"is on a mesh of {mesh.total_size} devices, and the program is for {processes.devices}"
+        raise error(f"'{op.name}' {wrong}: {mesh}", op)
+    return device_groups(axes, mesh)
+
+
+def _mesh(op: Any, name: str) -> Mesh:
+    """The mesh of that name in the module, or the grid that was made of it."""
+    module = sdy.enclosing_module(op)
+    meshes = sdy.meshes(module)
+    for one in module.regions[0].blocks[0].operations:
+        if one.operation.name == "shard.grid" and shard.AXIS_NAMES in one.operation.attributes:
+            names = [axis.value for axis in one.operation.attributes[shard.AXIS_NAMES]]
+            meshes[one.operation.attributes["sym_name"].value] = Mesh.of(zip(names, shard.grid_shape(one), strict=True))
+    if name not in meshes:
+        raise error(f"'{op.name}' has {REPLICA_GROUPS} along axes of @{name}, a mesh that is not defined", op)
+    return meshes[name]

@@ -1,0 +1,8 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Starting ranks, and being one.
+
+`mpi` finds an installation and starts ranks by `processes`, which run `rank` and share a `run_folder`; `launched` is
+for ranks that a site's launcher has started. `jit` compiles and calls a program, `mpi_library` has MPI's binary
+interfaces.
+"""

@@ -1,0 +1,133 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiling a program for this machine and calling it on arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.runtime import arrays
+from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launch import mpi_library
+from mlir_shard.runtime.launch.mpi_library import MpiProcess
+from mlir_shard.runtime.program import Program
+
+# How LLVM's JIT reports symbols on standard error; the exception says nothing of them.
+_NOT_FOUND = re.compile(r"Symbols not found: \[ ([^]]*) \]")
+
+
+class SymbolsNotFound(RunError):
+    """Machine code refers to `symbols` that neither it nor a library here defines."""
+
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self.symbols = tuple(symbols)
+        names = ", ".join(f"'{symbol}'" for symbol in symbols)
+        super().__init__(f"the program needs {names}, which no library here has")
+
+
+def make_engine(module: Any, libraries: Sequence[Path], entry: str) -> Any:
+    """The engine with the machine code of a module in the LLVM dialect, whose function `entry` can be called.
+
+    Symbols that the module does not define are looked for in `libraries` and in this process.
+
+    Raises:
+        SymbolsNotFound: a symbol is defined nowhere.
+        RunError: LLVM makes no machine code of it.
+    """
+    # In memory: a rank that is killed leaves no file.
+    with os.fdopen(os.memfd_create("stderr"), "w+b") as written:
+        try:
+            with _standard_error_to(written):
+                engine = host.execution_engine().ExecutionEngine(
+                    module, opt_level=2, shared_libs=list(map(str, libraries))
+                )
+                # Code is made, and symbols are looked for, when somebody asks for a function.
+                engine.lookup(entry)
+        except RuntimeError as error:
+            said = _read(written)
+            symbols = [symbol for found in _NOT_FOUND.findall(said) for symbol in found.replace(",", " ").split()]
+            if symbols:
+                raise SymbolsNotFound(symbols) from error
+            raise RunError(f"LLVM cannot make machine code of the program: {said.strip() or error}") from error
+        # Warnings, of libraries say, are for the user.
+        sys.stderr.write(_read(written))
+    return engine
+
+
+class Executable:
+    """A program in machine code.
+
+    Args:
+        program: in the LLVM dialect.
+        process: the rank that runs it; without one it runs alone, and must not call MPI.
+
+    Raises:
+        RunError: the program is for another MPI, or as by `make_engine`.
+    """
+
+    def __init__(self, program: Program, process: MpiProcess | None = None) -> None:
+        self._program = program
+        context = ir.Context()
+        context.enable_multithreading(False)
+        module = ir.Module.parse(program.text, context)
+        if process:
+            _check_implementation(module, process)
+        # The engine refers to the module's context, and a call to the engine's code.
+        self._engine = make_engine(module, [process.path] if process else [], program.entry)
+
+    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
+        """The local results for local inputs, C-contiguous and in storage form; the inputs may be overwritten."""
+        program = self._program
+        descriptors = [arrays.describe(array) for array in inputs]
+        result_type = _structure([arrays.descriptor_type(len(port.local.shape)) for port in program.results])
+        returned: Any = result_type()
+        pointers = [ctypes.pointer(ctypes.pointer(one)) for one in descriptors]
+        if program.results:
+            pointers.insert(0, ctypes.pointer(ctypes.pointer(returned)))
+        self._engine.invoke(program.entry, *pointers)
+        # Results may be views of inputs, so they are copied before anything is freed.
+        return [
+            arrays.copy_out(getattr(returned, f"result{index}"), port.local)
+            for index, port in enumerate(program.results)
+        ]
+
+
+def _check_implementation(module: Any, process: MpiProcess) -> None:
+    """Raises RunError where the handles of a program are of another MPI: the library would take them for addresses."""
+    attributes, name = module.operation.attributes, mpi_library.ATTRIBUTE
+    if name not in attributes or str(attributes[name]) != mpi_library.of(process.implementation).attribute:
+        raise RunError(f"the program is not compiled for {process.implementation}, which {process.path} is")
+
+
+@contextmanager
+def _standard_error_to(file: IO[bytes]) -> Iterator[None]:
+    """Redirects what this process writes on standard error, below Python's own stream too."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", errors="replace")
+
+
+def _structure(types: Sequence[type[ctypes.Structure]]) -> type[ctypes.Structure]:
+    """What the C interface writes results to: their descriptors, one after the other."""
+    fields = [(f"result{index}", type_) for index, type_ in enumerate(types)]
+    return type("Results", (ctypes.Structure,), {"_fields_": fields})

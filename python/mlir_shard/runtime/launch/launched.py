@@ -1,0 +1,161 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Being one of the ranks that a site's launcher, mpirun or srun, has started: each runs the same command or script."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlir_shard.runtime import arrays
+from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launch.launcher_place import is_by_srun_alone, place
+from mlir_shard.runtime.launch.mpi import WHEEL, MpiInstallation, is_wheel, site_library
+from mlir_shard.runtime.launch.mpi_library import MpiProcess
+from mlir_shard.runtime.program import Observe, Program, RankTimes
+
+FAILED = 1
+
+
+class OtherRankFailed(RunError):
+    """This rank is well, but another one cannot go on, and says why."""
+
+
+def is_launched() -> bool:
+    """Whether a launcher has started this process and others with it."""
+    found = place()
+    return found is not None and found.size > 1
+
+
+@functools.cache
+def join(choice: str = WHEEL) -> MpiProcess:
+    """This process among the others, once and until it ends; RunError where its MPI is not found or does not begin.
+
+    choice: as for `MpiInstallation.find`, but `WHEEL` stands for what belongs to the launcher.
+    """
+    library = site_library() if choice == WHEEL else MpiInstallation.find(choice).library
+    try:
+        process = MpiProcess(library)
+    except OSError as error:
+        raise RunError(f"MPI does not begin: {error}") from error
+    found = place()
+    if found is not None and found.size != process.size:
+        message = f"the launcher has started {found.size} ranks, but by {library} there are {process.size}: {_advice()}"
+        raise RunError(message) if found.rank == 0 else OtherRankFailed(message)
+    if is_wheel(library):
+        process.unlink_shared_memory()
+    if process.has_begun:
+        atexit.register(_leave, process)
+    return process
+
+
+def _advice() -> str:
+    if is_by_srun_alone():
+        return "start them by `srun --mpi=pmi2`, or `srun --mpi=pmix` for Open MPI"
+    return "the library does not belong to the launcher, name another MPI by --mpi"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedEngine:
+    """Runs a program on the ranks that are there; each gets the results of all.
+
+    A run that takes longer than `timeout` seconds ends all ranks. `observe` is told the times once they have run.
+    """
+
+    choice: str = WHEEL
+    timeout: float | None = None
+    observe: Observe | None = None
+
+    def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
+        """As `Engine.run`; what one rank raises before the program runs, others raise as OtherRankFailed."""
+        process = join(self.choice)
+        if program.ranks != process.size:
+            raise RunError(f"the program is for {program.ranks} ranks, and the launcher has started {process.size}")
+        # One rank measures the time and reports: another one that ended first would end all ranks without a message.
+        timer = threading.Timer(self.timeout, _give_up, [self.timeout]) if self.timeout and process.rank == 0 else None
+        if timer:
+            timer.daemon = True
+            timer.start()
+        try:
+            return self._run(program, inputs, process)
+        finally:
+            if timer:
+                timer.cancel()
+
+    def _run(self, program: Program, inputs: Sequence[Array], process: MpiProcess) -> list[list[Array]]:
+        from mlir_shard.runtime.launch.jit import Executable
+
+        begin = time.perf_counter()
+        blocks = [
+            arrays.cut(array, port.boxes[process.rank], port.local.shape)
+            for array, port in zip(inputs, program.arguments, strict=True)
+        ]
+        times = RankTimes(load=time.perf_counter() - begin)
+        failure = None
+        try:
+            compiled = Executable(program, process)
+        except (RuntimeError, OSError, RunError) as error:
+            failure = RunError(f"rank {process.rank} of {process.size} cannot compile the program: {error}")
+        who = process.first(failure is not None)
+        if failure:
+            raise failure
+        if who is not None:
+            raise OtherRankFailed(f"rank {who} of {process.size} cannot compile the program")
+        times = replace(times, compile=time.perf_counter() - begin - (times.load or 0.0))
+        process.barrier()
+        begin = time.perf_counter()
+        with _all_or_none(process):
+            local = compiled(blocks)
+        times = replace(times, run=time.perf_counter() - begin)
+        gathered = [process.all_gather(array) for array in local]
+        if self.observe:
+            self.observe(_of_all(process, times))
+        return [[of_result[rank] for of_result in gathered] for rank in range(process.size)]
+
+
+@contextmanager
+def _all_or_none(process: MpiProcess) -> Iterator[None]:
+    """Ends all ranks where this one raises something: others may wait for it."""
+    has_ended = False
+    try:
+        yield
+        has_ended = True
+    finally:
+        if not has_ended:
+            _say(f"rank {process.rank} of {process.size} failed: {sys.exc_info()[1]}")
+            process.abort(FAILED)
+
+
+def _leave(process: MpiProcess) -> None:
+    """Takes leave of the others, for which all wait; where a script has ended by an exception, all ranks end."""
+    if getattr(sys, "last_value", None) is None:
+        process.finalize()
+    else:
+        process.abort(FAILED)
+
+
+def _of_all(process: MpiProcess, times: RankTimes) -> list[RankTimes]:
+    import numpy as np
+
+    mine = np.array([times.load, times.compile, times.run])
+    return [RankTimes(*map(float, one)) for one in process.all_gather(mine)]
+
+
+def _give_up(timeout: float) -> None:
+    _say(f"the program was stopped after {timeout:g} s")
+    # The launcher ends all ranks where one has not taken leave.
+    os._exit(FAILED)
+
+
+def _say(message: str) -> None:
+    """Says it at once, as nothing that is said later would be heard."""
+    print(f"{Path(sys.argv[0]).stem.replace('_', '-')}: error: {message}", file=sys.__stderr__, flush=True)

@@ -1,0 +1,42 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which process of an MPI program this is, as launchers say it in the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Rank and number of ranks, as the launchers of Open MPI, MPICH and its relatives, and Slurm name them. A batch script
+# of Slurm has SLURM_PROCID, too, but belongs to no step with tasks.
+_NAMES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("PALS_RANKID", "PALS_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+# How processes that srun has started find each other.
+_PROCESS_MANAGERS = ("PMI_RANK", "PMIX_RANK")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One rank of `size`."""
+
+    rank: int
+    size: int
+
+
+def place(environment: Mapping[str, str] = os.environ) -> Place | None:
+    """The place that a launcher has given this process, None where it was not started by one."""
+    for rank, size in _NAMES:
+        given = environment.get(rank, ""), environment.get(size, "")
+        if all(text.isdecimal() for text in given):
+            return Place(*map(int, given))
+    return None
+
+
+def is_by_srun_alone(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether srun has started this process without a PMI, by which ranks find each other."""
+    return "SLURM_PROCID" in environment and not any(name in environment for name in _PROCESS_MANAGERS)

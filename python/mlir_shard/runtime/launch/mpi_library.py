@@ -1,0 +1,229 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The binary interfaces of MPI libraries, and this process as one of MPI's.
+
+An interface says how handles are passed, and the values of predefined handles and constants. The process initializes
+the library around the program, which calls it on its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from mlir_shard.runtime.arrays import Array
+
+MPICH = "MPICH"
+OPEN_MPI = "Open MPI"
+# Upstream lowers the mpi dialect for the implementation that this attribute of the module names.
+ATTRIBUTE: Final = "dlti.map"
+# The most elements that one call takes: a count is an int of C.
+MOST_ELEMENTS: Final = 2**31 - 1
+# Datatypes by the element type as MLIR writes it.
+DATATYPES: Final = MappingProxyType(
+    {
+        "f32": "MPI_FLOAT",
+        "f64": "MPI_DOUBLE",
+        "i8": "MPI_INT8_T",
+        "i16": "MPI_INT16_T",
+        "i32": "MPI_INT32_T",
+        "i64": "MPI_INT64_T",
+    }
+)
+# Reductions by their names in the shard dialect.
+REDUCTIONS: Final = MappingProxyType(
+    {
+        "max": "MPI_MAX",
+        "min": "MPI_MIN",
+        "sum": "MPI_SUM",
+        "product": "MPI_PROD",
+        "bitwise_and": "MPI_BAND",
+        "bitwise_or": "MPI_BOR",
+        "bitwise_xor": "MPI_BXOR",
+    }
+)
+_WORLD = "MPI_COMM_WORLD"
+
+
+@dataclass(frozen=True, slots=True)
+class MpiAbi:
+    """The interface of one implementation.
+
+    Attributes:
+        implementation: `MPICH` or `OPEN_MPI`.
+        attribute: the text of the module attribute `ATTRIBUTE`.
+        passes_pointers: whether handles are pointers, rather than ints.
+        handles: predefined handles by their names in MPI: the number, or the symbol whose address is the handle.
+        proc_null, any_source: ranks with a special meaning.
+        status_ignore: the address that stands for no status.
+    """
+
+    implementation: str
+    attribute: str
+    passes_pointers: bool
+    handles: Mapping[str, int | str]
+    proc_null: int
+    any_source: int
+    status_ignore: int
+
+    def argument(self, name: str, library: ctypes.CDLL) -> ctypes.c_int | ctypes.c_void_p:
+        """Returns the predefined handle `name` as an argument of a function of `library`."""
+        handle = self.handles[name]
+        if isinstance(handle, int):
+            return ctypes.c_int(handle)
+        return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(library, handle)))
+
+
+_MPICH = MpiAbi(
+    implementation=MPICH,
+    attribute='#dlti.map<"MPI:Implementation" = "MPICH">',
+    passes_pointers=False,
+    handles=MappingProxyType(
+        {
+            _WORLD: 0x44000000,
+            "MPI_REQUEST_NULL": 0x2C000000,
+            "MPI_BYTE": 0x4C00010D,
+            "MPI_INT": 0x4C000405,
+            "MPI_FLOAT": 0x4C00040A,
+            "MPI_DOUBLE": 0x4C00080B,
+            "MPI_INT8_T": 0x4C000137,
+            "MPI_INT16_T": 0x4C000238,
+            "MPI_INT32_T": 0x4C000439,
+            "MPI_INT64_T": 0x4C00083A,
+            "MPI_MAX": 0x58000001,
+            "MPI_MIN": 0x58000002,
+            "MPI_SUM": 0x58000003,
+            "MPI_PROD": 0x58000004,
+            "MPI_BAND": 0x58000006,
+            "MPI_BOR": 0x58000008,
+            "MPI_BXOR": 0x5800000A,
+        }
+    ),
+    proc_null=-1,
+    any_source=-2,
+    status_ignore=1,
+)
+_OPEN_MPI = MpiAbi(
+    implementation=OPEN_MPI,
+    attribute='#dlti.map<"MPI:Implementation" = "OpenMPI">',
+    passes_pointers=True,
+    handles=MappingProxyType(
+        {
+            _WORLD: "ompi_mpi_comm_world",
+            "MPI_REQUEST_NULL": "ompi_request_null",
+            "MPI_BYTE": "ompi_mpi_byte",
+            "MPI_INT": "ompi_mpi_int",
+            "MPI_FLOAT": "ompi_mpi_float",
+            "MPI_DOUBLE": "ompi_mpi_double",
+            "MPI_INT8_T": "ompi_mpi_int8_t",
+            "MPI_INT16_T": "ompi_mpi_int16_t",
+            "MPI_INT32_T": "ompi_mpi_int32_t",
+            "MPI_INT64_T": "ompi_mpi_int64_t",
+            "MPI_MAX": "ompi_mpi_op_max",
+            "MPI_MIN": "ompi_mpi_op_min",
+            "MPI_SUM": "ompi_mpi_op_sum",
+            "MPI_PROD": "ompi_mpi_op_prod",
+            "MPI_BAND": "ompi_mpi_op_band",
+            "MPI_BOR": "ompi_mpi_op_bor",
+            "MPI_BXOR": "ompi_mpi_op_bxor",
+        }
+    ),
+    proc_null=-2,
+    any_source=-1,
+    status_ignore=0,
+)
+_ABIS = {abi.implementation: abi for abi in (_MPICH, _OPEN_MPI)}
+
+
+def of(implementation: str) -> MpiAbi:
+    """Returns the interface of `MPICH` or `OPEN_MPI`."""
+    return _ABIS[implementation]
+
+
+def implementation_of(library: ctypes.CDLL) -> str:
+    """Returns the implementation whose interface a loaded library has."""
+    return OPEN_MPI if hasattr(library, str(_OPEN_MPI.handles[_WORLD])) else MPICH
+
+
+_MOST_BYTES = 2**30
+_SHARED_MEMORY = "/dev/shm/mpich_shm_"
+
+
+class MpiProcess:
+    """This process after MPI_Init, which is done once; the program itself has only calls that need it done.
+
+    `has_begun` says that it was done here, not by somebody before. OSError where the library cannot be loaded or does
+    not begin.
+    """
+
+    def __init__(self, library: Path) -> None:
+        self.library = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+        self.implementation = implementation_of(self.library)
+        self.path = library
+        is_initialized = ctypes.c_int()
+        self.library.MPI_Initialized(ctypes.byref(is_initialized))
+        self.has_begun = not is_initialized.value
+        if self.has_begun and self.library.MPI_Init(None, None) != 0:
+            raise OSError(f"MPI_Init of {library} failed")
+        self.rank = self._number("MPI_Comm_rank")
+        self.size = self._number("MPI_Comm_size")
+
+    def predefined(self, name: str) -> Any:
+        """A handle, by its name in MPI."""
+        return of(self.implementation).argument(name, self.library)
+
+    def barrier(self) -> None:
+        """Waits until all ranks are here."""
+        self.library.MPI_Barrier(self.predefined("MPI_COMM_WORLD"))
+
+    def first(self, is_one: bool) -> int | None:
+        """The first rank for which `is_one` holds, None where there is none; all ranks ask at once."""
+        mine, least = ctypes.c_int(self.rank if is_one else self.size), ctypes.c_int()
+        handles = map(self.predefined, ("MPI_INT", "MPI_MIN", "MPI_COMM_WORLD"))
+        self.library.MPI_Allreduce(ctypes.byref(mine), ctypes.byref(least), 1, *handles)
+        return None if least.value == self.size else least.value
+
+    def all_gather(self, array: Array) -> list[Array]:
+        """The arrays of all ranks, which are of one type."""
+        pieces = array.reshape(-1).view(np.uint8)
+        gathered = np.empty((self.size, pieces.size), np.uint8)
+        byte, world = self.predefined("MPI_BYTE"), self.predefined("MPI_COMM_WORLD")
+        # A number of elements is an int of C.
+        for start in range(0, pieces.size, _MOST_BYTES):
+            piece = np.ascontiguousarray(pieces[start : start + _MOST_BYTES])
+            received = np.empty((self.size, piece.size), np.uint8)
+            data = [ctypes.c_void_p(one.ctypes.data) for one in (piece, received)]
+            self.library.MPI_Allgather(data[0], piece.size, byte, data[1], piece.size, byte, world)
+            gathered[:, start : start + piece.size] = received
+        return [one.view(array.dtype).reshape(array.shape) for one in gathered]
+
+    def unlink_shared_memory(self) -> None:
+        """Takes the names from the memory that MPICH shares between ranks, so that none stays if they are killed.
+
+        All ranks do this at once, and keep the memory. Only for the MPICH of PyPI, of which it is known to be no harm.
+        """
+        self.barrier()
+        maps = Path("/proc/self/maps")
+        for line in maps.read_text(encoding="utf-8").splitlines() if maps.exists() else []:
+            *_, path = line.split(maxsplit=5)
+            if path.startswith(_SHARED_MEMORY):
+                Path(path).unlink(missing_ok=True)
+
+    def abort(self, status: int) -> None:
+        """Ends all ranks."""
+        self.library.MPI_Abort(self.predefined("MPI_COMM_WORLD"), status)
+
+    def finalize(self) -> None:
+        """Takes leave of the other ranks."""
+        self.library.MPI_Finalize()
+
+    def _number(self, function: str) -> int:
+        number = ctypes.c_int()
+        self.library[function](self.predefined("MPI_COMM_WORLD"), ctypes.byref(number))
+        return number.value

@@ -1,0 +1,61 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The CPU that programs are compiled for: this machine's, or a level of the x86-64 psABI."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mlir_shard.host import ir
+from mlir_shard.runtime.error import RunError
+
+NATIVE: Final = "native"
+# A feature that each level has. LLVM takes the others from the level's name, and a list of features, even of one, takes
+# the place of those of this machine.
+_LEVELS: Final = {"x86-64": "+sse2", "x86-64-v2": "+sse4.2", "x86-64-v3": "+avx2", "x86-64-v4": "+avx512f"}
+# Levels with instructions that convert between f16 and f32.
+_WITH_F16C: Final = ("x86-64-v3", "x86-64-v4")
+CPUS: Final = (NATIVE, *_LEVELS)
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """A CPU by its name, one of `CPUS`; RunError where it is none of these."""
+
+    name: str = NATIVE
+
+    def __post_init__(self) -> None:
+        if self.name not in CPUS:
+            raise RunError(f"there is no CPU '{self.name}': choose {', '.join(CPUS[:-1])} or {CPUS[-1]}")
+
+    @property
+    def converts_f16(self) -> bool:
+        """Whether instructions convert between f16 and f32; where none do, LLVM calls a library that may be missing."""
+        if self.name == NATIVE:
+            return not _is_x86() or "f16c" in _flags()
+        return self.name in _WITH_F16C
+
+    def set_on(self, function: Any) -> None:
+        """Has LLVM compile an `llvm.func` for this CPU."""
+        if self.name != NATIVE:
+            function.attributes["target_cpu"] = ir.StringAttr.get(self.name)
+            function.attributes["target_features"] = ir.Attribute.parse(
+                f'#llvm.target_features<["{_LEVELS[self.name]}"]>'
+            )
+
+
+def _is_x86() -> bool:
+    return platform.machine() in ("x86_64", "AMD64")
+
+
+def _flags() -> frozenset[str]:
+    """The features of this machine's CPU as Linux names them."""
+    path = Path("/proc/cpuinfo")
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        name, _, flags = line.partition(":")
+        if name.strip() == "flags":
+            return frozenset(flags.split())
+    return frozenset()

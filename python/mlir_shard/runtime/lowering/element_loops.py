@@ -1,0 +1,339 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operations of StableHLO as loops over elements: gathers, scatters, sorts, and selections by window.
+
+A sort merges runs that double in length, which is stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.dialects import stablehlo
+from mlir_shard.runtime.lowering import index_arithmetic as index
+
+_arith = host.dialect("arith")
+_scf = host.dialect("scf")
+_tensor = host.dialect("tensor")
+# Of the position in the loop and what it carries, what it carries then.
+Body = Callable[[Any, list[Any]], Sequence[Any]]
+NestBody = Callable[[list[Any], list[Any]], Sequence[Any]]
+
+
+def loop(start: Any, stop: Any, carried: Sequence[Any], body: Body, step: Any | None = None) -> list[Any]:
+    """What is carried after all positions from `start` to before `stop`, indices."""
+    made = _scf.ForOp(start, stop, index.constant(1) if step is None else step, list(carried))
+    with host.ir.InsertionPoint(made.body):
+        _scf.YieldOp(list(body(made.induction_variable, list(made.inner_iter_args))))
+    return list(made.results)
+
+
+def nest(sizes: Sequence[int], carried: Sequence[Any], body: NestBody) -> list[Any]:
+    """What is carried after all positions in a box of those sizes, in row-major order."""
+
+    def at(position: list[Any], rest: Sequence[int], now: Sequence[Any]) -> list[Any]:
+        if not rest:
+            return list(body(position, list(now)))
+        first, *others = rest
+        return loop(index.constant(0), index.constant(first), now, lambda one, held: at([*position, one], others, held))
+
+    return at([], sizes, carried)
+
+
+def read_element(tensor: Any, position: Sequence[Any]) -> Any:
+    """The element at a position, as a tensor of rank 0."""
+    return boxed(_tensor.ExtractOp(tensor, list(position)).result)
+
+
+def write(scalar: Any, tensor: Any, position: Sequence[Any]) -> Any:
+    """The tensor with a scalar, a tensor of rank 0, at a position."""
+    return _tensor.InsertOp(unboxed(scalar), tensor, list(position)).result
+
+
+def boxed(element: Any) -> Any:
+    """An element as a tensor of rank 0."""
+    return _tensor.FromElementsOp(host.ir.RankedTensorType.get([], element.type), [element]).result
+
+
+def unboxed(scalar: Any) -> Any:
+    """The element of a tensor of rank 0."""
+    return _tensor.ExtractOp(scalar, []).result
+
+
+def empty(type_: Any) -> Any:
+    """A tensor to be written to."""
+    return _tensor.EmptyOp(list(type_.shape), type_.element_type).result
+
+
+def inlined(region: Any, scalars: Sequence[Any]) -> list[Any]:
+    """What a region returns for scalars. Its operations are moved here, so this can be done once."""
+    block = region.blocks[0]
+    for argument, scalar in zip(block.arguments, scalars, strict=True):
+        argument.replace_all_uses_with(scalar)
+    *inner, terminator = [op.operation for op in block.operations]
+    here = index.constant(0).owner
+    for op in inner:
+        op.move_before(here)
+    return list(terminator.operands)
+
+
+def both(left: Any, right: Any) -> Any:
+    """Whether both truth values hold."""
+    return _arith.AndIOp(left, right).result
+
+
+def either(left: Any, right: Any) -> Any:
+    """Whether one of two truth values holds."""
+    return _arith.OrIOp(left, right).result
+
+
+def negation(value: Any) -> Any:
+    """Whether a truth value does not hold."""
+    return _arith.XOrIOp(value, _arith.ConstantOp(value.type, 1).result).result
+
+
+def truth(value: bool) -> Any:
+    """A truth value."""
+    return _arith.ConstantOp(host.ir.IntegerType.get_signless(1), int(value)).result
+
+
+_bindings = host.module("_mlir_libs._stablehlo")
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """The dimension numbers of gather and scatter, where `windowed` is the tensor of slices.
+
+    Attributes:
+        window_dims: the dimensions of that tensor that are those of a slice
+        collapsed: the operand's dimensions that slices do not have
+        batching: the operand's dimensions that go along with `index_batching` of the indices
+        index_map: the operand's dimension that each entry of an index vector is for
+    """
+
+    window_dims: tuple[int, ...]
+    collapsed: tuple[int, ...]
+    batching: tuple[int, ...]
+    index_batching: tuple[int, ...]
+    index_map: tuple[int, ...]
+    index_vector_dim: int
+
+    def parts(self, position: Sequence[Any], rank: int, indices: Any) -> tuple[list[Any], list[Any]]:
+        """Of a position in the tensor of slices: where in the operand its slice begins, and where it is in that."""
+        batch = [one for dim, one in enumerate(position) if dim not in self.window_dims]
+        start, within = [index.constant(0)] * rank, [index.constant(0)] * rank
+        for entry, dim in enumerate(self.index_map):
+            start[dim] = self._entry(batch, entry, indices)
+        for dim, of_indices in zip(self.batching, self.index_batching, strict=True):
+            start[dim] = batch[of_indices - (of_indices > self.index_vector_dim)]
+        for dim, of_windowed in zip(self._sliced(rank), self.window_dims, strict=True):
+            within[dim] = position[of_windowed]
+        return start, within
+
+    def slice_sizes(self, rank: int, windowed_shape: Sequence[int]) -> list[int]:
+        """The sizes of a slice along the dimensions of the operand."""
+        sizes = [1] * rank
+        for dim, of_windowed in zip(self._sliced(rank), self.window_dims, strict=True):
+            sizes[dim] = windowed_shape[of_windowed]
+        return sizes
+
+    def _sliced(self, rank: int) -> list[int]:
+        return [dim for dim in range(rank) if dim not in (*self.collapsed, *self.batching)]
+
+    def _entry(self, batch: Sequence[Any], entry: int, indices: Any) -> Any:
+        at = list(batch)
+        if self.index_vector_dim < len(indices.type.shape):
+            at.insert(self.index_vector_dim, index.constant(entry))
+        return index.of_integer(unboxed(read_element(indices, at)))
+
+
+def has_batch_dimensions(op: Any) -> bool:
+    """Whether the host cannot lower this gather."""
+    return bool(_gather_numbers(op).batching)
+
+
+def gather(op: Any) -> list[Any]:
+    """Each element of the result is read where its index, moved into the operand, says."""
+    numbers, (operand, indices) = _gather_numbers(op), op.operands
+    sizes, shape = list(op.attributes["slice_sizes"]), list(operand.type.shape)
+    indices = stablehlo.convert(indices, stablehlo.i64())
+
+    def element(position: list[Any], carried: list[Any]) -> list[Any]:
+        starts, within = numbers.parts(position, len(shape), indices)
+        place = [
+            index.add(index.clamped(start, whole - size), offset)
+            for start, offset, whole, size in zip(starts, within, shape, sizes, strict=True)
+        ]
+        return [write(read_element(operand, place), carried[0], position)]
+
+    result = op.results[0].type
+    return nest(list(result.shape), [empty(result)], element)
+
+
+def scatter(op: Any) -> list[Any]:
+    """Each element of the updates is combined with that which its index says.
+
+    A slice that does not lie within the input is left out, all of it, as by XLA; StableHLO's specification leaves out
+    only the elements that have no place. Partition rules rely on it: a block of such a slice may lie within its block.
+    """
+    read = _bindings.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+    numbers = _Numbers(
+        tuple(read.update_window_dims),
+        tuple(read.inserted_window_dims),
+        tuple(read.input_batching_dims),
+        tuple(read.scatter_indices_batching_dims),
+        tuple(read.scattered_dims_to_operand_dims),
+        read.index_vector_dim,
+    )
+    count = len(op.results)
+    inputs, updates = list(op.operands)[:count], list(op.operands)[count + 1 :]
+    shape = list(inputs[0].type.shape)
+    if 0 in shape or 0 in updates[0].type.shape:
+        return inputs
+    sizes = numbers.slice_sizes(len(shape), updates[0].type.shape)
+    indices = stablehlo.convert(op.operands[count], stablehlo.i64())
+
+    def element(position: list[Any], carried: list[Any]) -> list[Any]:
+        starts, within = numbers.parts(position, len(shape), indices)
+        is_there = truth(True)
+        for start, size, whole in zip(starts, sizes, shape, strict=True):
+            is_there = both(is_there, index.within(start, whole - size + 1))
+        place = [
+            index.add(index.clamped(start, whole - size), offset)
+            for start, offset, whole, size in zip(starts, within, shape, sizes, strict=True)
+        ]
+        old = [read_element(one, place) for one in carried]
+        new = inlined(op.regions[0], [*old, *(read_element(one, position) for one in updates)])
+        chosen = [
+            boxed(index.choose(is_there, unboxed(after), unboxed(before)))
+            for before, after in zip(old, new, strict=True)
+        ]
+        return [write(one, into, place) for one, into in zip(chosen, carried, strict=True)]
+
+    return nest(list(updates[0].type.shape), inputs, element)
+
+
+def _gather_numbers(op: Any) -> _Numbers:
+    read = _bindings.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    return _Numbers(
+        tuple(read.offset_dims),
+        tuple(read.collapsed_slice_dims),
+        tuple(read.operand_batching_dims),
+        tuple(read.start_indices_batching_dims),
+        tuple(read.start_index_map),
+        read.index_vector_dim,
+    )
+
+
+def sort(op: Any) -> list[Any]:
+    """Sorts the operands together along a dimension, by the region of the operation."""
+    shape = list(op.operands[0].type.shape)
+    if not shape or 0 in shape:
+        return list(op.operands)
+    dim = op.attributes["dimension"].value % len(shape) if "dimension" in op.attributes else len(shape) - 1
+    length, rest = shape[dim], [*shape[:dim], *shape[dim + 1 :]]
+    if length == 1:
+        return list(op.operands)
+    end, last = index.constant(length), index.constant(length - 1)
+
+    def merge(start: Any, run: Any, line: list[Any], sources: list[Any], targets: list[Any]) -> list[Any]:
+        """Merges the run at `start` with the one behind it, in the line at a position in the other dimensions."""
+        middle = index.least(index.add(start, run), end)
+        stop = index.least(index.add(middle, run), end)
+
+        def place(position: Any) -> list[Any]:
+            return [*line[:dim], position, *line[dim:]]
+
+        def step(target: Any, carried: list[Any]) -> list[Any]:
+            left, right, *written = carried
+            ahead, behind = (
+                [read_element(source, place(index.least(position, last))) for source in sources]
+                for position in (left, right)
+            )
+            pairs = [one for pair in zip(behind, ahead, strict=True) for one in pair]
+            (is_less,) = inlined(op.regions[0], pairs)
+            is_left_empty = index.reaches(left, middle)
+            is_right_empty = index.reaches(right, stop)
+            takes_right = both(negation(is_right_empty), either(is_left_empty, unboxed(is_less)))
+            chosen = [
+                boxed(index.choose(takes_right, unboxed(two), unboxed(one)))
+                for one, two in zip(ahead, behind, strict=True)
+            ]
+            written = [write(one, into, place(target)) for one, into in zip(chosen, written, strict=True)]
+            one = index.constant(1)
+            return [
+                index.choose(takes_right, left, index.add(left, one)),
+                index.choose(takes_right, index.add(right, one), right),
+                *written,
+            ]
+
+        return loop(start, stop, [start, middle, *targets], step)[2:]
+
+    def double(_: Any, carried: list[Any]) -> list[Any]:
+        run, *sources = carried
+        twice = index.add(run, run)
+        targets = [empty(source.type) for source in sources]
+
+        def line(position: list[Any], held: list[Any]) -> list[Any]:
+            return loop(
+                index.constant(0), end, held, lambda start, now: merge(start, run, position, sources, now), twice
+            )
+
+        return [twice, *nest(rest, targets, line)]
+
+    rounds = index.constant((length - 1).bit_length())
+    return loop(index.constant(0), rounds, [index.constant(1), *op.operands], double)[1:]
+
+
+def select_and_scatter(op: Any) -> list[Any]:
+    """Each element of the source is combined with that which its window selects; padding is never selected."""
+    operand, source, initial = op.operands
+    shape = list(operand.type.shape)
+    rank = len(shape)
+    sizes, strides = (
+        list(op.attributes[name]) if name in op.attributes else [1] * rank
+        for name in ("window_dimensions", "window_strides")
+    )
+    padding = list(op.attributes["padding"])[::2] if "padding" in op.attributes else [0] * rank
+
+    def element(position: list[Any], carried: list[Any]) -> list[Any]:
+        has_one, _, *place = nest(
+            sizes,
+            [truth(False), unboxed(initial), *([index.constant(0)] * rank)],
+            lambda offset, found: look(position, offset, found),
+        )
+        old = read_element(carried[0], place)
+        (new,) = inlined(op.regions[1], [old, read_element(source, position)])
+        chosen = index.choose(has_one, unboxed(new), unboxed(old))
+        return [write(boxed(chosen), carried[0], place)]
+
+    def look(position: list[Any], offset: list[Any], found: list[Any]) -> list[Any]:
+        has_one, best, *place = found
+        wanted = [
+            index.subtract(index.add(index.multiply(one, index.constant(stride)), step), index.constant(before))
+            for one, step, stride, before in zip(position, offset, strides, padding, strict=True)
+        ]
+        is_there = truth(True)
+        for one, size in zip(wanted, shape, strict=True):
+            is_there = both(is_there, index.within(one, size))
+        near = [index.clamped(one, size - 1) for one, size in zip(wanted, shape, strict=True)]
+        candidate = read_element(operand, near)
+        (stays,) = inlined(op.regions[0], [boxed(best), candidate])
+        is_better = negation(both(has_one, unboxed(stays)))
+        is_taken = both(is_there, is_better)
+        return [
+            either(has_one, is_there),
+            index.choose(is_taken, unboxed(candidate), best),
+            *(index.choose(is_taken, one, other) for one, other in zip(near, place, strict=True)),
+        ]
+
+    result = stablehlo.broadcast(initial, shape)
+    return result_of(result, source, shape, element)
+
+
+def result_of(result: Any, source: Any, shape: list[int], element: NestBody) -> list[Any]:
+    """The result after all elements of the source; one without elements stays as it is."""
+    return [result] if 0 in shape else nest(list(source.type.shape), [result], element)

@@ -1,0 +1,98 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the host's passes leave of `linalg.generic`, or do to it, that is not as it should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.runtime.lowering import index_arithmetic as index
+
+_tensor = host.dialect("tensor")
+_GENERIC = "linalg.generic"
+_PARALLEL = "#linalg.iterator_type<parallel>"
+_MAPS = "indexing_maps"
+_SEGMENTS = "operandSegmentSizes"
+_ITERATORS = "iterator_types"
+
+
+def prepare(module: Any) -> None:
+    """Rewrites those of a module, in place, so that the host may fuse what is left."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == _GENERIC:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for op in found:
+        if not len(op.attributes[_ITERATORS]):
+            if all(_has_one_element(result) for result in op.results):
+                _to_scalars(op)
+        elif all(str(one) == _PARALLEL for one in op.attributes[_ITERATORS]):
+            _read_as_input(op)
+
+
+def _has_one_element(value: Any) -> bool:
+    return all(size == 1 for size in value.type.shape)
+
+
+def _to_scalars(op: Any) -> None:
+    """Without loops it is its body: of tensors of rank 0 only the element is computed."""
+    body = op.regions[0].blocks[0]
+    *inner, terminator = [one.operation for one in body.operations]
+    with ir.InsertionPoint(op), op.location:
+        for argument, operand in zip(body.arguments, op.operands, strict=True):
+            if list(argument.uses):
+                argument.replace_all_uses_with(_only_element(operand))
+        for one in inner:
+            one.move_before(op)
+        for old, value in zip(op.results, terminator.operands, strict=True):
+            old.replace_all_uses_with(_tensor.FromElementsOp(old.type, [value]).result)
+    op.erase()
+
+
+def _only_element(operand: Any) -> Any:
+    if not isinstance(operand.type, ir.RankedTensorType):
+        return operand
+    origin = [index.constant(0)] * len(operand.type.shape)
+    return _tensor.ExtractOp(operand, origin).result
+
+
+def _read_as_input(op: Any) -> None:
+    """One that reads what it writes to has it as an input too.
+
+    `linalg-fuse-elementwise-ops` fuses it with one that repeats its elements along other dimensions, and then what it
+    has written would be read again for each of them.
+    """
+    (count, _), body = ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS]), op.regions[0].blocks[0]
+    arguments, operands, maps = list(body.arguments), list(op.operands), list(op.attributes[_MAPS])
+    read = [place for place in range(count, len(operands)) if list(arguments[place].uses)]
+    if not read:
+        return
+    order = [*range(count), *read, *range(count, len(operands))]
+    attributes = dict(op.attributes.items())
+    attributes[_MAPS] = ir.ArrayAttr.get([maps[place] for place in order], op.context)
+    attributes[_SEGMENTS] = ir.DenseI32ArrayAttr.get([count + len(read), len(operands) - count], op.context)
+    with ir.InsertionPoint(op), op.location:
+        made = ir.Operation.create(
+            _GENERIC,
+            results=[result.type for result in op.results],
+            operands=[operands[place] for place in order],
+            attributes=attributes,
+            regions=1,
+        )
+    block = made.regions[0].blocks.append(
+        *(arguments[place].type for place in order), arg_locs=[op.location] * len(order)
+    )
+    # Of what is there twice the first is the input, and takes all uses.
+    for new, place in zip(block.arguments, order, strict=True):
+        arguments[place].replace_all_uses_with(new)
+    for one in [inner.operation for inner in body.operations]:
+        block.append(one)
+    for old, new in zip(op.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.erase()

@@ -1,0 +1,231 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Lowering of a module on tensors, with `shard` or StableHLO collectives, to the LLVM dialect: the host pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.dialects import empty_tensors
+from mlir_shard.host import ir, passmanager
+from mlir_shard.passes import diagnostic
+from mlir_shard.passes.diagnostic import Diagnostic
+from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stablehlo_collectives
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.interface import is_token
+from mlir_shard.runtime.launch import mpi_library
+from mlir_shard.runtime.lowering import external_symbols, floats, generic_operations, stablehlo_ops
+from mlir_shard.runtime.lowering.cpu import Cpu
+
+_arith = host.dialect("arith")
+_MAKING = frozenset({"stablehlo.after_all", "stablehlo.create_token"})
+
+
+def to_values(module: Any) -> None:
+    """Gives every token in a module another type, in place, and makes constants of the operations that make them."""
+    type_ = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1, module.context))
+    making: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        values = [*op.results, *(one for region in op.regions for block in region.blocks for one in block.arguments)]
+        tokens = [value for value in values if is_token(value.type)]
+        for value in tokens:
+            value.set_type(type_)
+        if op.name in _MAKING:
+            making.append(op)
+        elif op.name == "func.func":
+            _change_signature(op, type_)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for op in making:
+        with ir.InsertionPoint(op), op.location:
+            value = ir.DenseElementsAttr.get_splat(type_, ir.BoolAttr.get(False))
+            op.results[0].replace_all_uses_with(_arith.ConstantOp(type_, value).result)
+        op.erase()
+
+
+def _change_signature(function: Any, type_: Any) -> None:
+    signature = function.attributes["function_type"].value
+    if any(map(is_token, (*signature.inputs, *signature.results))):
+        inputs, results = (
+            [type_ if is_token(one) else one for one in side] for side in (signature.inputs, signature.results)
+        )
+        changed = ir.FunctionType.get(inputs, results, function.context)
+        function.attributes["function_type"] = ir.TypeAttr.get(changed, function.context)
+
+
+# What is made of simpler operations of StableHLO.
+_TO_STABLEHLO = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo)"
+# StableHLO, TOSA, and element-wise arith and math on tensors. What is unsigned becomes signless last: until then
+# StableHLO's lowering chooses signed or unsigned operations by the type.
+_TO_LINALG = (
+    "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,"
+    "func.func(tosa-to-linalg-named,tosa-to-linalg,tosa-to-arith,tosa-to-tensor,tosa-to-scf),"
+    "convert-elementwise-to-linalg"
+)
+_SIMPLIFY = "linalg-fuse-elementwise-ops,canonicalize,cse"
+# Nothing is simplified between this and buffers: a tensor is read as memory where a message is sent, which one-shot
+# bufferization would not know once two such reads were merged, or one folded into the memory the tensor came from.
+_TO_MPI = "convert-shard-to-mpi"
+_TO_BUFFERS = (
+    "one-shot-bufferize{allow-return-allocs-from-loops=true bufferize-function-boundaries=true "
+    "function-boundary-type-conversion=identity-layout-map},"
+    "buffer-deallocation-pipeline,convert-bufferization-to-memref,canonicalize"
+)
+_TO_SCALARS = f"convert-linalg-to-loops,convert-complex-to-standard,{floats.EMULATE}"
+_TO_LLVM = (
+    "expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+    # The C library lacks some of the functions that LLVM has, and LLVM's log1p near 0 is not exact.
+    "convert-math-to-llvm{approximate-log1p=false},convert-math-to-libm,arith-expand{include-bf16=true},"
+    "convert-to-llvm,reconcile-unrealized-casts,canonicalize,cse"
+)
+# Stands between an operation that was lowered and one that was not.
+_CAST = "builtin.unrealized_conversion_cast"
+_C_INTERFACE = "llvm.emit_c_interface"
+_FOR_XLA = ("chlo.", "stablehlo.")
+# What may be left of a program where it goes to buffers.
+_BUFFERIZABLE = frozenset(
+    {"affine", "arith", "bufferization", "builtin", "cf", "complex", "func", "index", "linalg", "llvm", "math"}
+    | {"memref", "mpi", "scf", "tensor", "ub", "vector"}
+)
+DEFAULT_CPU = Cpu()
+
+
+def lower(module: Any, entry: str, implementation: str = mpi_library.MPICH, cpu: Cpu = DEFAULT_CPU) -> None:
+    """Lowers a module in place.
+
+    Args:
+        entry: the function to call from outside, by its C interface.
+        implementation: of the MPI that runs it, see `mpi_abi`.
+        cpu: what LLVM is to compile it for.
+
+    Raises:
+        RunError: with the diagnostics where that fails.
+    """
+    context = module.context
+    reported: list[Diagnostic] = []
+
+    def handle(one: Any) -> bool:
+        if one.severity == ir.DiagnosticSeverity.ERROR:
+            reported.append(diagnostic.from_host(one))
+        return True
+
+    handler = context.attach_diagnostic_handler(handle)
+    context.emit_error_diagnostics = True
+    try:
+        with context, ir.Location.unknown():
+            _run_stages(module, entry, mpi_library.of(implementation), cpu)
+    except ir.MLIRError as error:
+        raise RunError("the program cannot be lowered to LLVM", reported) from error
+    finally:
+        handler.detach()
+
+
+def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> None:
+    _prepare_functions(module, entry)
+    module.operation.attributes[mpi_library.ATTRIBUTE] = ir.Attribute.parse(abi.attribute)
+    to_values(module)
+    shard_collectives.legalize(module, entry)
+    stand_ins = stablehlo_collectives.legalize(module)
+    _run(module, _TO_STABLEHLO)
+    empty_tensors.fold(module)
+    stablehlo_ops.legalize(module)
+    _run(module, _TO_LINALG)
+    generic_operations.prepare(module)
+    _run(module, _SIMPLIFY)
+    shard_to_mpi.lower(module, _function(module, entry), stand_ins, abi)
+    _run(module, _TO_MPI)
+    _erase_grids(module)
+    _check_dialects(module, _BUFFERIZABLE)
+    _erase_deallocations(module)
+    _run(module, _TO_BUFFERS)
+    _copies_to_linalg(module)
+    _run(module, _TO_SCALARS)
+    floats.round_each_result(module)
+    floats.by_f32(module)
+    floats.saturate(module)
+    floats.convert_f16_by_integers(module, cpu)
+    _run(module, _TO_LLVM)
+    _check_dialects(module, frozenset({"builtin", "llvm"}))
+    for op in module.body.operations:
+        if op.operation.name == "llvm.func":
+            cpu.set_on(op.operation)
+    external_symbols.check(module, cpu)
+
+
+def _run(module: Any, pipeline: str) -> None:
+    passmanager.PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
+
+
+def _prepare_functions(module: Any, entry: str) -> None:
+    """Leaves the entry alone visible, and drops attributes of arguments and results that a frontend has put there."""
+    for op in list(module.body.operations):
+        if op.operation.name != "func.func":
+            continue
+        attributes = op.operation.attributes
+        for name in ("arg_attrs", "res_attrs"):
+            if name in attributes:
+                del attributes[name]
+        is_entry = attributes["sym_name"].value == entry
+        attributes["sym_visibility"] = ir.StringAttr.get("public" if is_entry else "private")
+        if is_entry:
+            attributes[_C_INTERFACE] = ir.UnitAttr.get()
+
+
+def _erase_grids(module: Any) -> None:
+    """The lowering to MPI leaves them, and nothing refers to them any more."""
+    for op in list(module.body.operations):
+        if op.operation.name == "shard.grid":
+            op.operation.erase()
+
+
+def _erase_deallocations(module: Any) -> None:
+    """All buffers are freed by the deallocation pipeline, which refuses a program that frees some itself."""
+    for op in _all(module, lambda name: name == "memref.dealloc"):
+        op.erase()
+
+
+def _copies_to_linalg(module: Any) -> None:
+    """Copies as loops: a copy of strided memory would call a library that the bindings do not ship."""
+    linalg = host.dialect("linalg")
+    for copy in _all(module, lambda name: name == "memref.copy"):
+        with ir.InsertionPoint(copy), copy.location:
+            linalg.copy(copy.operands[0], outs=[copy.operands[1]])
+        copy.erase()
+
+
+def _check_dialects(module: Any, known: frozenset[str]) -> None:
+    """RunError names the outermost operations of other dialects than the known: they have not been lowered."""
+    left: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name.partition(".")[0] in known and op.name != _CAST:
+            return ir.WalkResult.ADVANCE
+        left.append(op)
+        return ir.WalkResult.SKIP
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if left:
+        messages = [diagnostic.at("error", f"'{op.name}' has no lowering to LLVM", op.location) for op in left]
+        is_for_xla = all(op.name.startswith(_FOR_XLA) for op in left)
+        advice = ", where --engine=pjrt may run it" if is_for_xla else ""
+        raise RunError(f"the program cannot be lowered to LLVM{advice}", messages)
+
+
+def _function(module: Any, name: str) -> Any:
+    return next(op for op in _all(module, lambda one: one == "func.func") if op.attributes["sym_name"].value == name)
+
+
+def _all(module: Any, matches: Callable[[str], bool]) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if matches(op.name):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found

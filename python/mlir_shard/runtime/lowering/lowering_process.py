@@ -1,0 +1,99 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Lowering in a process of its own: a host pass may abort the process on a program it does not expect."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import mlir_shard
+from mlir_shard.dialects.context import create_context
+from mlir_shard.passes.diagnostic import Diagnostic, Position
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launch import mpi_library, processes
+from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
+
+_LINES_SHOWN = 12
+
+
+def lower(
+    modules: Sequence[str], entry: str, implementation: str = mpi_library.MPICH, *, cpu: str = NATIVE
+) -> list[str]:
+    """Lowers each of `modules`, texts of modules on tensors; returns them in the LLVM dialect.
+
+    Args:
+        entry: the function to call from outside.
+        implementation: of the MPI that runs them, see `mpi_abi`.
+        cpu: what LLVM is to compile them for, one of `cpu.CPUS`.
+
+    Raises:
+        RunError: with the diagnostics where one cannot be lowered, or with what was last written where that crashed.
+    """
+    request = {"modules": list(modules), "entry": entry, "implementation": implementation, "cpu": cpu}
+    ended = subprocess.run(
+        processes.python_command("mlir_shard.runtime.lowering.lowering_process"),
+        input=json.dumps(request),
+        capture_output=True,
+        env=processes.python_environment(),
+        cwd=Path(mlir_shard.__file__).parent.parent,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        answer = json.loads(ended.stdout)
+    except ValueError as error:
+        raise RunError(_crash(ended.returncode, ended.stderr)) from error
+    if "error" in answer:
+        raise RunError(answer["error"], [_from_json(one) for one in answer["diagnostics"]])
+    lowered: list[str] = answer["modules"]
+    return lowered
+
+
+def _crash(code: int, written: str) -> str:
+    how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    lines = "".join(f"\n  {line}" for line in written.splitlines()[-_LINES_SHOWN:])
+    return f"lowering the program to LLVM crashed with {how}; the last it wrote:{lines or ' nothing'}"
+
+
+def _from_json(one: dict[str, Any]) -> Diagnostic:
+    position = Position(**one["position"]) if one["position"] else None
+    notes = tuple(map(_from_json, one["notes"]))
+    return Diagnostic(one["severity"], one["message"], position, one["place"], notes)
+
+
+def main() -> None:
+    """Reads a request on standard input, writes the answer on standard output."""
+    # What passes print goes where a crash is explained, and leaves the answer readable.
+    answer_to = os.dup(1)
+    os.dup2(2, 1)
+    from mlir_shard.host import ir
+    from mlir_shard.runtime.lowering import llvm
+
+    request = json.load(sys.stdin)
+    context = create_context()
+    answer: dict[str, Any]
+    texts: list[str] = []
+    try:
+        for text in request["modules"]:
+            module = ir.Module.parse(text, context)
+            llvm.lower(module, request["entry"], request["implementation"], Cpu(request["cpu"]))
+            texts.append(str(module))
+        answer = {"modules": texts}
+    except ir.MLIRError as error:
+        answer = {"error": f"the text between the passes is no module: {error}", "diagnostics": []}
+    except RunError as error:
+        answer = {"error": error.message, "diagnostics": [dataclasses.asdict(one) for one in error.diagnostics]}
+    with os.fdopen(answer_to, "w", encoding="utf-8") as stream:
+        json.dump(answer, stream)
+
+
+if __name__ == "__main__":
+    main()

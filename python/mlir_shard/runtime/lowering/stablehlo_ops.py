@@ -1,0 +1,239 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operations of StableHLO that the host does not lower, as operations that it does: entry, control flow, normalization.
+
+Decompositions are in `linear_algebra`, loops over elements in `element_loops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.dialects import stablehlo
+from mlir_shard.host import ir
+from mlir_shard.runtime.lowering import element_loops, linear_algebra
+
+_arith = host.dialect("arith")
+_scf = host.dialect("scf")
+_EQUAL = 0
+
+
+def while_(op: Any) -> list[Any]:
+    """The condition is the region before, the body the one after."""
+    made = ir.Operation.create("scf.while", _types(op), list(op.operands), regions=2)
+    for region, new in zip(op.regions, made.regions, strict=True):
+        region.blocks[0].append_to(new)
+    condition, body = (region.blocks[0] for region in made.regions)
+    end = _end(condition)
+    with ir.InsertionPoint(end), end.location:
+        _scf.ConditionOp(element_loops.unboxed(end.operands[0]), list(condition.arguments))
+    end.erase()
+    _yield(body)
+    return list(made.results)
+
+
+def if_(op: Any) -> list[Any]:
+    """The first region where the operand holds."""
+    return _choose(element_loops.unboxed(op.operands[0]), _types(op), *(region.blocks[0] for region in op.regions))
+
+
+def case(op: Any) -> list[Any]:
+    """The region of the operand's number, the last one where there is none."""
+    if len(op.regions) == 1:
+        return element_loops.inlined(op.regions[0], [])
+    return _case(element_loops.unboxed(op.operands[0]), 0, [region.blocks[0] for region in op.regions], _types(op))
+
+
+def _case(number: Any, first: int, blocks: Sequence[Any], types: Sequence[Any]) -> list[Any]:
+    """The choice among two or more blocks, the first of which has the number `first`."""
+    is_first = _arith.CmpIOp(_EQUAL, number, _arith.ConstantOp(number.type, first).result).result
+    if len(blocks) == 2:
+        return _choose(is_first, types, *blocks)
+    made = _if(is_first, types)
+    _move(blocks[0], made.regions[0])
+    with ir.InsertionPoint(made.regions[1].blocks.append()):
+        _scf.YieldOp(_case(number, first + 1, blocks[1:], types))
+    return list(made.results)
+
+
+def barrier(op: Any) -> list[Any]:
+    """Nothing: no pass from here on moves what it should not."""
+    return list(op.operands)
+
+
+def _choose(condition: Any, types: Sequence[Any], then: Any, otherwise: Any) -> list[Any]:
+    made = _if(condition, types)
+    _move(then, made.regions[0])
+    _move(otherwise, made.regions[1])
+    return list(made.results)
+
+
+def _if(condition: Any, types: Sequence[Any]) -> Any:
+    return ir.Operation.create("scf.if", list(types), [condition], regions=2)
+
+
+def _move(block: Any, region: Any) -> None:
+    block.append_to(region)
+    _yield(region.blocks[0])
+
+
+def _yield(block: Any) -> None:
+    end = _end(block)
+    with ir.InsertionPoint(end), end.location:
+        _scf.YieldOp(list(end.operands))
+    end.erase()
+
+
+def _end(block: Any) -> Any:
+    return list(block.operations)[-1].operation
+
+
+def _types(op: Any) -> list[Any]:
+    return [result.type for result in op.results]
+
+
+def is_along_nothing(op: Any) -> bool:
+    """Whether a `stablehlo.reduce` only combines each element with the initial value."""
+    return not len(op.attributes["dimensions"])
+
+
+def along_nothing(op: Any) -> list[Any]:
+    """The results of such a reduction; its region is used up."""
+    inputs = list(op.operands)[: len(op.results)]
+    rank = inputs[0].type.rank
+    expanded = [
+        ir.Operation.create("stablehlo.reshape", [_with_a_dimension(one.type)], [one]).results[0] for one in inputs
+    ]
+    operands = [*expanded, *list(op.operands)[len(inputs) :]]
+    attributes = {"dimensions": ir.DenseI64ArrayAttr.get([rank])}
+    types = [result.type for result in op.results]
+    made = ir.Operation.create("stablehlo.reduce", types, operands, attributes, regions=1)
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    return list(made.results)
+
+
+def _with_a_dimension(type_: Any) -> Any:
+    return ir.RankedTensorType.get([*type_.shape, 1], type_.element_type)
+
+
+def inference(op: Any) -> list[Any]:
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset"""
+    operand, scale, offset, mean, variance = op.operands
+    feature = _Feature(op)
+    return [feature.normalized(operand, scale, offset, mean, variance)]
+
+
+def training(op: Any) -> list[Any]:
+    """The same with mean and variance of the operand, which are results too."""
+    operand, scale, offset = op.operands
+    feature = _Feature(op)
+    mean = feature.mean(operand)
+    centred = _binary("subtract", operand, feature.spread(mean))
+    variance = feature.mean(_binary("multiply", centred, centred))
+    return [feature.normalized(operand, scale, offset, mean, variance), mean, variance]
+
+
+def gradient(op: Any) -> list[Any]:
+    """Of the operand, the scale and the offset."""
+    operand, scale, mean, variance, arriving = op.operands
+    feature = _Feature(op)
+    centred = _binary("subtract", operand, feature.spread(mean))
+    inverse = feature.inverse_deviation(variance)
+    along = feature.sum(_binary("multiply", arriving, centred))
+    of_scale = _binary("multiply", along, inverse)
+    of_offset = feature.sum(arriving)
+    count = stablehlo.splat(scale.type, feature.count)
+    slope = _binary("divide", _binary("multiply", along, _binary("multiply", inverse, inverse)), count)
+    rest = _binary("subtract", arriving, feature.spread(_binary("divide", of_offset, count)))
+    rest = _binary("subtract", rest, _binary("multiply", centred, feature.spread(slope)))
+    return [_binary("multiply", rest, feature.spread(_binary("multiply", scale, inverse))), of_scale, of_offset]
+
+
+class _Feature:
+    """The dimension of features of an operation, along which its statistics lie."""
+
+    def __init__(self, op: Any) -> None:
+        self._dim = op.attributes["feature_index"].value
+        self._epsilon = op.attributes["epsilon"].value
+        self._shape = list(op.operands[0].type.shape)
+        self.count = 1
+        for dim, size in enumerate(self._shape):
+            self.count *= 1 if dim == self._dim else size
+
+    def spread(self, statistic: Any) -> Any:
+        """A number for each feature in the shape of the operand."""
+        return stablehlo.broadcast(statistic, self._shape, [self._dim])
+
+    def sum(self, value: Any) -> Any:
+        """The sum for each feature."""
+        type_ = stablehlo.with_shape(value.type, [self._shape[self._dim]])
+        zero = stablehlo.splat(stablehlo.tensor(value.type.element_type), 0)
+        dims = stablehlo.sizes([dim for dim in range(len(self._shape)) if dim != self._dim])
+        return stablehlo.combining("reduce", type_, [value, zero], "add", dimensions=dims)
+
+    def mean(self, value: Any) -> Any:
+        """The mean for each feature."""
+        total = self.sum(value)
+        return _binary("divide", total, stablehlo.splat(total.type, self.count))
+
+    def inverse_deviation(self, variance: Any) -> Any:
+        """1 / sqrt(variance + epsilon)"""
+        shifted = _binary("add", variance, stablehlo.splat(variance.type, self._epsilon))
+        return stablehlo.build("rsqrt", shifted.type, shifted)
+
+    def normalized(self, operand: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+        """The operand with mean `offset` and deviation `scale`."""
+        centred = _binary("subtract", operand, self.spread(mean))
+        factor = _binary("multiply", scale, self.inverse_deviation(variance))
+        return _binary("add", _binary("multiply", centred, self.spread(factor)), self.spread(offset))
+
+
+def _binary(name: str, left: Any, right: Any) -> Any:
+    return stablehlo.build(name, left.type, left, right)
+
+
+# Of an operation, before which things are built, what its results are then. Its regions may be used up.
+_Rewrite = Callable[[Any], list[Any]]
+_REWRITES: dict[str, _Rewrite] = {
+    "stablehlo.batch_norm_grad": gradient,
+    "stablehlo.batch_norm_inference": inference,
+    "stablehlo.batch_norm_training": training,
+    "stablehlo.case": case,
+    "stablehlo.cholesky": linear_algebra.cholesky,
+    "stablehlo.fft": linear_algebra.fft,
+    "stablehlo.gather": element_loops.gather,
+    "stablehlo.if": if_,
+    "stablehlo.optimization_barrier": barrier,
+    "stablehlo.reduce": along_nothing,
+    "stablehlo.scatter": element_loops.scatter,
+    "stablehlo.select_and_scatter": element_loops.select_and_scatter,
+    "stablehlo.sort": element_loops.sort,
+    "stablehlo.triangular_solve": linear_algebra.triangular_solve,
+    "stablehlo.while": while_,
+}
+# Where the host lowers an operation in some forms: those that it does not.
+_FORMS: dict[str, Callable[[Any], bool]] = {
+    "stablehlo.gather": element_loops.has_batch_dimensions,
+    "stablehlo.reduce": is_along_nothing,
+}
+
+
+def legalize(module: Any) -> None:
+    """Rewrites all of them in a module, in place."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name in _REWRITES and (op.name not in _FORMS or _FORMS[op.name](op)):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    # What regions hold before what holds them: regions are moved.
+    module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
+    for op in found:
+        with ir.InsertionPoint(op), op.location:
+            values = _REWRITES[op.name](op)
+        for old, new in zip(op.results, values, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()

@@ -1,0 +1,140 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Running a program on devices of PJRT from one process: compiled by XLA, one replica on each device.
+
+The devices are real ones, or virtual ones of the CPU.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.errors import JaxRuntimeError
+from jaxlib import lapack, xla_client
+from jaxlib.mlir.dialects import stablehlo
+
+from mlir_shard import host
+from mlir_shard.runtime import arrays
+from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.program import Observe, Program
+
+CPU = "cpu"
+_DEVICE_COUNT = "--xla_force_host_platform_device_count"
+
+
+@dataclass(frozen=True, slots=True)
+class PjrtEngine:
+    """Runs programs in StableHLO, see `xla_module`, in a process of its own with jax.
+
+    platform: `cpu`, of which there are as many devices as a program needs, or one that jax knows and that has them.
+    A run that takes longer than `timeout` seconds is stopped. `observe` is told the times of the process.
+    """
+
+    timeout: float | None = None
+    platform: str = CPU
+    observe: Observe | None = None
+
+    def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
+        """As `Engine.run`."""
+        check_installed()
+        arguments = ["pjrt", self.platform]
+        environment = processes.python_environment(_settings(self.platform, program.ranks))
+        # One thread a device is what collectives need, and XLA sees to that.
+        return processes.run(program, inputs, [], arguments, environment, self.timeout, count=1, observe=self.observe)
+
+
+def check_installed() -> None:
+    """RunError where the package is missing, said before anything is compiled."""
+    for package in ("jax", "jaxlib"):
+        if importlib.util.find_spec(package) is None:
+            raise RunError(f"the package {package}, by which PJRT is reached, is not installed: pip install jax")
+
+
+def _settings(platform: str, devices: int) -> dict[str, str]:
+    """What jax has to find in the environment when it is loaded."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if platform == CPU:
+        kept = re.sub(rf"{_DEVICE_COUNT}=\S*", "", flags).split()
+        flags = " ".join([*kept, f"{_DEVICE_COUNT}={devices}"])
+    return {"JAX_PLATFORMS": platform, "JAX_ENABLE_X64": "1", "XLA_FLAGS": flags}
+
+
+_LAPACK = "@lapack_"
+
+
+class PjrtExecutable:
+    """A program on the first `program.ranks` devices of a platform.
+
+    RunError where there are fewer, or XLA cannot compile or run the program.
+    """
+
+    def __init__(self, program: Program, platform: str) -> None:
+        self._program = program
+        self._devices = _devices(platform, program.ranks)
+        options = xla_client.CompileOptions()
+        for one in (options, options.executable_build_options):
+            one.num_replicas, one.num_partitions = program.ranks, 1
+        numbers = np.array([[device.id] for device in self._devices])
+        options.device_assignment = xla_client.DeviceAssignment.create(numbers)
+        if _LAPACK in program.text:
+            # Its functions are found when jax first lowers a call of one; until then XLA calls a null pointer.
+            lapack.prepare_lapack_call("potrf", np.dtype(np.float32))
+        with _errors("compile"):
+            self._executable = self._devices[0].client.compile_and_load(
+                _portable(program.text), xla_client.DeviceList(tuple(self._devices)), options
+            )
+
+    def __call__(self, blocks: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """The local results of each device, for the blocks of each argument on them; all in storage form."""
+        arguments = [self._put(of_argument) for of_argument in blocks]
+        with _errors("run"):
+            returned = self._executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
+            # What goes wrong on a device is told when its results are read.
+            of_results = [
+                [arrays.stored(np.asarray(block), port.spec.element_type) for block in of_result]
+                for port, of_result in zip(self._program.results, returned, strict=True)
+            ]
+        return [[of_result[rank] for of_result in of_results] for rank in range(self._program.ranks)]
+
+    def _put(self, blocks: Sequence[Array]) -> Any:
+        """An array whose block on each device is one of `blocks`, whatever jax takes it for as a whole."""
+        placed = [jax.device_put(block, device) for block, device in zip(blocks, self._devices, strict=True)]
+        mesh = jax.sharding.Mesh(np.array(self._devices), ("device",))
+        sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        return jax.make_array_from_single_device_arrays(blocks[0].shape, sharding, placed)
+
+
+@contextmanager
+def _errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except JaxRuntimeError as error:
+        raise RunError(f"XLA cannot {what} the program: {str(error).splitlines()[0]}") from error
+
+
+def _devices(platform: str, count: int) -> list[Any]:
+    try:
+        devices = jax.devices(platform)
+    except RuntimeError as error:
+        raise RunError(f"PJRT has no platform '{platform}': {str(error).splitlines()[0]}") from error
+    if len(devices) < count:
+        raise RunError(f"the program is for {count} devices, and PJRT has {len(devices)} of platform '{platform}'")
+    return list(devices[:count])
+
+
+def _portable(text: str) -> bytes:
+    """The module in a form that the StableHLO in jaxlib understands, which may be older than the one here."""
+    versions = host.module("_mlir_libs._stablehlo")
+    version = versions.get_smaller_version(versions.get_current_version(), stablehlo.get_current_version())
+    portable: bytes = versions.serialize_portable_artifact_str(text, version)
+    return portable

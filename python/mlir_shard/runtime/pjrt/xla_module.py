@@ -1,0 +1,168 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a module in StableHLO, local or without sharding, to one that XLA runs unchanged on replicas.
+
+Layouts that XLA would choose wrongly are given: its CPU takes those of Fourier transforms in row-major order alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+from typing import Any
+
+from mlir_shard.dialects.context import create_context
+from mlir_shard.host import ir
+from mlir_shard.passes import diagnostic
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.interface import CROSSING, is_scalar
+
+TRANSFORM = "stablehlo.fft"
+
+
+def constrain_layouts(transform: Any) -> None:
+    """Has the operand and the result of a Fourier transform of static shape in the order of rows."""
+    with ir.InsertionPoint(transform), transform.location:
+        transform.operands[0] = _in_order_of_rows(transform.operands[0])[-1].results[0]
+    result = transform.results[0]
+    with ir.InsertionPoint.after(transform), transform.location:
+        ops = _in_order_of_rows(result)
+    result.replace_all_uses_except(ops[-1].results[0], [ops[0]])
+
+
+def _in_order_of_rows(value: Any) -> list[Any]:
+    type_ = value.type
+    flat = ir.RankedTensorType.get([math.prod(type_.shape)], type_.element_type)
+    ops: list[Any] = []
+    for name, result in (("reshape", flat), ("optimization_barrier", flat), ("reshape", type_)):
+        operand = ops[-1].results[0] if ops else value
+        ops.append(ir.Operation.create(f"stablehlo.{name}", [result], [operand]))
+    return ops
+
+
+ENTRY = "main"
+_KNOWN = frozenset({"builtin", "chlo", "func", "stablehlo"})
+_PARTITION = "stablehlo.partition_id"
+_REPLICA = "stablehlo.replica_id"
+_COLLECTIVES = frozenset(
+    f"stablehlo.{name}"
+    for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute")
+) | {"stablehlo.reduce_scatter"}
+# These talk to a host, or name devices in ways of their own.
+_REFUSED = frozenset({"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"})
+# What tells partitions from replicas; without them groups are of replicas.
+_MODES = ("channel_handle", "channel_id", "use_global_device_ids")
+
+
+def lower(modules: Sequence[str], entry: str) -> list[str]:
+    """Each of `modules`, texts of modules with a function `entry`, as XLA takes them, where that is called `main`.
+
+    RunError names the operations that are none of StableHLO's, or have no meaning to PJRT.
+    """
+    context = create_context()
+    return [_lower(ir.Module.parse(text, context), entry) for text in modules]
+
+
+def _lower(module: Any, entry: str) -> str:
+    wrong: list[Any] = []
+    numbers: list[Any] = []
+    crossing: list[Any] = []
+    transforms: list[Any] = []
+    declared: list[Any] = []
+    called: set[str] = set()
+
+    def visit(op: Any) -> Any:
+        _retype(op)
+        if op.name in CROSSING and op.operands[0].type == op.results[0].type:
+            crossing.append(op)
+        elif op.name.partition(".")[0] not in _KNOWN or op.name in _REFUSED:
+            wrong.append(op)
+            return ir.WalkResult.SKIP
+        if op.name == "func.func" and not len(op.regions[0].blocks):
+            declared.append(op)
+        elif op.name == "func.call":
+            called.add(op.attributes["callee"].value)
+        if op.name == _PARTITION:
+            numbers.append(op)
+        elif op.name == TRANSFORM:
+            transforms.append(op)
+        elif op.name in _COLLECTIVES:
+            for name in _MODES:
+                if name in op.attributes:
+                    del op.attributes[name]
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    _drop_declarations(declared, called)
+    if wrong:
+        messages = [diagnostic.at("error", f"'{op.name}' cannot be run by PJRT", op.location) for op in wrong]
+        raise RunError("the program is not in StableHLO alone, which is what PJRT runs", messages)
+    for op in crossing:
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
+    for op in numbers:
+        with ir.InsertionPoint(op), op.location:
+            replica = ir.Operation.create(_REPLICA, [op.results[0].type])
+        op.results[0].replace_all_uses_with(replica.results[0])
+        op.erase()
+    for op in transforms:
+        constrain_layouts(op)
+    _prepare_functions(module, entry)
+    return str(module)
+
+
+def _retype(op: Any) -> None:
+    """XLA has tensors alone, and no `index`: scalars become tensors of rank 0, and an index a number of 64 bits."""
+    with op.location:
+        for value in (
+            *op.results,
+            *(one for region in op.regions for block in region.blocks for one in block.arguments),
+        ):
+            value.set_type(_retyped(value.type))
+        if op.name == "func.func":
+            signature = op.attributes["function_type"].value
+            sides = (list(map(_retyped, side)) for side in (signature.inputs, signature.results))
+            op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*sides))
+
+
+def _retyped(type_: Any) -> Any:
+    shape = [] if is_scalar(type_) else type_.shape if isinstance(type_, ir.RankedTensorType) else None
+    if shape is None:
+        return type_
+    element = type_ if is_scalar(type_) else type_.element_type
+    return ir.RankedTensorType.get(
+        shape, ir.IntegerType.get_signless(64) if isinstance(element, ir.IndexType) else element
+    )
+
+
+def _drop_declarations(declared: Sequence[Any], called: Container[str]) -> None:
+    """XLA ends the process at a function without a body, called or not."""
+    missing = [op for op in declared if op.attributes["sym_name"].value in called]
+    if missing:
+        names = [(op, op.attributes["sym_name"].value) for op in missing]
+        messages = [diagnostic.at("error", f"@{name} is called, but has no body", op.location) for op, name in names]
+        raise RunError("the program is not whole, as PJRT needs it", messages)
+    for op in declared:
+        op.erase()
+
+
+def _prepare_functions(module: Any, entry: str) -> None:
+    """Leaves the entry alone visible, as `main`, and drops what frontends have noted for other tools."""
+    operation = module.operation
+    for name in [name for name in operation.attributes if "." in name]:
+        del operation.attributes[name]
+    functions = {op.operation.attributes["sym_name"].value: op.operation for op in module.body.operations}
+    if entry != ENTRY and ENTRY in functions:
+        _rename(operation, functions[ENTRY], f"{ENTRY}_{len(functions)}")
+    for name, op in functions.items():
+        op.attributes["sym_visibility"] = ir.StringAttr.get("public" if name == entry else "private", module.context)
+        for noted in [one for one in op.attributes if "." in one or one in ("arg_attrs", "res_attrs")]:
+            del op.attributes[noted]
+    if entry != ENTRY:
+        _rename(operation, functions[entry], ENTRY)
+
+
+def _rename(module: Any, function: Any, name: str) -> None:
+    with module.context:
+        ir.SymbolTable.replace_all_symbol_uses(function.attributes["sym_name"].value, name, module)
+        ir.SymbolTable.set_symbol_name(function, name)

@@ -1,0 +1,374 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The program without its sharding: what a sharded program has to compute.
+
+A manual computation becomes its body on the shards of all devices, joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.host import ir
+from mlir_shard.passes import diagnostic
+from mlir_shard.runtime.collectives.point_to_point import error
+from mlir_shard.runtime.collectives.stablehlo_devices import Processes
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.reference.lockstep import MANUAL, BodiesInStep, Known, Values
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.sharding.layout import Box, device_at, device_box, device_coordinates
+
+# A program has to stay one that can be compiled.
+_MOST_BLOCKS = 64
+# Of these there is no telling what they give to each device.
+_OF_DEVICES = frozenset(f"stablehlo.{name}" for name in ("custom_call", "infeed", "outfeed", "recv", "rng", "send"))
+
+
+def refused_computations(module: Any) -> list[diagnostic.Diagnostic]:
+    """Why manual computations of a module mean nothing on one device, empty where all of them do mean something."""
+    found: list[diagnostic.Diagnostic] = []
+    for op in _manual_computations(module):
+        message = _not_in_blocks(op)
+        if message:
+            found.append(diagnostic.at("error", message, op.location))
+        for inner in _reached(op, module):
+            if inner.name in _OF_DEVICES or inner.name.startswith(("mpi.", "shard.")):
+                message = f"'{inner.name}' in a manual computation has no meaning on one device"
+                found.append(diagnostic.at("error", message, inner.location))
+    return found
+
+
+def compute_on_one_device(module: Any) -> None:
+    """Replaces each manual computation by its body on all blocks; there have to be no `refusals`.
+
+    RunError at a collective in one that cannot be computed on one device.
+    """
+    outermost = [op for op in _manual_computations(module) if not _is_in_another(op)]
+    # Those in others, or in functions that others call, are computed with them.
+    called = {inner for op in outermost for inner in _reached(op, module) if inner.name == MANUAL and inner != op}
+    for op in outermost:
+        if op not in called:
+            _Computation(op).replace()
+    _drop_unused_functions(module)
+    for op in _manual_computations(module):
+        if not _is_in_another(op):
+            _Computation(op).replace()
+
+
+def _is_in_another(op: Any) -> bool:
+    around = op.parent
+    while around is not None and around.operation.name != MANUAL:
+        around = around.operation.parent
+    return around is not None
+
+
+def _drop_unused_functions(module: Any) -> None:
+    """Erases private functions that nothing calls any more: collectives in them have no devices around them."""
+    while True:
+        called = {op.attributes["callee"].value for op in _all(module, "func.call")}
+        unused = [op for op in _all(module, "func.func") if _is_private(op) and _name(op) not in called]
+        for op in unused:
+            op.erase()
+        if not unused:
+            return
+
+
+def _is_private(function: Any) -> bool:
+    attributes = function.attributes
+    return "sym_visibility" in attributes and attributes["sym_visibility"].value == "private"
+
+
+def _name(function: Any) -> str:
+    name: str = function.attributes["sym_name"].value
+    return name
+
+
+def _manual_computations(module: Any) -> list[Any]:
+    return _all(module, MANUAL)
+
+
+def _all(module: Any, name: str) -> list[Any]:
+    """The operations of a name, inner ones first."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == name:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
+    return found
+
+
+def _reached(op: Any, module: Any) -> Iterator[Any]:
+    """The operations in a computation and in the functions it calls."""
+    functions = {
+        one.operation.attributes["sym_name"].value: one.operation
+        for one in module.operation.regions[0].blocks[0].operations
+        if one.operation.name == "func.func"
+    }
+    left, seen = [op], set()
+    while left:
+        inside: list[Any] = []
+
+        def visit(one: Any, inside: list[Any] = inside) -> Any:
+            inside.append(one)
+            return ir.WalkResult.ADVANCE
+
+        left.pop().walk(visit)
+        for one in inside:
+            callee = one.attributes["callee"].value if one.name == "func.call" else None
+            if callee in functions and callee not in seen:
+                seen.add(callee)
+                left.append(functions[callee])
+            yield one
+
+
+def _not_in_blocks(op: Any) -> str:
+    """What stands against a computation on blocks, empty if nothing does."""
+    mesh = _mesh(op)
+    if mesh is None:
+        return f"'{op.name}' has no meaning on one device: its shardings have no mesh in common"
+    for value, sharding in (
+        *zip(op.operands, _shardings(op, "in_shardings"), strict=True),
+        *zip(op.results, _shardings(op, "out_shardings"), strict=True),
+    ):
+        if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
+            return f"'{op.name}' has no meaning on one device: {value.type} has no blocks of known sizes"
+        if sharding.unreduced_axes:
+            return f"'{op.name}' has no meaning on one device: {sharding} is unreduced"
+        dims = zip(value.type.shape, sharding.dim_shardings, strict=True)
+        if any(size % dim.sharded_size(mesh) for size, dim in dims):
+            return f"'{op.name}' has no meaning on one device: blocks of {value.type} as {sharding} differ in size"
+    blocks = len({tuple(ins) for _, ins, _ in _boxes(op, mesh, [0] * len(mesh.axes))})
+    return f"'{op.name}' has too many blocks to be run on one device: {blocks}" if blocks > _MOST_BLOCKS else ""
+
+
+def _shardings(op: Any, name: str) -> list[TensorSharding]:
+    """As far as they are along the manual axes: the body is about all of what others divide."""
+    manual = op.attributes["manual_axes"].value.value
+    return [sharding.only_axes(manual) for sharding in op.attributes[name].value.shardings]
+
+
+def _mesh(op: Any) -> Mesh | None:
+    """The mesh that all shardings are on, an empty one where there are none."""
+    shardings = _shardings(op, "in_shardings") + _shardings(op, "out_shardings")
+    meshes = [sdy.mesh_of(sharding, op) for sharding in shardings]
+    if not meshes:
+        return Mesh(())
+    return meshes[0] if all(mesh == meshes[0] for mesh in meshes) else None
+
+
+def _boxes(op: Any, mesh: Mesh, outer: Sequence[int]) -> Iterator[tuple[int, list[Box], list[Box]]]:
+    """What a device takes of each operand and gives of each result, for all places along the manual axes.
+
+    outer: the place along the other axes.
+    """
+    manual = op.attributes["manual_axes"].value.value
+    along = [range(axis.size) if axis.name in manual else [place] for axis, place in zip(mesh.axes, outer, strict=True)]
+    ins, outs = _shardings(op, "in_shardings"), _shardings(op, "out_shardings")
+    for coordinates in product(*along):
+        device = device_at(mesh, coordinates)
+        yield (
+            device,
+            [device_box(one, mesh, value.type.shape, device) for one, value in zip(ins, op.operands, strict=True)],
+            [device_box(one, mesh, value.type.shape, device) for one, value in zip(outs, op.results, strict=True)],
+        )
+
+
+def _mesh_of_all(op: Any, module: Any) -> Mesh:
+    """The mesh of a computation and of those in it; RunError where they have several."""
+    found = Mesh(())
+    for inner in _reached(op, module):
+        mesh = _mesh(inner) if inner.name == MANUAL else None
+        if mesh is None or mesh == Mesh(()):
+            continue
+        if found not in (Mesh(()), mesh):
+            raise error(f"'{inner.name}' has no meaning on one device: it is on {mesh} within one on {found}", inner)
+        found = mesh
+    return found
+
+
+class _Computation:
+    """A manual computation that is in no other."""
+
+    def __init__(self, op: Any) -> None:
+        module = sdy.enclosing_module(op)
+        mesh = _mesh_of_all(op, module)
+        functions = {
+            one.operation.attributes["sym_name"].value: one.operation
+            for one in module.regions[0].blocks[0].operations
+            if one.operation.name == "func.func"
+        }
+        self._op, self._mesh = op, mesh
+        processes = Processes.among(mesh.total_size, module)
+        self._bodies = BodiesInStep(functions, processes, self._results)
+
+    def replace(self) -> None:
+        """By the values it has, computed in front of it."""
+        op = self._op
+        first = device_at(self._mesh, [0] * len(self._mesh.axes))
+        with ir.InsertionPoint(op), op.location:
+            (values,) = self._results(op, [first], [list(op.operands)], [{}])
+        for result, value in zip(op.results, values, strict=True):
+            result.replace_all_uses_with(value)
+        op.erase()
+
+    def _results(self, op: Any, devices: Sequence[int], operands: Values, known: Sequence[Known]) -> Values:
+        """The results of this computation or one in it, on each of the devices around it."""
+        inner: list[int] = []
+        arguments: Values = []
+        around: list[Known] = []
+        places: list[tuple[int, list[Box]]] = []
+        mesh = self._mesh
+        blocks: dict[tuple[Any, Box], Any] = {}
+        for number, device in enumerate(devices):
+            for place, ins, outs in _boxes(op, mesh, device_coordinates(mesh, device)):
+                inner.append(place)
+                arguments.append([_block(value, box, blocks) for value, box in zip(operands[number], ins, strict=True)])
+                around.append(known[number])
+                places.append((number, outs))
+        computed = self._bodies.results(op.regions[0].blocks[0], inner, arguments, around)
+        parts: list[list[dict[Box, Any]]] = [[{} for _ in op.results] for _ in devices]
+        for (number, outs), values in zip(places, computed, strict=True):
+            for of_result, box, value in zip(parts[number], outs, values, strict=True):
+                of_result.setdefault(box, value)
+        return [[_joined(of_result, 0) for of_result in of_device] for of_device in parts]
+
+
+def _block(value: Any, box: Box, made: dict[tuple[Any, Box], Any]) -> Any:
+    """A block of a tensor, which all devices that have it share."""
+    if box.size == tuple(value.type.shape):
+        return value
+    if (value, box) not in made:
+        made[value, box] = stablehlo.slice_(value, box.start, box.stop)
+    return made[value, box]
+
+
+def _joined(parts: Mapping[Box, Any], dim: int) -> Any:
+    """The tensor of which these are the blocks, which lie alike in dimensions before `dim`."""
+    first = next(iter(parts))
+    if dim == len(first.start):
+        return parts[first]
+    slabs: dict[int, dict[Box, Any]] = {}
+    for box, value in parts.items():
+        slabs.setdefault(box.start[dim], {})[box] = value
+    values = [_joined(slabs[start], dim + 1) for start in sorted(slabs)]
+    return values[0] if len(values) == 1 else stablehlo.concatenate(values, dim)
+
+
+# Without a sharding there is nothing for these to say.
+_ERASED = frozenset({"sdy.mesh", "sdy.sharding_group", "shard.grid", "shard.sharding"})
+# These change how a tensor lies on the devices, not the tensor.
+_IDENTITIES = frozenset(
+    f"sdy.{name}"
+    for name in (
+        "all_gather",
+        "all_reduce",
+        "all_slice",
+        "all_to_all",
+        "collective_permute",
+        "data_flow_edge",
+        "propagation_barrier",
+        "reduce_scatter",
+        "replicated_to_unreduced",
+        "reshard",
+        "sharded_to_unreduced",
+        "sharding_constraint",
+    )
+) | {"shard.shard"}
+_INLINED = "sdy.named_computation"
+_CONSTANT = "sdy.constant"
+
+
+def drop_sharding(module: Any) -> None:
+    """Takes every sharding annotation out of a global module, in place.
+
+    A `sdy.manual_computation` becomes its body on the blocks of all devices. RunError for an operation that means
+    nothing on one device, such as a collective in such a body.
+    """
+    refusals = refused_computations(module)
+    if refusals:
+        raise _refused(refusals)
+    try:
+        compute_on_one_device(module)
+    except RunError as error:
+        raise _refused(error.diagnostics) from error
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        _drop_attributes(op)
+        if op.name.startswith(("sdy.", "shard.")):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    # Regions before the operations that hold them, users before what they use.
+    module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
+    wrong = [op for op in found if not _is_droppable(op)]
+    if wrong:
+        raise _refused([_without_meaning(op) for op in wrong])
+    for op in reversed(found):
+        if op.name != "sdy.return":
+            _drop(op)
+
+
+def _refused(diagnostics: Sequence[diagnostic.Diagnostic]) -> RunError:
+    message = "the program cannot be run without its sharding, to compare the results with; --no-verify runs it alone"
+    return RunError(message, diagnostics)
+
+
+def _is_droppable(op: Any) -> bool:
+    if op.name == "sdy.return":
+        # One of another operation goes with that.
+        return op.parent.name.startswith("sdy.")
+    return op.name in _ERASED | _IDENTITIES | {_INLINED, _CONSTANT}
+
+
+def _without_meaning(op: Any) -> diagnostic.Diagnostic:
+    return diagnostic.at("error", f"'{op.name}' has no meaning on one device", op.location)
+
+
+def _drop(op: Any) -> None:
+    if op.name in _IDENTITIES:
+        _replace(op, [op.operands[0]])
+    elif op.name == _CONSTANT:
+        with ir.InsertionPoint(op), op.location:
+            value = op.attributes["value"]
+            constant = ir.Operation.create("stablehlo.constant", [value.type], attributes={"value": value})
+        _replace(op, list(constant.results))
+    elif op.name == _INLINED:
+        _inline(op)
+    else:
+        op.erase()
+
+
+def _inline(op: Any) -> None:
+    body = op.regions[0].blocks[0]
+    for argument, operand in zip(body.arguments, op.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *inner, terminator = [one.operation for one in body.operations]
+    for one in inner:
+        one.move_before(op)
+    _replace(op, list(terminator.operands))
+
+
+def _replace(op: Any, values: Sequence[Any]) -> None:
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    op.erase()
+
+
+def _drop_attributes(op: Any) -> None:
+    for name in [name for name in op.attributes if name.startswith("sdy.")]:
+        del op.attributes[name]
+    for name in ("arg_attrs", "res_attrs"):
+        if name in op.attributes:
+            op.attributes[name] = ir.ArrayAttr.get([_without_sharding(one) for one in op.attributes[name]], op.context)
+
+
+def _without_sharding(attributes: Any) -> Any:
+    kept = {named.name: named.attr for named in attributes if not named.name.startswith("sdy.")}
+    return ir.DictAttr.get(kept, attributes.context)
