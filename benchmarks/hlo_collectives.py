@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 from group_axes import axes_of_groups
@@ -116,19 +117,18 @@ def _groups(attributes: str, mesh: Mapping[str, int] | None) -> tuple[tuple[Grou
         devices = np.arange(count * size).reshape(tuple(map(int, match[3].split(","))))
         devices = devices.transpose(tuple(map(int, match[4].split(",")))) if match[4] else devices
         return axes_of_groups(devices.reshape(count, size), mesh), count
-    if match := re.search(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}", attributes):
+    if match := re.search(r"replica_groups=mesh\[(.*?)\](?:, device_ids=\((.*?)\)\)?)? \{(.*?)\}", attributes):
         sizes = {name: int(number) for name, number in re.findall(r"'(\w+)'=(\d+)", match[1])}
-        if re.search(r":\(", match[2]):
+        if re.search(r":\(", match[3]):
             raise ValueError(f"groups along a part of an axis: {match[0]}")
-        names = re.findall(r"'(\w+)'", match[2])
+        names = re.findall(r"'(\w+)'", match[3])
         size = prod(sizes[name] for name in names)
         if mesh is None:
             return (GroupAxis("", size),), prod(sizes.values()) // size
         # XLA has names of its own for the axes.
         numbers = [list(sizes).index(name) for name in names]
-        devices = np.moveaxis(
-            np.arange(prod(sizes.values())).reshape(tuple(sizes.values())), numbers, range(-len(numbers), 0)
-        )
+        devices = _device_ids(prod(sizes.values()), match[2]).reshape(tuple(sizes.values()))
+        devices = np.moveaxis(devices, numbers, range(-len(numbers), 0))
         return axes_of_groups(devices.reshape(-1, size), mesh), devices.size // size
     match = re.search(r"replica_groups=\{(\{.*?\})\}", attributes)
     if match is None:
@@ -136,6 +136,18 @@ def _groups(attributes: str, mesh: Mapping[str, int] | None) -> tuple[tuple[Grou
     listed = [list(map(int, one.split(","))) for one in re.findall(r"\{([\d,]+)\}", match[1])]
     axes = (GroupAxis("", len(listed[0])),) if mesh is None else axes_of_groups(listed, mesh)
     return axes, len(listed)
+
+
+def _device_ids(count: int, order: str | None) -> Any:
+    """The devices of a mesh in its order, `[2,4]T(1,0)` for those of a transposed grid."""
+    devices = np.arange(count)
+    if order is None:
+        return devices
+    match = re.match(r"\[([\d,]+)\](?:T\(([\d,]+))?", order)
+    if match is None:
+        raise ValueError(f"devices in an order that is not a transposed grid: {order}")
+    devices = devices.reshape(tuple(map(int, match[1].split(","))))
+    return devices.transpose(tuple(map(int, match[2].split(",")))) if match[2] else devices
 
 
 def _tensor_bytes(element_type: str, sizes: str) -> tuple[int, int]:
