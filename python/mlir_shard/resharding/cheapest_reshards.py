@@ -96,7 +96,9 @@ def _problem(
         return None
     rule = op.rule if op.reducible else with_whole_reductions(op.rule)
     indexes = op.kind is OpKind.INDEXING
-    problem = OpProblem(rule, shardings, tensors, on[1], tuple(meshes.items()), reduction, op.windows, indexes)
+    problem = OpProblem(
+        rule, shardings, tensors, on[1], tuple(meshes.items()), reduction, op.windows, indexes, op.summands
+    )
     return None if problem.projection.tensors_with_overflow else problem
 
 

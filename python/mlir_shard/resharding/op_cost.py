@@ -45,6 +45,7 @@ class OpProblem:
     `shardings` are those that its operands have and its results are wanted in, `tensors` what these are, operands
     first in both; None is a tensor without sharding, which is whole. None of them is unreduced. `windows` are those
     known along permutation factors. An op that `indexes` combines no element with all others: it reads and writes.
+    Each of `summands` partial sums that are reduced together costs its part of the reduction.
     """
 
     rule: OpShardingRule
@@ -55,6 +56,7 @@ class OpProblem:
     reduction: ReductionOp = ReductionOp.SUM
     windows: tuple[FactorWindow, ...] = ()
     indexes: bool = False
+    summands: int = 1
 
     @property
     def projection(self) -> ShardingProjection:
@@ -235,7 +237,10 @@ class OpCosts:
             continues = old == new or is_strict_prefix(old, new) or is_strict_prefix(new, old)
             kept *= size // max(blocks, new_blocks) if continues else 0
         num_bytes = (elements - kept) * tensor.element_size
-        return Price(num_bytes / self._rates.network, self._reshardings.least_latency if num_bytes else 0.0)
+        shared = self._problem.summands if is_reduced else 1
+        return Price(
+            num_bytes / self._rates.network / shared, self._reshardings.least_latency / shared if num_bytes else 0.0
+        )
 
     def _tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
         problem, tensor = self._problem, self._problem.tensors[index]
@@ -249,8 +254,9 @@ class OpCosts:
         unreduced = sort_and_merge(reduced, problem.mesh)
         partial = replace(made[0], unreduced_axes=unreduced, reduction_op=problem.reduction), problem.mesh
         if own[1] == problem.mesh:
-            return self._reshardings.price(partial, own, tensor)
-        return self._reshardings.price(partial, made, tensor) + self._reshardings.price(made, own, tensor)
+            return self._reshardings.price(partial, own, tensor) / problem.summands
+        moved = self._reshardings.price(made, own, tensor)
+        return self._reshardings.price(partial, made, tensor) / problem.summands + moved
 
     def _compute(self, axes_per_factor: Sequence[Axes]) -> float:
         return self.compute_cost([self._size(axes) for axes in axes_per_factor])

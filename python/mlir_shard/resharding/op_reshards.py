@@ -38,7 +38,8 @@ class ShardedOp:
     """An op as resharding sees it.
 
     `tensor_sizes` are in elements, of the operands, then the results. Where partial results cannot be combined, its
-    reduction factors are not `reducible`. `windows` are those known along its permutation factors.
+    reduction factors are not `reducible`. `windows` are those known along its permutation factors. `summands` is the
+    number of partial sums, its result among them, that are added and can be reduced together.
     """
 
     rule: OpShardingRule
@@ -48,6 +49,7 @@ class ShardedOp:
     kind: OpKind = OpKind.OTHER
     reducible: bool = True
     windows: tuple[FactorWindow, ...] = ()
+    summands: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,9 @@ class Price:
     def __add__(self, other: Price) -> Price:
         return Price(self.moving + other.moving, self.latency + other.latency)
 
+    def __truediv__(self, count: int) -> Price:
+        return Price(self.moving / count, self.latency / count)
+
 
 class ReshardPrices(Protocol):
     """Who knows what it costs to bring a tensor from one layout to another; `least_latency` is what any move waits."""

@@ -10,6 +10,8 @@ from typing import Any
 from mlir_shard.asm.module import native_host
 from mlir_shard.host import ir
 
+ADDITIONS = ("arith.addf", "arith.addi", "linalg.add", "stablehlo.add", "tosa.add")
+
 
 def first_names(root: Any) -> list[str]:
     """The names of the operations below `root`, each once, in the order in which they first come."""

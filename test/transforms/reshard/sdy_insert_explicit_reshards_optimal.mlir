@@ -4,6 +4,7 @@
 
 sdy.mesh @mesh = <["x"=8]>
 sdy.mesh @grid = <["x"=2, "y"=2]>
+sdy.mesh @four = <["x"=4]>
 
 // What costs the same is as Shardy has it.
 // CHECK-LABEL: func.func @operand
@@ -131,4 +132,38 @@ func.func @unreduced(
     -> (tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@grid, [{}, {}], unreduced={"x"}>}) {
   %0 = stablehlo.dot %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@grid, [{}, {}], unreduced={"x"}>]>} : (tensor<64x8xf32>, tensor<8x64xf32>) -> tensor<64x64xf32>
   return %0 : tensor<64x64xf32>
+}
+
+// Partial sums that are added are reduced together: the small contractions leave theirs partial, too. Alone, one gathers
+// its operands, which are smaller than its result.
+// CHECK-LABEL: func.func @summands
+// CHECK-NEXT: stablehlo.dot_general %arg0, %arg3
+// CHECK-NEXT: sdy.all_reduce {"x"}
+// CHECK-NEXT: stablehlo.dot_general %arg1, %arg4
+// CHECK-NEXT: sdy.all_reduce {"x"}
+// CHECK-NEXT: stablehlo.add
+// CHECK-NEXT: stablehlo.dot_general %arg2, %arg5
+// CHECK-NEXT: sdy.all_reduce {"x"}
+// CHECK-LABEL: func.func @one_summand
+// CHECK-NEXT: sdy.reshard %arg0 <@four, [{}, {}]>
+// CHECK-NEXT: sdy.reshard %arg1 <@four, [{}, {}]>
+// CHECK-NEXT: stablehlo.dot_general
+// CHECK-NEXT: return
+func.func @summands(%a: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@four, [{}, {"x"}]>},
+               %b: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@four, [{}, {"x"}]>},
+               %c: tensor<32x512xf32> {sdy.sharding = #sdy.sharding<@four, [{}, {"x"}]>},
+               %u: tensor<16x256xf32> {sdy.sharding = #sdy.sharding<@four, [{"x"}, {}]>},
+               %v: tensor<16x256xf32> {sdy.sharding = #sdy.sharding<@four, [{"x"}, {}]>},
+               %w: tensor<512x256xf32> {sdy.sharding = #sdy.sharding<@four, [{"x"}, {}]>}) -> tensor<32x256xf32> {
+  %0 = stablehlo.dot_general %a, %u, contracting_dims = [1] x [0] : (tensor<32x16xf32>, tensor<16x256xf32>) -> tensor<32x256xf32>
+  %1 = stablehlo.dot_general %b, %v, contracting_dims = [1] x [0] : (tensor<32x16xf32>, tensor<16x256xf32>) -> tensor<32x256xf32>
+  %2 = stablehlo.add %0, %1 : tensor<32x256xf32>
+  %3 = stablehlo.dot_general %c, %w, contracting_dims = [1] x [0] : (tensor<32x512xf32>, tensor<512x256xf32>) -> tensor<32x256xf32>
+  %4 = stablehlo.add %2, %3 : tensor<32x256xf32>
+  return %4 : tensor<32x256xf32>
+}
+func.func @one_summand(%a: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@four, [{}, {"x"}]>},
+                 %u: tensor<16x256xf32> {sdy.sharding = #sdy.sharding<@four, [{"x"}, {}]>}) -> tensor<32x256xf32> {
+  %0 = stablehlo.dot_general %a, %u, contracting_dims = [1] x [0] : (tensor<32x16xf32>, tensor<16x256xf32>) -> tensor<32x256xf32>
+  return %0 : tensor<32x256xf32>
 }

@@ -68,3 +68,16 @@ func.func @others(%a: tensor<4x4xf32>, %odd: tensor<3x5xf32>, %own: tensor<4x4xf
   return %0, %1, %3, %5, %7, %9, %11 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<3x5xf32>,
       tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// What is gathered is as small as what was reduced: not the f64 that it becomes.
+// CHECK-LABEL: func.func @widened
+// CHECK: shard.reduce_scatter
+// CHECK-NEXT: %[[NEGATED:.*]] = arith.negf %{{.*}} : tensor<4x2xf32>
+// CHECK-NEXT: %[[WHOLE:.*]] = shard.all_gather %[[NEGATED]]
+// CHECK-NEXT: arith.extf %[[WHOLE]] : tensor<4x4xf32> to tensor<4x4xf64>
+func.func @widened(%a: tensor<4x4xf32>) -> tensor<4x4xf64> {
+  %0 = shard.all_reduce %a on @grid grid_axes = [0] : tensor<4x4xf32> -> tensor<4x4xf32>
+  %1 = arith.negf %0 : tensor<4x4xf32>
+  %2 = arith.extf %1 : tensor<4x4xf32> to tensor<4x4xf64>
+  return %2 : tensor<4x4xf64>
+}

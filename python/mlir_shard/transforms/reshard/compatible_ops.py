@@ -41,6 +41,7 @@ from mlir_shard.transforms.reshard.op_signatures import Signature, Way, kind_of,
 from mlir_shard.transforms.reshard.resting_shardings import RestingShardings
 from mlir_shard.transforms.reshard.sharded_function import ShardedFunction
 from mlir_shard.transforms.reshard.single_device import reshard_around
+from mlir_shard.transforms.reshard.summands import summands
 from mlir_shard.transforms.reshard.targets import Targets
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
@@ -72,10 +73,13 @@ class CompatibleOps:
         )
         self._signatures = [self._signature(op) for op in self._function.representatives]
         self._replaced: list[Any] = []
+        self._summands: Mapping[int, int] = {}
 
     def make(self) -> None:
         """Inserts all that is needed."""
         rules = self._ops_of_interest()
+        if self._cheapest is not None and self._is_full:
+            self._summands = summands(self._function, self._signatures, rules, self._combiner)
         self._settle_results(rules)
         idle = self._idle(rules)
         changed = self._function.changed
@@ -141,7 +145,12 @@ class CompatibleOps:
             return
         returned = shardings_of(self._op, Side.RESULTS)
         resting = RestingShardings(
-            function, self._signatures, rules, returned, self._priced, self._combiner, (self._cheapest, self._meshes)
+            function,
+            self._signatures,
+            rules,
+            returned,
+            (self._priced, self._combiner, self._summands),
+            (self._cheapest, self._meshes),
         )
         for op in resting.settle():
             _set_shardings(self._arrays.operation(op), tuple(map(function.sharding_of, self._arrays.results(op))))
@@ -181,7 +190,7 @@ class CompatibleOps:
             return set()
         signatures, numbers = self._arrays.signatures, self._function.numbers
         settled = [one.way is Way.OTHER and not (one.asks_each or one.has_regions) for one in self._signatures]
-        ops = [op for op in rules if settled[signatures[op]]]
+        ops = [op for op in rules if settled[signatures[op]] and op not in self._summands]
         firsts = self._arrays.alike(ops, numbers)
         is_idle = {}
         for op in dict.fromkeys(firsts):
@@ -216,7 +225,9 @@ class CompatibleOps:
         results = tuple([self._function.numbers[value] for value in self._arrays.results(number)])
         combiner = self._combiner(number, signature, rule)
         windows = self._windows_of(number, rule)
-        return AskedOp(kind, signature, rule, combiner, tuple(operands), results, windows)
+        return AskedOp(
+            kind, signature, rule, combiner, tuple(operands), results, windows, self._summands.get(number, 1)
+        )
 
     def _windows_of(self, number: int, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
         """The windows along permutation factors, looked for once for all that are alike."""

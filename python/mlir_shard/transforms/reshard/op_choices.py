@@ -24,7 +24,7 @@ class AskedOp:
     """An op as a choice sees it: the number of its signature, and its shardings by number.
 
     `combiner` is what its partial results are reduced with; None where no collective does. `windows` are those known
-    along its permutation factors, which its rule says which are.
+    along its permutation factors, which its rule says which are. `summands` is as of `ShardedOp`.
     """
 
     number: int
@@ -34,6 +34,7 @@ class AskedOp:
     operands: tuple[int, ...]
     results: tuple[int, ...]
     windows: tuple[FactorWindow, ...] = ()
+    summands: int = 1
 
 
 class OpChoices:
@@ -61,7 +62,7 @@ class OpChoices:
         is_full = self._is_full or op.signature.name in _ALWAYS_FULL
         if not is_full and op.signature.name in _CONCATENATIONS:
             is_full = any(operand != op.results[0] for operand in op.operands)
-        key = (op.number, id(op.rule), op.combiner, is_full, op.operands, op.results)
+        key = (op.number, id(op.rule), op.combiner, is_full, op.operands, op.results, op.summands)
         if key not in self._known:
             self._known[key] = self._choose(op, is_full=is_full)
         return self._known[key]
@@ -72,7 +73,9 @@ class OpChoices:
         is_unreduced = bool(results and results[0] is not None and results[0].unreduced_axes)
         is_reducible = op.combiner is not None or is_unreduced
         signature = op.signature
-        asked = ShardedOp(op.rule, operands, results, signature.sizes, signature.kind, is_reducible, windows=op.windows)
+        asked = ShardedOp(
+            op.rule, operands, results, signature.sizes, signature.kind, is_reducible, op.windows, op.summands
+        )
         if self._cheapest is None or not is_full:
             return PricedReshards(reshards_around(asked, self._meshes, full=is_full))
         return self._cheapest.around(asked, op.signature.tensors, op.combiner or ReductionOp.SUM, self._meshes)

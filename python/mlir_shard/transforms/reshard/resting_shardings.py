@@ -36,8 +36,8 @@ class RestingShardings:
     """Changes the shardings of results in a function, by number.
 
     `rules` has the ops that may be resharded around, with their rules; `returned` are the shardings of the function's
-    results. `choose` gives what is put around an op as its operands and results lie now, `combiner` what partial
-    results of it are reduced with.
+    results. `choice` has what gives what is put around an op as its operands and results lie now, what gives the
+    reduction of its partial results, and the numbers of summands of ops that have several.
     """
 
     def __init__(
@@ -46,16 +46,14 @@ class RestingShardings:
         signatures: Sequence[Signature],
         rules: Mapping[int, OpShardingRule | None],
         returned: Sequence[TensorSharding | None],
-        choose: Choose,
-        combiner: Combiner,
+        choice: tuple[Choose, Combiner, Mapping[int, int]],
         prices: tuple[CheapestReshards, Meshes],
     ) -> None:
         self._function, self._arrays = function, function.arrays
         self._signatures = signatures
         self._rules = rules
         self._returned = returned
-        self._choose = choose
-        self._combiner = combiner
+        self._choose, self._combiner, self._summands = choice
         self._cheapest, self._meshes = prices
 
     def settle(self) -> list[int]:
@@ -94,6 +92,9 @@ class RestingShardings:
             elif not says_all[signature]:
                 key = number, id(rule), self._combiner(op, signatures[signature], rule)
                 classes[op] = others.setdefault(key, 3 * count + len(others))
+            if op in self._summands:
+                pair = classes[op], self._summands[op]
+                classes[op] = others.setdefault(pair, 3 * count + len(others))
         return classes
 
     def _around(self, op: int, changed: Sequence[int]) -> set[int]:

@@ -13,11 +13,10 @@ from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.canonicalize.pattern import defining_op, has_one_use
 from mlir_shard.transforms.collectives.channels import Channels
-from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.operations import ADDITIONS, operations_named
 from mlir_shard.transforms.spmdize.collective_forms import AMONG, CHANNEL, GATHERS, REDUCES, adds, among, dim_of
 from mlir_shard.transforms.spmdize.communication_reading import CommunicationReader
 
-_ADDITIONS = ("arith.addf", "arith.addi", "linalg.add", "stablehlo.add", "tosa.add")
 _DOT = "stablehlo.dot_general"
 
 _bindings = host.module("_mlir_libs._stablehlo")
@@ -63,7 +62,7 @@ class SinkReductions(Pass):
             return False
         sums = _Sums(CommunicationReader(op), Channels.of(op))
         is_changed = False
-        for addition in operations_named(op, *_ADDITIONS):
+        for addition in operations_named(op, *ADDITIONS):
             is_changed |= sums.sink(addition)
         return is_changed
 

@@ -14,6 +14,7 @@ from mlir_shard.rules import RuleCache
 from mlir_shard.transforms.canonicalize.pattern import users
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.spmdize.collective_forms import num_bytes
 from mlir_shard.transforms.spmdize.elementwise_blocks import OnBlock, on_block
 from mlir_shard.transforms.spmdize.same_on_devices import KnownSame
 
@@ -24,7 +25,8 @@ class SplitAllReduces(Pass):
     all-gather: devices receive as much, and compute only a part.
 
     That is the layout of activations in two-dimensional weight-stationary layers (Pope and others 2022,
-    arXiv:2211.05102, section 3.2.2). Blocks are of the largest dimension that can be cut evenly, the last of several.
+    arXiv:2211.05102, section 3.2.2). The all-gather is behind the last of these whose elements are as small as those of
+    the all-reduce. Blocks are of the largest dimension that can be cut evenly, the last of several.
     Other operands are sliced, and have to be the same on all devices that the reduction is among. This is for the
     collectives of `shard`.
     """
@@ -76,7 +78,14 @@ def _chain(reduce: Any, dim: int, rules: RuleCache, known: KnownSame) -> list[On
             break
         found.append(next_one)
         value = behind[0].results[0]
+    size = num_bytes(reduce.results[0].type)
+    while found and not _is_at_most(num_bytes(found[-1].op.results[0].type), size):
+        found.pop()
     return found
+
+
+def _is_at_most(size: int | None, limit: int | None) -> bool:
+    return size is not None and limit is not None and size <= limit
 
 
 def _apply(reduce: Any, dim: int, chain: list[OnBlock], axes: list[int], blocks: int) -> None:
