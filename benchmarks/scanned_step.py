@@ -28,7 +28,7 @@ import mlir_shard
 from mlir_shard.runtime.backends import backend
 from mlir_shard.runtime.compile import Pipelines
 from mlir_shard.runtime.execution import execute
-from mlir_shard.runtime.verify import compare
+from mlir_shard.runtime.reference.verify import compare
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 
 _DEVICES = 8
