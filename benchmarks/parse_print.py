@@ -49,7 +49,7 @@ def in_process(custom: str, generic: str, repeat: int) -> None:
     """Measures parsing and printing alone."""
     from mlir_shard import asm, host
     from mlir_shard.dialects import verification
-    from mlir_shard.dialects.context import create_context
+    from mlir_shard.dialects.contexts import create_context
 
     context = create_context()
     bare = host.ir.Context()
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=7)
     arguments = parser.parse_args()
     from mlir_shard import asm
-    from mlir_shard.dialects.context import create_context
+    from mlir_shard.dialects.contexts import create_context
 
     custom = lowered_gradient(arguments.layers)
     module = asm.parse_module(custom, create_context())

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mlir_shard import asm
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import dialect, ir
 from mlir_shard.rules import reason_without_rule, rule_for
 from mlir_shard.rules.builder import rank_of

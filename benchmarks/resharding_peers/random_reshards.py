@@ -10,7 +10,7 @@ from random import Random
 
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import add_axes_or_merge, sort_and_merge
+from mlir_shard.sharding.axes import add_axes_or_merge, sort_and_merge
 from resharding_peers.pairs import MESH
 
 _RANKS = (2, 3, 4)

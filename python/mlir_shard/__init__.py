@@ -39,17 +39,17 @@ _ORIGINS = {
     "ParseError": ("asm", "ParseError"),
     "Pass": ("passes.registry", "Pass"),
     "PassFailure": ("passes.registry", "PassFailure"),
-    "PipelineError": ("passes.pipeline", "PipelineError"),
-    "create_context": ("dialects.context", "create_context"),
+    "PipelineError": ("passes.resolution", "PipelineError"),
+    "create_context": ("dialects.contexts", "create_context"),
     "interfaces": ("interfaces", ""),
     "option": ("passes.options", "option"),
     "parse": ("asm", "parse_module"),
     "print_module": ("asm", "print_operation"),
     "register": ("passes.registry", "register"),
     "register_pipeline": ("passes.registry", "register_pipeline"),
-    "remark": ("passes.reporting", "remark"),
+    "remark": ("passes.diagnostic", "remark"),
     "run": ("passes.runner", "run"),
-    "warn": ("passes.reporting", "warn"),
+    "warn": ("passes.diagnostic", "warn"),
 }
 
 

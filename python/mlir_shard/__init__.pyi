@@ -6,15 +6,15 @@ from mlir_shard import interfaces as interfaces
 from mlir_shard.asm import ParseError as ParseError
 from mlir_shard.asm import parse_module as parse
 from mlir_shard.asm import print_operation as print_module
-from mlir_shard.dialects.context import create_context as create_context
+from mlir_shard.dialects.contexts import create_context as create_context
+from mlir_shard.passes.diagnostic import remark as remark
+from mlir_shard.passes.diagnostic import warn as warn
 from mlir_shard.passes.options import option as option
-from mlir_shard.passes.pipeline import PipelineError as PipelineError
 from mlir_shard.passes.registry import Pass as Pass
 from mlir_shard.passes.registry import PassFailure as PassFailure
 from mlir_shard.passes.registry import register as register
 from mlir_shard.passes.registry import register_pipeline as register_pipeline
-from mlir_shard.passes.reporting import remark as remark
-from mlir_shard.passes.reporting import warn as warn
+from mlir_shard.passes.resolution import PipelineError as PipelineError
 from mlir_shard.passes.runner import run as run
 
 __all__ = [

@@ -20,9 +20,9 @@ import sys
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, overload
 
+from mlir_shard.dialects.contexts import register_dialect
 from mlir_shard.dialects.data_flow_edges import DataFlowEdge, data_flow_edges
 from mlir_shard.dialects.registered_function import InterfaceError, RegistrationError, check_op_names
-from mlir_shard.dialects.user_dialects import register_dialect
 from mlir_shard.rules import constants, registry
 from mlir_shard.rules import elementwise as _elementwise
 from mlir_shard.rules.builder import RuleBuilder

@@ -14,7 +14,7 @@ from unit.resharding.every_layout import full_axes, halves, mesh_of, shardings
 
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import axes_difference
+from mlir_shard.sharding.axes import axes_difference
 
 Shape = tuple[int, ...]
 MESHES = tuple(mesh_of(*sizes) for sizes in [(2, 2), (2, 3), (2, 2, 2), (4, 2), (3, 5)])

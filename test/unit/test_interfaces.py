@@ -14,8 +14,8 @@ from rules.modules import ops, spelled
 
 import mlir_shard
 from mlir_shard import interfaces
-from mlir_shard.dialects import data_flow_edges, user_dialects
-from mlir_shard.dialects.user_dialects import DialectError
+from mlir_shard.dialects import contexts, data_flow_edges
+from mlir_shard.dialects.contexts import DialectError
 from mlir_shard.rules import RuleCache, constants, op_priorities, registry
 from mlir_shard.rules import elementwise as elementwise_ops
 
@@ -28,7 +28,7 @@ TABLES = (
     (registry, "_by_name"),
     (registry, "_by_dialect"),
     (data_flow_edges, "_entries"),
-    (user_dialects, "_loaders"),
+    (contexts, "_loaders"),
     (constants, "_constant"),
     (constants, "_constant_op"),
     (constants, "_constant_of_constants"),

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.asm.attributes import AttributeSyntax
+from mlir_shard.asm.attributes import SYNTAXES, AttributeSyntax, register
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, as_bytes
-from mlir_shard.asm.syntax import SYNTAXES, register
 from mlir_shard.asm.to_sdy import to_sdy_syntax
 
 if TYPE_CHECKING:

@@ -1,22 +1,69 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attribute values of a dialect, read from and printed in the assembly formats that its ODS definitions give.
+"""Attribute values of a dialect, read and printed in the assembly formats of its ODS definitions.
 
-A value is an object with one field a parameter. What a format leaves to code, in a `custom<...>` directive, is given
-by `CustomSyntax` objects.
+Spaces are put by the rules of MLIR's own printers. The dialects whose syntax is translated are registered here.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, quoted
-from mlir_shard.asm.spacing import SpacedText
 from mlir_shard.ods.assembly_format import Custom, Element, Group, Literal, Variable, Whitespace
-from mlir_shard.ods.model import AttrDef, DialectDef, ParameterDef
+from mlir_shard.ods.model import AttrDef, DialectDef, OpDef, ParameterDef
+
+
+class SpacedText:
+    """Text put together element by element."""
+
+    __slots__ = ("_emit_space", "_last_was_punctuation", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._emit_space = True
+        self._last_was_punctuation = False
+
+    def literal(self, text: str) -> None:
+        """Adds a keyword or punctuation of the format."""
+        if self._emit_space and self._takes_space(text):
+            self._parts.append(" ")
+        self._parts.append(text)
+        self._emit_space = len(text) != 1 or text not in "<({["
+        self._last_was_punctuation = not (text[0] == "_" or text[0].isalpha())
+
+    def _takes_space(self, text: str) -> bool:
+        if len(text) != 1 and text != "->":
+            return True
+        return text not in (">)}]," if self._last_was_punctuation else "<>(){}[],")
+
+    def whitespace(self, text: str) -> None:
+        """Adds white space that the format asks for; empty text takes away the space that would follow."""
+        self._parts.append(text)
+        self._emit_space = False
+        self._last_was_punctuation = not text
+
+    def element(self, text: str) -> None:
+        """Adds a variable or a directive."""
+        if self._emit_space or not self._last_was_punctuation:
+            self._parts.append(" ")
+        self._parts.append(text)
+        self._emit_space = True
+        self._last_was_punctuation = False
+
+    def dictionary(self, text: str) -> None:
+        """Adds an attribute dictionary, which brings its own space and may be empty."""
+        if text:
+            self._parts.append(f" {text}")
+        self._last_was_punctuation = False
+
+    def __str__(self) -> str:
+        return "".join(self._parts)
+
 
 Aliases = Callable[[str], Any]
 """Gives the value of an attribute alias by its name without `#`; raises KeyError for one that is not defined."""
@@ -232,3 +279,52 @@ def argument_names(element: Custom) -> tuple[str, ...]:
     return tuple(
         argument.name if isinstance(argument, Variable) else str(argument).strip('"') for argument in element.arguments
     )
+
+
+@dataclass(frozen=True)
+class DialectSyntax:
+    """All of a dialect's syntax: operations by their full names, and attributes."""
+
+    definition: DialectDef
+    attributes: AttributeSyntax
+    operations: Mapping[str, OpDef]
+
+    @staticmethod
+    def of(attributes: AttributeSyntax) -> DialectSyntax:
+        """The syntax of the dialect that `attributes` belongs to."""
+        definition = attributes.definition
+        return DialectSyntax(definition, attributes, {f"{definition.name}.{op.mnemonic}": op for op in definition.ops})
+
+    def read_named_attribute(self, cursor: Cursor, aliases: Aliases | None) -> tuple[str, Any]:
+        """The mnemonic and value of the attribute `#ns.mnemonic...` or `#ns<mnemonic...>` at the cursor."""
+        cursor.expect("#")
+        cursor.expect(self.definition.name)
+        pretty = cursor.accept(".")
+        if not pretty:
+            cursor.expect("<")
+        cursor.skip_space()
+        start = cursor.position
+        mnemonic = cursor.identifier() or ""
+        if self.definition.attribute(mnemonic) is None:
+            near = difflib.get_close_matches(mnemonic, [a.mnemonic for a in self.definition.attributes])
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise cursor.error(f"the {self.definition.name} dialect has no attribute '{mnemonic}'{hint}", start)
+        value = self.attributes.parse(mnemonic, cursor, aliases)
+        if not pretty:
+            cursor.expect(">")
+        return mnemonic, value
+
+    def named_attribute(self, mnemonic: str, text: str) -> str:
+        """The attribute with its name in front of `text`, in the form that MLIR prints."""
+        namespace = self.definition.name
+        return f"#{namespace}.{mnemonic}{text}" if text.startswith("<") else f"#{namespace}<{mnemonic}{text}>"
+
+
+SYNTAXES: dict[str, DialectSyntax] = {}
+"""The syntaxes in use, by dialect name."""
+
+
+def register(attributes: AttributeSyntax) -> None:
+    """Has text translated for a dialect from now on; a dialect registered before is replaced."""
+    syntax = DialectSyntax.of(attributes)
+    SYNTAXES[syntax.definition.name] = syntax

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mlir_shard import _native
+from mlir_shard.asm.attributes import SYNTAXES, DialectSyntax
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, escape
 from mlir_shard.asm.generic import (
     OperationText,
@@ -25,9 +26,8 @@ from mlir_shard.asm.generic import (
     is_quoted_operation,
     read_generic,
 )
-from mlir_shard.asm.operation_reader import OperationReader
-from mlir_shard.asm.syntax import SYNTAXES, DialectSyntax
-from mlir_shard.ods import type_runs
+from mlir_shard.asm.operations import OperationReader
+from mlir_shard.ods import model
 from mlir_shard.ods.model import OpDef
 
 _COMMENT_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
@@ -190,11 +190,11 @@ class _Translation:
         return cursor.position
 
     def _add_type_runs(self, definition: OpDef, op: OperationText, name: int) -> None:
-        types = {type_runs.OPERAND_LENGTHS: op.operand_types, type_runs.RESULT_LENGTHS: op.result_types}
-        for attribute in type_runs.attribute_names(definition):
+        types = {model.OPERAND_LENGTHS: op.operand_types, model.RESULT_LENGTHS: op.result_types}
+        for attribute in model.attribute_names(definition):
             try:
-                lengths = type_runs.lengths(types[attribute])
-            except type_runs.TooManyRuns as error:
+                lengths = model.lengths(types[attribute])
+            except model.TooManyRuns as error:
                 raise AsmSyntaxError(name, str(error)) from None
             op.attributes[attribute] = self._alias_for(f"array<i32: {', '.join(map(str, lengths))}>")
 

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from functools import cache
 
 from mlir_shard import _native
+from mlir_shard.asm.attributes import SYNTAXES, DialectSyntax
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, as_bytes, as_text, unescape
 from mlir_shard.asm.generic import (
     OperationText,
@@ -22,9 +23,8 @@ from mlir_shard.asm.generic import (
     is_quoted_operation,
     read_generic,
 )
-from mlir_shard.asm.operation_printer import OperationPrinter
-from mlir_shard.asm.syntax import SYNTAXES, DialectSyntax
-from mlir_shard.ods import type_runs
+from mlir_shard.asm.operations import OperationPrinter
+from mlir_shard.ods import model
 from mlir_shard.ods.model import OpDef, Variadicity
 
 _ATTRIBUTE = re.compile(r'#(\w+)\.(\w+)<"((?:[^"\\]|\\.)*)">')
@@ -78,7 +78,7 @@ class _Translation:
             op = read_generic(cursor)
         except AsmSyntaxError:
             return "", name  # cut off, as in a diagnostic that leaves regions out
-        for hidden in type_runs.attribute_names(definition):
+        for hidden in model.attribute_names(definition):
             op.attributes.pop(hidden, None)
         if self._generic or not _is_printable(definition, op):
             return self._generic_operation(match[0], definition, op), cursor.position

@@ -25,9 +25,9 @@ asm.register(sdy_attributes(_sdy_gen.DIALECT))
 
 def load(context: Any) -> None:
     """Loads the sdy dialect in `context`: operations, attributes, traits and verifiers. Idempotent."""
-    from mlir_shard.dialects import sdy_verifiers
+    from mlir_shard.dialects.verifiers import operations
 
-    registration.load(context, _sdy_gen, sdy_verifiers.VERIFIERS)
+    registration.load(context, _sdy_gen, operations.VERIFIERS)
 
 
 def mesh_of(sharding: TensorSharding, op: Any) -> Mesh | None:

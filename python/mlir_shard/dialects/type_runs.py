@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.host import ir
-from mlir_shard.ods.type_runs import OPERAND_LENGTHS, RESULT_LENGTHS, lengths
+from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS, lengths
 
 
 def type_run_attributes(

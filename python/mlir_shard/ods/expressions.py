@@ -1,25 +1,153 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Evaluates the values of TableGen, from the trees that the grammar makes of them."""
+"""Evaluates the values of TableGen, bang operators such as `!if` among them, from the trees of the grammar."""
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable
+from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 from lark import Token, Tree
 
-from mlir_shard.ods import bang_operators
-from mlir_shard.ods.bang_operators import OperatorError
-from mlir_shard.ods.records import UNSET, Dag, FieldType, Record, Value, describe
-from mlir_shard.ods.scope import Scope
+from mlir_shard.ods.records import UNSET, Dag, FieldType, Record, Scope, Value, describe
 from mlir_shard.ods.source import LocatedText, Location, OdsError, did_you_mean
+
+Operator = Callable[..., Value]
+
+
+class OperatorError(Exception):
+    """Arguments that an operator does not take; the text says which."""
+
+
+def to_text(value: Value) -> str:
+    """`!cast<string>(value)`."""
+    if isinstance(value, Record):
+        return value.name
+    if isinstance(value, (str, int)):
+        return str(value)
+    raise OperatorError("a string, an integer or a record was expected")
+
+
+def concatenate(left: Value, right: Value) -> Value:
+    """`left # right`."""
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return left + right
+    if isinstance(left, Dag) and isinstance(right, Dag):
+        return _con(left, right)
+    return to_text(left) + to_text(right)
+
+
+def _con(*dags: Dag) -> Dag:
+    first = dags[0]
+    if any(dag.operator is not first.operator for dag in dags):
+        raise OperatorError("dags with different operators cannot be joined")
+    arguments = tuple(argument for dag in dags for argument in dag.arguments)
+    return Dag(first.operator, arguments, tuple(location for dag in dags for location in dag.locations))
+
+
+def _flat(lists: tuple[Value, ...]) -> Value:
+    return tuple(item for part in lists if isinstance(part, tuple) for item in part)
+
+
+def _equal(left: Value, right: Value) -> bool:
+    return left is right if isinstance(left, Record) else left == right
+
+
+def _find(text: str, part: str, start: int = 0) -> int:
+    return text.find(part, start)
+
+
+def _interleave(items: tuple[Value, ...], separator: str) -> str:
+    return separator.join(to_text(item) for item in items)
+
+
+def _range(*arguments: Value) -> Value:
+    if len(arguments) == 1 and isinstance(arguments[0], tuple):
+        return tuple(range(len(arguments[0])))
+    return tuple(range(*(argument for argument in arguments if isinstance(argument, int))))
+
+
+def _subst(old: Value, new: Value, value: Value) -> Value:
+    if isinstance(value, str):
+        return value.replace(to_text(old), to_text(new))
+    return new if _equal(value, old) else value
+
+
+def _substr(text: str, start: int, length: int | None = None) -> str:
+    return text[start:] if length is None else text[start : start + length]
+
+
+def _dag(dag_operator: Value, values: tuple[Value, ...], names: tuple[Value, ...]) -> Dag:
+    named = zip(values, names, strict=True)
+    return Dag(dag_operator, tuple((value, name if isinstance(name, str) else "") for value, name in named), ())
+
+
+def _all(values: tuple[int, ...], function: Callable[[int, int], int]) -> int:
+    for value in values:
+        if not isinstance(value, int):
+            raise OperatorError("integers were expected")
+    return reduce(function, values)
+
+
+OPERATORS: dict[str, Operator] = {
+    "add": lambda *values: _all(values, operator.add),
+    "sub": lambda a, b: a - b,
+    "mul": lambda *values: _all(values, operator.mul),
+    "div": lambda a, b: a // b,
+    "and": lambda *values: _all(values, operator.and_),
+    "or": lambda *values: _all(values, operator.or_),
+    "xor": lambda *values: _all(values, operator.xor),
+    "not": lambda a: int(not a),
+    "shl": lambda a, b: a << b,
+    "sra": lambda a, b: a >> b,
+    "eq": lambda a, b: int(_equal(a, b)),
+    "ne": lambda a, b: int(not _equal(a, b)),
+    "lt": lambda a, b: int(a < b),
+    "le": lambda a, b: int(a <= b),
+    "gt": lambda a, b: int(a > b),
+    "ge": lambda a, b: int(a >= b),
+    "con": _con,
+    "dag": _dag,
+    "empty": lambda a: int(not (a.arguments if isinstance(a, Dag) else a)),
+    "find": _find,
+    "getdagop": lambda a: a.operator,
+    "head": lambda a: a[0],
+    "interleave": _interleave,
+    "listconcat": lambda *lists: _flat(lists),
+    "listflatten": _flat,
+    "listremove": lambda a, b: tuple(item for item in a if not any(_equal(item, other) for other in b)),
+    "listsplat": lambda a, n: (a,) * n,
+    "range": _range,
+    "repr": lambda a: repr(a),
+    "size": lambda a: len(a.arguments if isinstance(a, Dag) else a),
+    "strconcat": lambda *values: "".join(to_text(value) for value in values),
+    "subst": _subst,
+    "substr": _substr,
+    "tail": lambda a: a[1:],
+    "tolower": lambda a: a.lower(),
+    "toupper": lambda a: a.upper(),
+}
+
+
+def apply(name: str, arguments: list[Value]) -> Value:
+    """The value of `!name(arguments)`; OperatorError where the arguments do not suit."""
+    if any(argument is UNSET for argument in arguments):
+        raise OperatorError("an argument has no value")
+    try:
+        return OPERATORS[name](*arguments)
+    except IndexError as error:
+        raise OperatorError("the list is too short") from error
+    except (TypeError, AttributeError, ValueError, ZeroDivisionError) as error:
+        raise OperatorError(str(error)) from error
+
 
 if TYPE_CHECKING:
     Node = Tree[Token]
 else:
     Node = Tree
-
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "'": "'"}
 
 
@@ -171,7 +299,7 @@ class Expressions:
         left, right = tree.children
         assert isinstance(left, Tree) and isinstance(right, Tree)
         try:
-            return bang_operators.concatenate(self.evaluate(left, scope), self._pasted(right, scope))
+            return concatenate(self.evaluate(left, scope), self._pasted(right, scope))
         except OperatorError as error:
             raise OdsError(f"these cannot be joined by '#': {error}", location_of(right, scope)) from error
 
@@ -179,7 +307,7 @@ class Expressions:
         if tree.data == "paste":
             left, right = tree.children
             assert isinstance(left, Tree) and isinstance(right, Tree)
-            return bang_operators.concatenate(self._pasted(left, scope), self._pasted(right, scope))
+            return concatenate(self._pasted(left, scope), self._pasted(right, scope))
         if tree.data == "name" and scope.lookup(str(tree.children[0])) is None:
             record = self._definitions.find_record(str(tree.children[0]))
             return record if record is not None else str(tree.children[0])
@@ -216,11 +344,11 @@ class Expressions:
             if special is not None:
                 value: Value = special(trees, type_of(type_tree) if isinstance(type_tree, Tree) else None, scope)
                 return value
-            if name in bang_operators.OPERATORS:
-                return bang_operators.apply(name, [self.evaluate(argument, scope) for argument in trees])
+            if name in OPERATORS:
+                return apply(name, [self.evaluate(argument, scope) for argument in trees])
         except (OperatorError, ValueError) as error:
             raise OdsError(f"'{operator}' does not take these arguments: {error}", location_of(tree, scope)) from error
-        known = [f"!{each}" for each in bang_operators.OPERATORS]
+        known = [f"!{each}" for each in OPERATORS]
         raise OdsError(f"'{operator}' is not known{did_you_mean(operator, known)}", location_of(tree, scope))
 
     def _bang_if(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
@@ -249,7 +377,7 @@ class Expressions:
         (tree,) = trees
         value = self.evaluate(tree, scope)
         if type_ is None or not type_.is_class:
-            return bang_operators.to_text(value) if type_ is not None and type_.name == "string" else value
+            return to_text(value) if type_ is not None and type_.name == "string" else value
         record = self._definitions.find_record(value) if isinstance(value, str) else value
         if not isinstance(record, Record) or not record.is_a(type_.name):
             raise OdsError(f"{describe(value)} is no record of class '{type_.name}'", location_of(tree, scope))
@@ -260,5 +388,5 @@ class Expressions:
         return int(isinstance(value, Record) and type_ is not None and value.is_a(type_.name))
 
     def _bang_exists(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
-        record = self._definitions.find_record(bang_operators.to_text(self.evaluate(trees[0], scope)))
+        record = self._definitions.find_record(to_text(self.evaluate(trees[0], scope)))
         return int(record is not None and type_ is not None and record.is_a(type_.name))

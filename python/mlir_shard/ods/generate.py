@@ -13,12 +13,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlir_shard.ods import model_source
-from mlir_shard.ods.attribute_source import attribute_class, value_classes
-from mlir_shard.ods.conversion_source import enum_table
+from mlir_shard.ods import python_source
 from mlir_shard.ods.irdl_source import irdl
 from mlir_shard.ods.model import DialectDef
 from mlir_shard.ods.op_source import op_class
+from mlir_shard.ods.python_source import attribute_class, enum_table, value_classes
 from mlir_shard.ods.reader import read
 from mlir_shard.ods.source import OdsError
 
@@ -70,7 +69,7 @@ def module_source(dialect: DialectDef, source: str, values: str = VALUES) -> str
         *(f"\n\n{each}\n" for each in classes),
         f"\n\n{_tuple('OPS', ops)}",
         _tuple("ATTRIBUTES", attributes),
-        f"\nDIALECT = {model_source.expression(dialect)}\n",
+        f"\nDIALECT = {python_source.expression(dialect)}\n",
         "\nIRDL = irdl(DIALECT)\n",
         f"\n__all__ = {_exported([*attributes, *ops])}\n",
     ]
@@ -80,7 +79,7 @@ def module_source(dialect: DialectDef, source: str, values: str = VALUES) -> str
 def _header(dialect: DialectDef, source: str, values: str) -> str:
     summary = (dialect.summary or dialect.name).rstrip(".")
     header = _HEADER.format(source=source, name=dialect.name, summary=summary[:1].lower() + summary[1:])
-    used = model_source.class_names(dialect)
+    used = python_source.class_names(dialect)
     formats = [name for name in _FORMAT_CLASSES if name in used]
     if formats:
         header += f"from mlir_shard.ods.assembly_format import {_imported(formats)}\n"
@@ -98,7 +97,7 @@ def _header(dialect: DialectDef, source: str, values: str) -> str:
 
 def _imported(names: Sequence[str], indent: int = 0) -> str:
     text = ", ".join(names)
-    if len(text) + indent + 60 <= model_source.WIDTH:
+    if len(text) + indent + 60 <= python_source.WIDTH:
         return text
     pad = " " * indent
     return "(\n" + "".join(f"{pad}    {name},\n" for name in names) + f"{pad})"

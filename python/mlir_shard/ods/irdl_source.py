@@ -10,9 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mlir_shard.ods.model import AttributeConstraint, DialectDef, OpDef, Operand, ResultDef, Variadicity
+from mlir_shard.ods.model import (
+    LIMIT,
+    AttributeConstraint,
+    DialectDef,
+    OpDef,
+    Operand,
+    ResultDef,
+    Variadicity,
+    are_runs,
+)
 from mlir_shard.ods.source import OdsError
-from mlir_shard.ods.type_runs import LIMIT, are_runs
 
 # The C++ classes of builtin attributes, and the names MLIR has registered them under.
 _BUILTIN = {

@@ -1,15 +1,16 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a dialect is: the model that ODS definitions are read into, and that everything else works from.
+"""The model of a dialect that ODS definitions are read into, and that everything else works from.
 
-Texts (summaries, descriptions) are without the indentation they have in the `.td` file. Names of C++ classes
-are kept because ODS uses them to refer to things; nothing here needs C++.
+Variadic operands and results of an operation are runs of one type each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby
 
 from mlir_shard.ods.assembly_format import AssemblyFormat
 
@@ -286,3 +287,32 @@ class DialectDef:
     def enum(self, name: str) -> EnumDef | None:
         """The enum of that name."""
         return next((enum for enum in self.enums if enum.name == name), None)
+
+
+LIMIT = 1024
+OPERAND_LENGTHS = "operandSegmentSizes"
+RESULT_LENGTHS = "resultSegmentSizes"
+
+
+class TooManyRuns(ValueError):
+    """Values whose types change more often than an operation is registered for."""
+
+
+def are_runs(values: Sequence[Operand | ResultDef]) -> bool:
+    """Whether operands or results are one variadic group, and so are registered as runs."""
+    return len(values) == 1 and values[0].variadicity is Variadicity.VARIADIC
+
+
+def lengths(types: Sequence[object]) -> list[int]:
+    """The length of each run of equal types, and zeros up to `LIMIT`."""
+    runs = [sum(1 for _ in run) for _, run in groupby(types)]
+    if len(runs) > LIMIT:
+        raise TooManyRuns(
+            f"the types of {len(types)} values change {len(runs) - 1} times, and {LIMIT - 1} are possible"
+        )
+    return runs + [0] * (LIMIT - len(runs))
+
+
+def attribute_names(op: OpDef) -> list[str]:
+    """The attributes with lengths that the operation carries."""
+    return [name for name, values in ((OPERAND_LENGTHS, op.operands), (RESULT_LENGTHS, op.results)) if are_runs(values)]

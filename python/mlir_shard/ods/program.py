@@ -17,8 +17,7 @@ from lark import Token, Tree
 
 from mlir_shard.ods.expressions import Expressions, Node, location_of, type_of
 from mlir_shard.ods.loader import PRELUDE, Loader
-from mlir_shard.ods.records import UNSET, Field, FieldType, Record, Value, convert
-from mlir_shard.ods.scope import NO_FIELDS, Scope
+from mlir_shard.ods.records import NO_FIELDS, UNSET, Field, FieldType, Record, Scope, Value, convert
 from mlir_shard.ods.source import Location, OdsError, did_you_mean
 
 

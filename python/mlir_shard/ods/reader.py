@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
-from mlir_shard.ods import assembly_format, format_check
+from mlir_shard.ods import assembly_format, format_parser
 from mlir_shard.ods.assembly_format import AssemblyFormat
 from mlir_shard.ods.constraint_reader import ConstraintReader, Variable, line
 from mlir_shard.ods.model import (
@@ -122,7 +122,7 @@ class _Reader:
             has_custom_assembly_format=record.flag("hasCustomAssemblyFormat"),
             has_verifier=record.flag("hasVerifier") or record.flag("hasRegionVerifier"),
         )
-        _checked(record, lambda text: format_check.check_op(op, text, _derived_types(record)))
+        _checked(record, lambda text: format_parser.check_op(op, text, _derived_types(record)))
         return op
 
     def _attribute(self, record: Record) -> AttrDef:
@@ -137,7 +137,7 @@ class _Reader:
             assembly_format=_format(record),
             has_custom_assembly_format=record.flag("hasCustomAssemblyFormat"),
         )
-        _checked(record, lambda text: format_check.check_parameters(attribute, text))
+        _checked(record, lambda text: format_parser.check_parameters(attribute, text))
         return attribute
 
     def _type(self, record: Record) -> TypeDef:
@@ -152,7 +152,7 @@ class _Reader:
             assembly_format=_format(record),
             has_custom_assembly_format=record.flag("hasCustomAssemblyFormat"),
         )
-        _checked(record, lambda text: format_check.check_parameters(type_, text))
+        _checked(record, lambda text: format_parser.check_parameters(type_, text))
         return type_
 
     def _parameters(self, record: Record) -> tuple[ParameterDef, ...]:

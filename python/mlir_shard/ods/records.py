@@ -1,18 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a TableGen program evaluates to: records of named fields, and the values that fields hold.
-
-Values are int (also for `bit`), str (also for `code`), tuple (for `list`), Dag, Record and UNSET. Fields are
-evaluated when they are first asked for, since a `let` further down may still change what they refer to.
-"""
+"""What a TableGen program evaluates to: records of named fields, their values, and the names that values refer to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Union
 
-from mlir_shard.ods.source import Location, OdsError, did_you_mean
+from mlir_shard.ods.source import Location, OdsError, Source, did_you_mean
 
 
 class Unset:
@@ -180,3 +176,50 @@ def convert(value: Value, type_: FieldType, what: str, location: Location) -> Va
     if not fits:
         raise OdsError(f"{what} must be {expected}, not {describe(value)}", location)
     return value
+
+
+NO_FIELDS: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The names visible at one place of a file.
+
+    Local variables come first, then the fields of the record being made that the class around the place knows,
+    then template parameters, and then what encloses the place. `overridden` is the field whose former value a
+    `let` may use, and that value.
+    """
+
+    source: Source
+    enclosing: Scope | None = None
+    variables: dict[str, Value] = field(default_factory=dict)
+    record: Record | None = None
+    fields: frozenset[str] = NO_FIELDS
+    parameters: Mapping[str, Callable[[], Value]] = field(default_factory=dict)
+    overridden: tuple[str, Callable[[], Value]] | None = None
+
+    def lookup(self, name: str) -> Callable[[], Value] | None:
+        """How to get the value of `name`, None where no scope has it."""
+        if name in self.variables:
+            value = self.variables[name]
+            return lambda: value
+        if self.overridden is not None and self.overridden[0] == name:
+            return self.overridden[1]
+        if self.record is not None and name in self.fields:
+            record = self.record
+            return lambda: record[name]
+        if name in self.parameters:
+            return self.parameters[name]
+        return self.enclosing.lookup(name) if self.enclosing is not None else None
+
+    def names(self) -> Iterator[str]:
+        """All names that can be looked up."""
+        yield from self.variables
+        yield from self.fields
+        yield from self.parameters
+        if self.enclosing is not None:
+            yield from self.enclosing.names()
+
+    def nested(self, variables: dict[str, Value] | None = None) -> Scope:
+        """A scope inside this one."""
+        return Scope(self.source, self, variables if variables is not None else {})

@@ -1,14 +1,19 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Diagnostics as values: what a host diagnostic, a failed pass or an exception in a user's Python says, and where."""
+"""Diagnostics as values, and remarks and warnings of passes in Python.
+
+A diagnostic comes from the host, a failed pass, or an exception in a user's Python. The host's bindings emit errors
+alone.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import re
+import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 _WHOLE_FILE = re.compile(r'"(.*)":0:0')
@@ -146,3 +151,37 @@ def of_exception(exception: BaseException, prefix: str, file: str | None, severi
     return Diagnostic(
         severity, message, Position(frame.filename, frame.lineno or 1, 1 if column is None else column + 1)
     )
+
+
+_reporters: list[Callable[[Diagnostic], None]] = []
+
+
+@contextlib.contextmanager
+def reported(report: Callable[[Diagnostic], None] | None) -> Iterator[None]:
+    """Hands what passes say meanwhile to `report`; without it to who is there, or to standard error, as MLIR does."""
+    _reporters.append(report or (_reporters[-1] if _reporters else _print))
+    try:
+        yield
+    finally:
+        _reporters.pop()
+
+
+def remark(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> None:
+    """Says something about a program that is no fault of it. `where` and the other half of each note are an
+    operation, a value or a location."""
+    _say("remark", message, where, notes)
+
+
+def warn(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> None:
+    """Says that something in a program may not be what was meant; the pass goes on."""
+    _say("warning", message, where, notes)
+
+
+def _say(severity: str, message: str, where: Any, notes: Sequence[tuple[str, Any]]) -> None:
+    of_notes = tuple(at("note", text, location_of(place)) for text, place in notes)
+    report = _reporters[-1] if _reporters else _print
+    report(at(severity, message, location_of(where), of_notes))
+
+
+def _print(one: Diagnostic) -> None:
+    print(one, file=sys.stderr, flush=True)

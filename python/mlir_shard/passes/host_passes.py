@@ -22,8 +22,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir, passmanager
-from mlir_shard.passes.options import split_options
-from mlir_shard.passes.suggestions import did_you_mean
+from mlir_shard.passes.options import did_you_mean, split_options
 
 _NAME = re.compile(r"[\w-]+")
 _UNREGISTERED = re.compile(r"'([^']*)' does not refer to a registered pass")

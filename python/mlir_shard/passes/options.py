@@ -1,21 +1,38 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Typed options of a pass: how one is declared, read from text and written back.
-
-The text is MLIR's: `name=value` pairs apart by spaces, a value bare, in quotes or in braces, lists apart by commas,
-and a Boolean that is named without a value true.
-"""
+"""Typed options of a pass: how one is declared, read from text and written back, and names near a misspelt one."""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import enum
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mlir_shard.passes.suggestions import alternatives, did_you_mean
+
+def near(name: str, known: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """At most `limit` of the `known` names that resemble `name`, the nearest first; none much less than the nearest."""
+    close = difflib.get_close_matches(name, list(known), n=limit, cutoff=0.6)
+    alike = {one: difflib.SequenceMatcher(None, one, name).ratio() for one in close}
+    return tuple(one for one in close if alike[one] > alike[close[0]] - 0.1)
+
+
+def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """`; did you mean 'a' or 'b'?`, each name behind `prefix`, or nothing where no known name is near."""
+    names = [f"'{prefix}{one}'" for one in near(name, known)]
+    if not names:
+        return ""
+    return f"; did you mean {alternatives(names)}?"
+
+
+def alternatives(names: Iterable[str]) -> str:
+    """`a, b or c`."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
 
 _METADATA = "mlir_shard.option"
 

@@ -14,6 +14,7 @@ class CountOps(Pass):
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import importlib
@@ -21,7 +22,7 @@ import inspect
 import pkgutil
 import re
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from mlir_shard.passes.diagnostic import Diagnostic
@@ -126,7 +127,6 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _passes: dict[str, type[Pass]] = {}
 _pipelines: dict[str, Pipeline] = {}
 _packages: list[str] = []
-
 PassClass = TypeVar("PassClass", bound=type[Pass])
 Builder = TypeVar("Builder", bound=Callable[..., str | Sequence[Pass | str]])
 
@@ -242,4 +242,29 @@ def _modules_below(package: str) -> list[str]:
     found = []
     for entry in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
         found += _modules_below(entry.name) if entry.ispkg else [entry.name]
+    return found
+
+
+T = TypeVar("T")
+# Of the runs under way, the innermost last: they hold attributes and types, so they end with their run.
+_runs: list[dict[Hashable, Any]] = []
+
+
+@contextlib.contextmanager
+def sharing() -> Iterator[None]:
+    """Has the passes that run meanwhile share."""
+    _runs.append({})
+    try:
+        yield
+    finally:
+        _runs.pop()
+
+
+def shared(key: Hashable, make: Callable[[], T]) -> T:
+    """What `make` gives, made once for each key in a run; anew where no passes run."""
+    if not _runs:
+        return make()
+    if key not in _runs[-1]:
+        _runs[-1][key] = make()
+    found: T = _runs[-1][key]
     return found

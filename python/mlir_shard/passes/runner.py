@@ -1,6 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running a pipeline: passes in Python here, runs of consecutive host passes in the host's pass manager."""
+"""Running a pipeline: passes in Python here, runs of consecutive host passes in the host's pass manager.
+
+Programs with deeply nested regions raise Python's recursion limit while passes run.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,15 +19,43 @@ from mlir_shard.dialects import verification
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir, passmanager
 from mlir_shard.passes import diagnostic, host_passes, resolution
-from mlir_shard.passes.diagnostic import Diagnostic, location_of
+from mlir_shard.passes.diagnostic import Diagnostic, location_of, reported
 from mlir_shard.passes.host_passes import HostPass
 from mlir_shard.passes.instrumentation import Instrumentation
-from mlir_shard.passes.nesting import deep_recursion, too_deep
-from mlir_shard.passes.registry import Pass, PassFailure
-from mlir_shard.passes.reporting import reported
+from mlir_shard.passes.registry import Pass, PassFailure, sharing
 from mlir_shard.passes.resolution import ANY, Nest, Step, step_text
-from mlir_shard.passes.sharing import sharing
 from mlir_shard.sharding.mesh import TooManyDevicesError
+
+# Enough for some 600 regions inside one another, and within a stack of 8 MiB on every supported Python.
+_FRAMES = 5000
+# What is nested less deeply than this cannot be what a pass failed of.
+_DEEP = 64
+
+
+@contextlib.contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Lets passes recurse deeper than Python does by default."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def too_deep(root: Any) -> tuple[Any, int] | None:
+    """The operation below `root` in the most regions, and their number; None where that is none to speak of."""
+    found, most = root, 0
+    left = [(root, 0)]
+    while left:
+        op, depth = left.pop()
+        if depth > most:
+            found, most = op, depth
+        for region in op.regions:
+            for block in region.blocks:
+                left += [(inner.operation, depth + 1) for inner in block.operations]
+    return (found, most) if most >= _DEEP else None
+
 
 Report = Callable[[Diagnostic], None]
 

@@ -11,7 +11,7 @@ from itertools import chain, pairwise
 
 from mlir_shard.resharding.sharding_difference import Difference, Place, divides_either_way, fit_in
 from mlir_shard.sharding import AxisRef
-from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.sharding.axes import total_size
 
 
 def is_exchange_useful(left: Difference) -> bool:

@@ -17,7 +17,7 @@ from mlir_shard.resharding.collective_steps import CollectiveStep, ExchangeShard
 from mlir_shard.resharding.sharding_difference import Difference
 from mlir_shard.resharding.slice_first import Shape, slice_axes
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge
+from mlir_shard.sharding.axes import Axes, add_axes_or_merge
 
 
 def collectives_between(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mlir_shard.sharding import Mesh, OpShardingRule
-from mlir_shard.sharding.axis_lists import (
+from mlir_shard.sharding.axes import (
     Axes,
     add_axis_or_merge,
     any_overlap,

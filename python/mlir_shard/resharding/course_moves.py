@@ -14,7 +14,7 @@ from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.steps import AllGather, AllSlice, AllToAll, CollectivePermute, Move, Placement, Together
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.sharding.axes import Axes
 
 
 def course_cost(source: TensorLayout, course: Sequence[CollectiveStep], element_size: int, model: CostModel) -> float:

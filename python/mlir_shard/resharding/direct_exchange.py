@@ -19,7 +19,7 @@ from mlir_shard.resharding.holdings import Blocks
 from mlir_shard.resharding.rounds import in_rounds
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.tiles import Segment, segments_by_target
-from mlir_shard.sharding.axis_lists import Axes, total_size
+from mlir_shard.sharding.axes import Axes, total_size
 from mlir_shard.sharding.layout import Box, block_size
 
 

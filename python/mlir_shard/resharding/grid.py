@@ -12,8 +12,8 @@ from math import prod
 from mlir_shard.resharding.prime_factors import prime_factors
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, sort_and_merge, split_mesh_axes
-from mlir_shard.sharding.verify.axes import check_axis_ref
+from mlir_shard.sharding.axes import Axes, add_axes_or_merge, sort_and_merge, split_mesh_axes
+from mlir_shard.sharding.verify.tensor import check_axis_ref
 
 
 @dataclass(frozen=True, slots=True)

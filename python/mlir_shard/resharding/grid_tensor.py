@@ -13,7 +13,7 @@ from mlir_shard.resharding.steps import AllReduce, CollectivePermute, DirectExch
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.tiles import blocks_nest
 from mlir_shard.sharding import AxisRef, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, total_size
+from mlir_shard.sharding.axes import Axes, total_size
 
 
 @dataclass(frozen=True, slots=True)

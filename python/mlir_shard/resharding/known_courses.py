@@ -25,7 +25,7 @@ from mlir_shard.resharding.steps import (
     Together,
 )
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
-from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.sharding.axes import Axes
 
 GROUPS = (1, 16, 256, 1 << 62)
 """How many devices are tried to be in the groups of all-to-alls at most; along one axis there may be more."""

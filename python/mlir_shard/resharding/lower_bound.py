@@ -27,7 +27,7 @@ from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.tiles import segments_by_target
 from mlir_shard.resharding.traffic import traffic_on
 from mlir_shard.sharding import Mesh
-from mlir_shard.sharding.axis_lists import Axes, total_size
+from mlir_shard.sharding.axes import Axes, total_size
 
 
 @dataclass(frozen=True)

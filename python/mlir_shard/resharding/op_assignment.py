@@ -18,7 +18,7 @@ from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.op_cost import OpCosts, OpProblem
 from mlir_shard.resharding.reshard_prices import Price
 from mlir_shard.resharding.steps import GridAxes
-from mlir_shard.sharding.axis_lists import add_axes_or_merge
+from mlir_shard.sharding.axes import add_axes_or_merge
 from mlir_shard.sharding.projection import TensorFactorShardings
 
 MOST_NODES = 4000

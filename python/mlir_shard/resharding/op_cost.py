@@ -25,7 +25,7 @@ from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.reshard_prices import Price, ReshardPrices
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, is_strict_prefix, sort_and_merge, total_size
+from mlir_shard.sharding.axes import Axes, is_strict_prefix, sort_and_merge, total_size
 from mlir_shard.sharding.layout import block_size
 from mlir_shard.sharding.projection import ShardingProjection
 

@@ -18,7 +18,7 @@ from mlir_shard.resharding.op_mesh import MeshAndRef, mesh_of, op_mesh
 from mlir_shard.resharding.reshape_axes import axes_of_reshape
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, axes_difference, sort_and_merge
+from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge
 from mlir_shard.sharding.projection import ShardingProjection
 
 Shardings = tuple[TensorSharding | None, ...]

@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import gcd
 
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule
-from mlir_shard.sharding.axis_lists import Axes, add_axis_or_merge
+from mlir_shard.sharding.axes import Axes, add_axis_or_merge
 from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, TensorFactorShardings
 from mlir_shard.sharding.rule import TensorMapping
 

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from mlir_shard.sharding import AxisRef, Mesh
-from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.sharding.axes import total_size
 from mlir_shard.sharding.layout import device_array
 
 

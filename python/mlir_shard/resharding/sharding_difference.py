@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from mlir_shard.sharding import AxisRef, Mesh
-from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge
+from mlir_shard.sharding.axes import Axes, add_axes_or_merge
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, ReductionOp, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, axes_difference, is_strict_prefix, sort_and_merge
+from mlir_shard.sharding.axes import Axes, axes_difference, is_strict_prefix, sort_and_merge
 
 Meshes = Mapping[str, Mesh]
 

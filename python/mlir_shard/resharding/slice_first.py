@@ -15,7 +15,7 @@ from math import gcd
 
 from mlir_shard.resharding.sharding_difference import Difference, fit_in
 from mlir_shard.sharding import AxisRef
-from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, total_size
+from mlir_shard.sharding.axes import Axes, add_axes_or_merge, total_size
 
 Shape = Sequence[int | None]
 

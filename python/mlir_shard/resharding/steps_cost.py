@@ -12,7 +12,7 @@ from mlir_shard.resharding.lower_bound import lower_bound
 from mlir_shard.resharding.plan import PlanStep, local_elements
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.traffic import MOST_DEVICES
-from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.sharding.axes import total_size
 
 
 @dataclass(frozen=True, slots=True)

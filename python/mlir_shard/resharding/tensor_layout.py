@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from mlir_shard.resharding.holdings import Holdings
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, axes_difference, total_size
+from mlir_shard.sharding.axes import Axes, axes_difference, total_size
 from mlir_shard.sharding.layout import Box, block_box, block_size
-from mlir_shard.sharding.verify.mesh import check_mesh
-from mlir_shard.sharding.verify.tensor import check_tensor_sharding
+from mlir_shard.sharding.verify.tensor import check_mesh, check_tensor_sharding
 
 
 @dataclass(frozen=True, slots=True)

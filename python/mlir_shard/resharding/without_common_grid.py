@@ -26,7 +26,7 @@ from mlir_shard.resharding.plan_steps import plan_steps
 from mlir_shard.resharding.steps_cost import Steps, is_within_memory, least_cost, rank_of
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.sharding.axes import Axes
 
 PlanOnGrid = Callable[[TensorLayout, TensorLayout, int], Steps]
 PlanSteps = tuple[PlanStep, ...]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import mlir_shard
-from mlir_shard.passes.pipeline import PipelineError
 from mlir_shard.passes.registry import PassFailure
+from mlir_shard.passes.resolution import PipelineError
 from mlir_shard.runtime import interface
 from mlir_shard.runtime.collectives.stablehlo_devices import set_devices
 from mlir_shard.runtime.error import RunError

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from mlir_shard.sharding.axes import AxisRef, SubAxisInfo
 from mlir_shard.sharding.collective import AllToAllParam, AllToAllParamList, AxisRefList, ListOfAxisRefLists, ManualAxes
-from mlir_shard.sharding.edges import (
+from mlir_shard.sharding.mesh import Mesh, MeshAxis
+from mlir_shard.sharding.propagation_edges import (
     AxisToPropagationDetails,
     EdgeNodeType,
     EdgeValueRef,
@@ -14,7 +15,6 @@ from mlir_shard.sharding.edges import (
     PropagationEdges,
     PropagationOneStep,
 )
-from mlir_shard.sharding.mesh import Mesh, MeshAxis
 from mlir_shard.sharding.rule import DimMapping, OpShardingRule, TensorMapping, factor_index, factor_symbol
 from mlir_shard.sharding.tensor import DimensionSharding, ReductionOp, TensorSharding, TensorShardingPerValue
 

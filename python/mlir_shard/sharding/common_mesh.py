@@ -1,19 +1,200 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Axes that serve several meshes of the same devices: each of theirs is some of these."""
+"""Axes that serve several meshes of the same devices: each axis of these meshes is a part of them.
+
+The devices of all meshes are one line that each mesh cuts in its own way, and possibly orders in its own way.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import gcd, prod
 
-from mlir_shard.sharding.axes import AxisRef, SubAxisInfo
-from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, sort_and_merge
-from mlir_shard.sharding.line_orders import interval_sizes, order_on_line
-from mlir_shard.sharding.line_parts import Parts, axes_of, part_of, parts_by_axis, parts_on_line
+from mlir_shard.sharding.axes import Axes, AxisRef, SubAxisInfo, add_axes_or_merge, sort_and_merge
 from mlir_shard.sharding.mesh import Mesh, MeshAxis
 from mlir_shard.sharding.tensor import TensorSharding
+
+Parts = tuple[SubAxisInfo, ...]
+"""Parts of the line, major to minor, that make one axis together."""
+
+
+def parts_by_axis(mesh: Mesh) -> dict[str, Parts]:
+    """Each axis as a part of the line of the devices as the mesh has them; axes of size one are no part."""
+    parts: dict[str, Parts] = {}
+    before = 1
+    for axis in mesh.axes:
+        parts[axis.name] = (SubAxisInfo(before, axis.size),) if axis.size > 1 else ()
+        before *= axis.size
+    return parts
+
+
+def parts_on_line(mesh: Mesh, line: Sequence[int]) -> dict[str, Parts] | None:
+    """Each axis as parts of the line of devices `line`; None where its devices do not lie so.
+
+    They do where a step along an axis, or along a part of it, is as long on the line wherever it begins.
+    """
+    position = {device: index for index, device in enumerate(line)}
+    if len(mesh.devices) != len(line) or not position.keys() >= set(mesh.devices):
+        return None
+    places = [position[device] for device in mesh.devices]
+    parts: dict[str, Parts] = {}
+    expected = [0]
+    stride = len(line)
+    for axis in mesh.axes:
+        stride //= axis.size
+        along = places[: stride * axis.size : stride]
+        found = _parts(along, len(line))
+        if found is None:
+            return None
+        parts[axis.name] = found
+        expected = [before + step for before in expected for step in along]
+    return parts if places == expected else None
+
+
+def _parts(places: Sequence[int], total: int) -> Parts | None:
+    """Steps from place 0 as parts of a line of `total` devices, major to minor."""
+    parts: list[SubAxisInfo] = []
+    while len(places) > 1:
+        size = next((size for size in range(len(places), 1, -1) if _is_regular(places, size)), None)
+        if size is None or total % (places[1] * size):
+            return None
+        parts.append(SubAxisInfo(total // (places[1] * size), size))
+        places = places[::size]
+    return tuple(reversed(parts)) if places == [0] else None
+
+
+def _is_regular(places: Sequence[int], size: int) -> bool:
+    """Whether places are runs of `size` steps of one length, that forward."""
+    if len(places) % size or places[1] < 1:
+        return False
+    return all(
+        places[begin + step] == places[begin] + step * places[1]
+        for begin in range(0, len(places), size)
+        for step in range(size)
+    )
+
+
+def part_of(axis: AxisRef, parts: Parts) -> Parts | None:
+    """What a full axis of these parts, or a sub-axis of it, is on the line; None where it cuts amid a part."""
+    info = axis.sub_axis_info
+    if info is None:
+        return parts
+    found: list[SubAxisInfo] = []
+    before = 1
+    for part in parts:
+        inside = _overlap(info, SubAxisInfo(before, part.size))
+        if inside is None:
+            return None
+        if inside.size > 1:
+            found.append(SubAxisInfo(part.pre_size * (inside.pre_size // before), inside.size))
+        before *= part.size
+    return tuple(found)
+
+
+def axes_of(part: SubAxisInfo, mesh: Mesh) -> tuple[AxisRef, ...] | None:
+    """A part of the line of the devices of a mesh as axes of it, major to minor; None where it cuts amid an axis in a
+    way that sub-axes do not."""
+    found: list[AxisRef] = []
+    for name, parts in parts_by_axis(mesh).items():
+        if not parts:
+            continue
+        whole = parts[0]
+        inside = _overlap(part, whole)
+        if inside is None:
+            return None
+        if inside == whole:
+            found.append(AxisRef(name))
+        elif inside.size > 1:
+            found.append(AxisRef.sub(name, inside.pre_size // whole.pre_size, inside.size))
+    return tuple(found)
+
+
+def _overlap(one: SubAxisInfo, other: SubAxisInfo) -> SubAxisInfo | None:
+    """What is in both, of size one where nothing is; None where one split has not both."""
+    begin, end = max(one.pre_size, other.pre_size), min(one.next_pre_size, other.next_pre_size)
+    if end <= begin:
+        # Apart they may still not divide each other, which the mesh's own axes never do.
+        return SubAxisInfo(begin, 1)
+    is_split = begin % one.pre_size == begin % other.pre_size == 0
+    is_split &= end % begin == 0 and one.next_pre_size % end == other.next_pre_size % end == 0
+    return SubAxisInfo(begin, end // begin) if is_split else None
+
+
+def order_on_line(
+    mesh: Mesh, line: Sequence[SubAxisInfo], used: Iterable[AxisRef]
+) -> tuple[tuple[int, ...], dict[str, Parts]] | None:
+    """The ids of the devices in an order in which each axis is parts of `line`, and these parts.
+
+    line: the intervals of a line of as many devices, major to minor; used: the sub-axes that parts must not go across.
+    They are cut where sizes have no more than a divisor in common, nowhere else. None where the sub-axes of an axis do
+    not divide each other.
+    """
+    free = list(line)
+    parts: dict[str, Parts] = {}
+    used = tuple(used)
+    for axis in mesh.axes:
+        sizes = _sizes(axis.name, axis.size, used)
+        if sizes is None:
+            return None
+        parts[axis.name] = tuple(_merged(part for size in sizes for part in _taken(size, free)))
+    return _order(mesh, parts), parts
+
+
+def interval_sizes(total: int, cuts: Iterable[int]) -> tuple[int, ...] | None:
+    """The sizes of what is between cuts of `total` devices, major to minor; None where they do not divide each other.
+
+    A cut is the number of blocks to its left.
+    """
+    ordered = sorted({1, total, *cuts})
+    if any(after % before for before, after in pairwise(ordered)):
+        return None
+    return tuple(after // before for before, after in pairwise(ordered))
+
+
+def _sizes(name: str, size: int, used: Iterable[AxisRef]) -> tuple[int, ...] | None:
+    infos = [axis.sub_axis_info for axis in used if axis.name == name and axis.sub_axis_info is not None]
+    return interval_sizes(size, (cut for info in infos for cut in (info.pre_size, info.next_pre_size)))
+
+
+def _taken(size: int, free: list[SubAxisInfo]) -> list[SubAxisInfo]:
+    """Parts that have `size` devices together, taken out of what is free: the largest that there are, and whole."""
+    found: list[SubAxisInfo] = []
+    while size > 1:
+        place = max(
+            range(len(free)),
+            key=lambda index: (free[index].size == size, gcd(free[index].size, size), -free[index].size, -index),
+        )
+        one = free.pop(place)
+        part = SubAxisInfo(one.pre_size, gcd(one.size, size))
+        if part.size < one.size:
+            free.insert(place, SubAxisInfo(part.next_pre_size, one.size // part.size))
+        found.append(part)
+        size //= part.size
+    return found
+
+
+def _merged(parts: Iterable[SubAxisInfo]) -> list[SubAxisInfo]:
+    merged: list[SubAxisInfo] = []
+    for part in parts:
+        if merged and merged[-1].next_pre_size == part.pre_size:
+            part = SubAxisInfo(merged[-1].pre_size, merged.pop().size * part.size)
+        merged.append(part)
+    return merged
+
+
+def _order(mesh: Mesh, parts: Mapping[str, Parts]) -> tuple[int, ...]:
+    """The devices such that a step along a part is as long as on the line."""
+    total = mesh.total_size
+    ordered = [part for axis in mesh.axes for part in parts[axis.name]]
+    places = [0]
+    for part in ordered:
+        stride = total // part.next_pre_size
+        places = [before + step * stride for before in places for step in range(part.size)]
+    assert prod(part.size for part in ordered) == total
+    return tuple(device for _, device in sorted(zip(places, mesh.devices, strict=True)))
+
 
 UsedAxes = Mapping[Mesh, Iterable[AxisRef]]
 

@@ -16,8 +16,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from mlir_shard.sharding.axes import AxisRef
-from mlir_shard.sharding.axis_lists import split_mesh_axes
+from mlir_shard.sharding.axes import AxisRef, split_mesh_axes
 from mlir_shard.sharding.mesh import Mesh
 from mlir_shard.sharding.tensor import TensorSharding
 

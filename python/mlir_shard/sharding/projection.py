@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from mlir_shard.sharding.axes import AxisRef
-from mlir_shard.sharding.axis_lists import (
+from mlir_shard.sharding.axes import (
     Axes,
+    AxisRef,
     add_axes_or_merge,
     greatest_common_prefix,
     is_strict_prefix,

@@ -1,6 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings of tensors: which axes of a mesh divide which dimension."""
+"""Shardings of tensors: which axes of a mesh shard which dimension.
+
+Also a sharding on the two sides of a manual computation, and a sharding up to some user priority.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
 
-from mlir_shard.sharding.axes import AxisRef
-from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.sharding.axes import AxisRef, total_size
 from mlir_shard.sharding.mesh import Mesh
 
 DEFAULT_PRIORITY = 0
@@ -256,3 +258,76 @@ class TensorShardingPerValue:
 
     def __iter__(self) -> Iterator[TensorSharding]:
         return iter(self.shardings)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeFrame:
+    """What a data-flow edge of a manual computation needs to know of it.
+
+    `outer` is the in- or out-sharding that belongs to the edge. The sources of the edge of an argument
+    (`into_body`) are outside and its targets inside; for the edge of a result it is the other way round.
+    """
+
+    outer: TensorSharding
+    manual_axes: tuple[str, ...]
+    into_body: bool
+
+    def as_sources_see(self, target: TensorSharding) -> TensorSharding:
+        """A sharding of the target, said as one of the sources."""
+        return self.to_outside(target) if self.into_body else self.to_inside(target)
+
+    def as_targets_see(self, source: TensorSharding) -> TensorSharding:
+        """A sharding of the sources, said as one of the target."""
+        return self.to_inside(source) if self.into_body else self.to_outside(source)
+
+    def to_inside(self, sharding: TensorSharding) -> TensorSharding:
+        """The sharding without the manual axes."""
+        return sharding.without_axes(self.manual_axes)
+
+    def to_outside(self, sharding: TensorSharding) -> TensorSharding:
+        """The sharding with the manual axes of `outer` before the free axes it has."""
+        manual = self.outer.only_axes(self.manual_axes)
+        dims = tuple(
+            DimensionSharding(before.axes + free.axes, free.is_closed, free.priority)
+            for before, free in zip(manual.dim_shardings, sharding.dim_shardings, strict=True)
+        )
+        return TensorSharding(sharding.mesh_or_ref, dims, self.outer.replicated_axes, self.outer.unreduced_axes)
+
+
+def later_priorities(sharding: TensorSharding) -> frozenset[int]:
+    """The priorities of dimensions that are not there from the beginning."""
+    return frozenset(dim.priority_or_default for dim in sharding.dim_shardings) - {DEFAULT_PRIORITY}
+
+
+def first_stage(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
+    """The sharding with the dimensions of priority 0 alone; no dimension has a priority any more."""
+    dims: list[DimensionSharding] = []
+    replicated: list[AxisRef] = list(sharding.replicated_axes)
+    for dim in sharding.dim_shardings:
+        if dim.priority_or_default == DEFAULT_PRIORITY:
+            dims.append(_without_priority(dim))
+        else:
+            dims.append(DimensionSharding((), is_closed=True))
+            replicated += dim.axes
+    replicated.sort(key=lambda axis: axis.mesh_order_key(mesh))
+    return replace(sharding, dim_shardings=tuple(dims), replicated_axes=tuple(replicated))
+
+
+def with_priority(sharding: TensorSharding, original: TensorSharding, priority: int) -> TensorSharding:
+    """The sharding with the dimensions that have this priority in `original`, whose axes are replicated no longer."""
+    dims = tuple(
+        _without_priority(first) if first.priority_or_default == priority else now
+        for now, first in zip(sharding.dim_shardings, original.dim_shardings, strict=True)
+    )
+    taken = {axis for dim in original.dim_shardings if dim.priority_or_default == priority for axis in dim.axes}
+    replicated = tuple(axis for axis in sharding.replicated_axes if axis not in taken)
+    return replace(sharding, dim_shardings=dims, replicated_axes=replicated)
+
+
+def without_priorities(sharding: TensorSharding) -> TensorSharding:
+    """The sharding with all its dimensions, none with a priority."""
+    return replace(sharding, dim_shardings=tuple(map(_without_priority, sharding.dim_shardings)))
+
+
+def _without_priority(dim: DimensionSharding) -> DimensionSharding:
+    return dim if dim.priority is None else replace(dim, priority=None)

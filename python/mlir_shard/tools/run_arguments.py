@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NoReturn
 
-from mlir_shard.passes.suggestions import did_you_mean
+from mlir_shard.passes.options import did_you_mean
 from mlir_shard.tools.command_line import UsageError
 
 PROPAGATED, LOCAL = "propagated", "local"

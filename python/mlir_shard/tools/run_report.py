@@ -1,16 +1,19 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-run's tables: each result's type, sharding and distance from the unsharded program's, and each rank's times."""
+"""shard-run's tables of results and times, and its progress line on a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlir_shard.runtime.execution import Result
     from mlir_shard.runtime.program import Program, RankTimes
     from mlir_shard.runtime.reference.verify import Comparison
+
 
 _HEADINGS = ("result", "type", "sharding", "max abs error", "max rel error", "")
 
@@ -55,3 +58,43 @@ def _errors(result: Result, comparison: Comparison) -> tuple[str, str, str]:
     is_right = comparison.is_equal and not result.disagreement
     verdict = "OK" if is_right else "MISMATCH"
     return f"{comparison.absolute:.2e}", f"{comparison.relative:.2e}", verdict
+
+
+_PARTS = 3
+
+
+class Progress:
+    """Shows what is being done, and of a run how many of its parts; `times` are the last that the ranks gave."""
+
+    def __init__(self, bar: Any | None) -> None:
+        self._bar = bar
+        self._task = bar.add_task("", total=None) if bar else None
+        self.times: tuple[RankTimes, ...] = ()
+
+    def say(self, what: str) -> None:
+        """Something begins, and nobody knows how long it takes."""
+        if self._bar:
+            self._bar.update(self._task, description=what, total=None)
+
+    def observe(self, times: Sequence[RankTimes]) -> None:
+        """Ranks have got as far as that."""
+        self.times = tuple(times)
+        if self._bar:
+            done = sum(one.parts_done for one in times)
+            self._bar.update(self._task, total=_PARTS * len(times), completed=done)
+
+
+@contextmanager
+def shown(is_wanted: bool) -> Iterator[Progress]:
+    """Progress, shown where that is wanted and standard error is a terminal."""
+    if not (is_wanted and sys.stderr.isatty()):
+        yield Progress(None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    # Standard output is the user's, and may be a file.
+    with Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+        yield Progress(bar)

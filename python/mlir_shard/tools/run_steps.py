@@ -1,16 +1,22 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The steps of shard-run: prepare what can be without running, run, report."""
+"""The steps of shard-run: read arrays, prepare what can be without running, run, report, write arrays."""
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.tools import run_arguments, run_arrays, run_communication, run_progress
-from mlir_shard.tools.command_line import UsageError
-from mlir_shard.tools.exit_status import complain
+from mlir_shard.tools import output, run_arguments, run_report
+from mlir_shard.tools.command_line import UsageError, complain
 from mlir_shard.tools.run_arguments import RunArguments
 
 if TYPE_CHECKING:
@@ -18,8 +24,132 @@ if TYPE_CHECKING:
     from mlir_shard.runtime.compile import Compiled
     from mlir_shard.runtime.execution import Result
     from mlir_shard.runtime.program import RankTimes
-    from mlir_shard.tools.diagnostics import Console
+    from mlir_shard.tools.source import Console
     from mlir_shard.transforms.spmdize.communication_report import CommunicationReport
+
+
+STANDARD_OUTPUT = "-"
+JSON = ".json"
+
+
+def check(path: str) -> None:
+    """UsageError where a report could not be written there, before anything is run."""
+    if path == STANDARD_OUTPUT:
+        return
+    try:
+        output.check(path)
+    except output.OutputError as error:
+        raise UsageError(str(error)) from None
+
+
+def of_module(module: Any) -> CommunicationReport:
+    """The report of a local module; RunError where it says too little of its collectives."""
+    from mlir_shard.passes.registry import PassFailure
+    from mlir_shard.runtime.error import RunError
+    from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
+
+    try:
+        return communication_report(module.operation)
+    except PassFailure as failure:
+        raise RunError("what the program communicates is not known", failure.diagnostics) from failure
+
+
+def write_communication(path: str, report: CommunicationReport) -> None:
+    """As JSON to a file named so, else as a table; UsageError where the file cannot be written."""
+    from mlir_shard.transforms.spmdize.shard_communication_report import write as write_to
+
+    if path == STANDARD_OUTPUT:
+        print(flush=True)
+        write_to(report, sys.stdout, "table")
+        return
+    try:
+        with Path(path).open("w", encoding="utf-8") as file:
+            write_to(report, file, "json" if path.endswith(JSON) else "table")
+    except OSError as error:
+        raise UsageError(f"cannot open output file '{path}': {error.strerror}") from None
+
+
+ONE = ".npy"
+SEVERAL = ".npz"
+# What NumPy raises for files that are damaged, each where it is: in a header, an archive, or what that has packed.
+_DAMAGED = (
+    OSError,
+    ValueError,
+    EOFError,
+    SyntaxError,
+    RuntimeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def read_arrays(paths: Sequence[str]) -> list[Any]:
+    """The arrays in .npy and .npz files, in order; UsageError for a file that holds none."""
+    return [array for path in paths for array in _read(path)]
+
+
+def _read(path: str) -> list[Any]:
+    import numpy as np
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return [loaded]
+        with loaded:
+            found = {name: loaded[name] for name in loaded.files}
+    except MemoryError:
+        raise _unreadable(path, "it says that it holds more than this machine's memory does") from None
+    except _DAMAGED as error:
+        known = error.strerror if isinstance(error, OSError) else None
+        raise _unreadable(path, known or "it holds no array of NumPy's") from None
+    for name, array in found.items():
+        # Of other files in an archive NumPy gives the bytes.
+        if not isinstance(array, np.ndarray):
+            raise _unreadable(path, f"its '{name}' holds no array of NumPy's")
+    return list(found.values())
+
+
+def _unreadable(path: str, reason: str) -> UsageError:
+    return UsageError(f"cannot read the input '{path}': {reason}")
+
+
+def check_output(path: str) -> None:
+    """UsageError where results could not be written there, before anything is run."""
+    if not path.endswith((ONE, SEVERAL)):
+        raise UsageError(f"--output={path}: results are written to a {SEVERAL} file, or one to a {ONE} file")
+    try:
+        output.check(path)
+    except output.OutputError as error:
+        raise UsageError(str(error)) from None
+
+
+def check_count(path: str, results: int) -> None:
+    """UsageError where the file does not take as many results."""
+    if path.endswith(ONE) and results != 1:
+        raise UsageError(f"--output={path}: a {ONE} file holds one result, the program has {results}: use {SEVERAL}")
+
+
+def write_arrays(path: str, results: Sequence[Any]) -> None:
+    """Writes the results to a file, whole or not at all; UsageError where that fails."""
+    import numpy as np
+
+    packed = io.BytesIO()
+    if path.endswith(ONE):
+        np.save(packed, results[0], allow_pickle=False)
+    else:
+        np.savez(packed, **{f"result{index}": array for index, array in enumerate(results)})
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        try:
+            temporary.write_bytes(packed.getbuffer())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot open output file '{path}': {error.strerror}") from None
+
 
 TOOL = "shard-run"
 
@@ -36,7 +166,7 @@ class Prepared:
     compiled: Compiled
     inputs: list[Any]
     backend: Backend
-    progress: run_progress.Progress
+    progress: run_report.Progress
     communication: CommunicationReport | None = None
 
 
@@ -49,17 +179,17 @@ class Ended:
     times: tuple[RankTimes, ...]
 
 
-def prepare(arguments: RunArguments, console: Console, progress: run_progress.Progress) -> Prepared:
+def prepare(arguments: RunArguments, console: Console, progress: run_report.Progress) -> Prepared:
     """Reads and compiles; UsageError, RunError or `Reported` where something is wrong with what was given."""
     from mlir_shard.runtime.backends import backend
     from mlir_shard.runtime.compile import Pipelines, compile_module
     from mlir_shard.runtime.execution import check_inputs, random_inputs
 
     if arguments.output is not None:
-        run_arrays.check_output(arguments.output)
+        check_output(arguments.output)
     if arguments.communication_report is not None:
-        run_communication.check(arguments.communication_report)
-    given = run_arrays.read(arguments.inputs) if arguments.inputs else None
+        check(arguments.communication_report)
+    given = read_arrays(arguments.inputs) if arguments.inputs else None
     chosen = backend(
         arguments.engine,
         timeout=arguments.timeout,
@@ -77,7 +207,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_progress.Pr
 
     def watch(stage: str, shown: Any) -> None:
         if stage == run_arguments.LOCAL and arguments.communication_report is not None:
-            reports.append(run_communication.of_module(shown))
+            reports.append(of_module(shown))
         if stage in arguments.show:
             _show(stage, shown)
 
@@ -91,7 +221,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_progress.Pr
         lower=chosen.lower,
     )
     if arguments.output is not None:
-        run_arrays.check_count(arguments.output, len(compiled.sharded.results))
+        check_count(arguments.output, len(compiled.sharded.results))
     inputs = random_inputs(compiled.sharded, arguments.seed) if given is None else given
     check_inputs(compiled.sharded, inputs)
     return Prepared(arguments, compiled, inputs, chosen, progress, *reports)
@@ -114,7 +244,7 @@ def report(ended: Ended) -> int:
 
     prepared, arguments = ended.prepared, ended.prepared.arguments
     comparisons = None
-    with run_progress.shown(not arguments.show) as progress:
+    with run_report.shown(not arguments.show) as progress:
         if prepared.compiled.unsharded:
             progress.say("running it without sharding")
             expected = run_program(prepared.compiled.unsharded, prepared.inputs, prepared.backend.alone)
@@ -123,14 +253,14 @@ def report(ended: Ended) -> int:
                 for result, right, coarsest in zip(ended.results, expected, prepared.compiled.coarsest, strict=True)
             ]
     if arguments.output is not None:
-        run_arrays.write(arguments.output, [result.array for result in ended.results])
+        write_arrays(arguments.output, [result.array for result in ended.results])
     device = "device" if arguments.engine == run_arguments.PJRT else "rank"
     print(run_report.title(prepared.compiled.sharded, comparisons is not None, device))
     print(run_report.table(ended.results, comparisons), flush=True)
     if arguments.timing or (arguments.timing is None and sys.stdout.isatty()):
         print(f"\n{run_report.times(ended.times)}", flush=True)
     if prepared.communication is not None and arguments.communication_report is not None:
-        run_communication.write(arguments.communication_report, prepared.communication)
+        write_communication(arguments.communication_report, prepared.communication)
     for result in ended.results:
         if result.disagreement:
             complain(TOOL, result.disagreement)
@@ -140,7 +270,7 @@ def report(ended: Ended) -> int:
 def _parse(arguments: RunArguments, console: Console) -> Any:
     from mlir_shard import asm
     from mlir_shard.dialects import verification
-    from mlir_shard.dialects.context import create_context
+    from mlir_shard.dialects.contexts import create_context
     from mlir_shard.passes import diagnostic, plugins, registry
     from mlir_shard.tools import source
 

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mlir_shard.tools.command_line import Arguments, UsageError, parse
-from mlir_shard.tools.exit_status import complain, exit_status
+from mlir_shard.tools.command_line import Arguments, UsageError, complain, exit_status, parse
 
 if TYPE_CHECKING:
     from mlir_shard.passes.resolution import Nest, Step
-    from mlir_shard.tools.diagnostics import Console
+    from mlir_shard.tools.source import Console
 
 TOOL = "shard-opt"
 
@@ -30,7 +29,7 @@ def _drive(arguments: Arguments) -> int:
         print(f"mlir-shard {__version__}")
         return 0
     from mlir_shard.passes import plugins
-    from mlir_shard.tools.diagnostics import Console
+    from mlir_shard.tools.source import Console
 
     console = Console(sys.stderr)
     try:
@@ -63,8 +62,8 @@ def _load_passes(arguments: Arguments, console: Console) -> None:
 
 
 def _dialects() -> tuple[str, ...]:
-    from mlir_shard.asm.syntax import SYNTAXES
-    from mlir_shard.dialects.context import create_context
+    from mlir_shard.asm.attributes import SYNTAXES
+    from mlir_shard.dialects.contexts import create_context
     from mlir_shard.passes import host_names
 
     return tuple(sorted({*host_names.dialects(create_context()), *SYNTAXES}))
@@ -107,7 +106,7 @@ def _pipeline(arguments: Arguments, console: Console) -> Nest | None:
     """The passes that the command line asks for; None after a diagnostic where it asks for what there is not."""
     from mlir_shard.passes import resolution
     from mlir_shard.passes.diagnostic import Position, error
-    from mlir_shard.passes.pipeline import PipelineError
+    from mlir_shard.passes.resolution import PipelineError
     from mlir_shard.tools.source import Source
 
     try:
@@ -129,8 +128,7 @@ def _pipeline(arguments: Arguments, console: Console) -> Nest | None:
 
 def _flagged_steps(arguments: Arguments) -> Iterator[Step]:
     from mlir_shard.passes import resolution
-    from mlir_shard.passes.options import OptionError, without_delimiters
-    from mlir_shard.passes.suggestions import did_you_mean
+    from mlir_shard.passes.options import OptionError, did_you_mean, without_delimiters
     from mlir_shard.tools.command_line import OPTIONS
 
     for flag in arguments.passes:

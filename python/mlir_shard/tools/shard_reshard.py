@@ -4,21 +4,100 @@
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from mlir_shard import __version__
-from mlir_shard.tools import output, reshard_arguments
-from mlir_shard.tools.command_line import UsageError
-from mlir_shard.tools.exit_status import complain, exit_status
-from mlir_shard.tools.reshard_arguments import FORMATS, ReshardArguments
+from mlir_shard.tools import output
+from mlir_shard.tools.command_line import UsageError, complain, exit_status
 
 if TYPE_CHECKING:
     from mlir_shard.resharding.cost_model import CostModel
     from mlir_shard.resharding.plan import Plan
     from mlir_shard.tools.reshard.notation import TensorType
+
+
+FORMATS = ("auto", "text", "rich", "svg", "html", "json")
+OBJECTIVES = ("time", "bytes", "memory")
+LEAST_WIDTH = 40
+_DESCRIPTION = """\
+Plans how a tensor on a mesh of devices goes from one sharding to another, and shows it: its boxes before and after,
+each step with what devices send, receive and hold, and the least bytes there are. The exit status is 0, or 1 for any
+error."""
+_EPILOGUE = """\
+Shardings are written as in sdy, '[{"x"}, {"y"}]', with sub-axes '"x":(1)2' and ', unreduced={"z"}' behind them, or as
+the numbers of mesh axes: '[[0], [1]]', ', unreduced=[2]'."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReshardArguments:
+    """What the command line asks for; `-` is standard output, and None what follows from the others."""
+
+    mesh: str
+    target_mesh: str | None
+    shape: str
+    source: str
+    target: str
+    objective: str | None
+    direct_exchange: bool
+    costs: str | None
+    format: str
+    output: str
+    colour: str
+    width: int | None
+    simulate: bool
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def parse(argv: Sequence[str], version: str) -> ReshardArguments:
+    """Reads a command line; UsageError where it is none. Prints and exits for --help and --version."""
+    return ReshardArguments(**vars(_parser(version).parse_args(argv)))
+
+
+def _parser(version: str) -> _Parser:
+    parser = _Parser(prog="shard-reshard", description=_DESCRIPTION, epilog=_EPILOGUE, allow_abbrev=False)
+    add = parser.add_argument
+    add("source", metavar="SOURCE", help="the sharding before")
+    add("target", metavar="TARGET", help="the sharding after")
+    add("--mesh", required=True, metavar="MESH", help="""x=2,y=3, or '<["x"=2, "y"=3]>', or 2x3 without names""")
+    add("--target-mesh", metavar="MESH", help="the mesh after, of the same devices (default: the mesh before)")
+    add("--shape", required=True, metavar="SHAPE", help="sizes and element type, as 12x18xf32")
+    add("--objective", choices=OBJECTIVES, help="what to have the least of (default: time, or as the costs say)")
+    add(
+        "--direct-exchange",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="let devices send each other what they lack, beside collectives (the default)",
+    )
+    add("--costs", metavar="FILE", help="latencies and bandwidths, as TOML or JSON (default: those of the planner)")
+    add("--simulate", action="store_true", help="carry the plan out on NumPy arrays and say whether it delivers")
+    add(
+        "--format",
+        choices=FORMATS,
+        default="auto",
+        help="text, rich for text in colour, a picture (svg), both (html), or data (json) "
+        "(default: by the suffix of the output, else text, in colour on a terminal)",
+    )
+    add("-o", "--output", default="-", metavar="FILE", help="where to write; - is standard output (the default)")
+    add("--colour", choices=("auto", "always", "never"), default="auto", help="whether text is in colour")
+    add("--width", type=_width, metavar="COLUMNS", help="how wide text is (default: the terminal, else 120)")
+    add("--version", action="version", version=f"mlir-shard {version}")
+    return parser
+
+
+def _width(text: str) -> int:
+    if not text.isdecimal() or not LEAST_WIDTH <= int(text) < 10_000:
+        raise argparse.ArgumentTypeError(f"'{text}' is no width: {LEAST_WIDTH} columns or more")
+    return int(text)
+
 
 TOOL = "shard-reshard"
 DEFAULT_WIDTH = 120
@@ -27,7 +106,7 @@ DEFAULT_WIDTH = 120
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs shard-reshard; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
     given = sys.argv[1:] if argv is None else argv
-    return exit_status(TOOL, lambda: _drive(reshard_arguments.parse(given, __version__)))
+    return exit_status(TOOL, lambda: _drive(parse(given, __version__)))
 
 
 def _drive(arguments: ReshardArguments) -> int:
@@ -43,12 +122,12 @@ def _drive(arguments: ReshardArguments) -> int:
 
 
 def _show(arguments: ReshardArguments) -> int:
-    from mlir_shard.tools.reshard import delivery, notation
+    from mlir_shard.tools.reshard import notation, plan_data
 
     try:
         tensor = notation.read_tensor(arguments.shape)
         plan = _plan(arguments, tensor)
-        missed = delivery.undelivered(plan) if arguments.simulate else None
+        missed = plan_data.undelivered(plan) if arguments.simulate else None
     except ValueError as error:
         raise UsageError(str(error)) from None
     # What of the command line was no UTF-8 cannot be written.
@@ -82,7 +161,7 @@ def _cost_model(arguments: ReshardArguments) -> CostModel:
 
 
 def _text(arguments: ReshardArguments, plan: Plan, tensor: TensorType, missed: tuple[int, ...] | None) -> str:
-    from mlir_shard.tools.reshard import forms, picture, plan_data
+    from mlir_shard.tools.reshard import picture, plan_data, report
 
     form = _format(arguments)
     meshes = dict.fromkeys(map(str, (plan.source.mesh, plan.target.mesh)))
@@ -93,11 +172,11 @@ def _text(arguments: ReshardArguments, plan: Plan, tensor: TensorType, missed: t
     if form == "svg":
         return picture.svg(plan, title)
     if form == "html":
-        return forms.html(plan, title, notes, arguments.width or DEFAULT_WIDTH)
+        return report.html(plan, title, notes, arguments.width or DEFAULT_WIDTH)
     on_terminal = arguments.output == "-" and sys.stdout.isatty()
     by_itself = form == "rich" or (form == "auto" and on_terminal and not os.environ.get("NO_COLOR"))
     in_colour = by_itself if arguments.colour == "auto" else arguments.colour == "always"
-    return forms.text(plan, title, notes, arguments.width or _columns(on_terminal), in_colour=in_colour)
+    return report.text(plan, title, notes, arguments.width or _columns(on_terminal), in_colour=in_colour)
 
 
 def _format(arguments: ReshardArguments) -> str:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlir_shard import __version__
 from mlir_shard.runtime.launch.launcher_place import Place, place
-from mlir_shard.tools import run_arguments, run_progress, run_steps
-from mlir_shard.tools.command_line import UsageError
-from mlir_shard.tools.exit_status import complain, exit_status
+from mlir_shard.tools import run_arguments, run_report, run_steps
+from mlir_shard.tools.command_line import UsageError, complain, exit_status
 from mlir_shard.tools.run_arguments import RunArguments
 from mlir_shard.tools.run_steps import TOOL
 
@@ -40,9 +39,9 @@ def _drive(arguments: RunArguments) -> int:
 
 
 def _run(arguments: RunArguments) -> run_steps.Ended:
-    from mlir_shard.tools.diagnostics import Console
+    from mlir_shard.tools.source import Console
 
-    with run_progress.shown(not arguments.show) as progress:
+    with run_report.shown(not arguments.show) as progress:
         return run_steps.run(run_steps.prepare(arguments, Console(sys.stderr), progress))
 
 
@@ -82,9 +81,9 @@ def _drive_launched(arguments: RunArguments) -> int:
 
 
 def _prepare_quietly(arguments: RunArguments) -> run_steps.Prepared:
-    from mlir_shard.tools.diagnostics import Console
+    from mlir_shard.tools.source import Console
 
-    return run_steps.prepare(arguments, Console(sys.stderr), run_progress.Progress(None))
+    return run_steps.prepare(arguments, Console(sys.stderr), run_report.Progress(None))
 
 
 def _step(process: MpiProcess, drive: Callable[[], int]) -> int:
@@ -113,7 +112,7 @@ def _step(process: MpiProcess, drive: Callable[[], int]) -> int:
 def _status(drive: Callable[[], int], passed_on: type[BaseException] | tuple[type[BaseException], ...] = ()) -> int:
     """What `drive` returns, or 1 after saying what it raised, unless that is `passed_on`."""
     from mlir_shard.runtime.error import RunError
-    from mlir_shard.tools.diagnostics import Console
+    from mlir_shard.tools.source import Console
 
     try:
         return drive()

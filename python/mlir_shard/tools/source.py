@@ -1,12 +1,15 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The input of a driver: a file or standard input, whole or in the parts between marker lines."""
+"""The input of a driver, whole or in the parts between marker lines, and diagnostics that show its lines."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 import sys
+from typing import TextIO
+
+from mlir_shard.passes.diagnostic import Diagnostic, Position
 
 STANDARD_INPUT = "<stdin>"
 
@@ -51,3 +54,53 @@ def split(source: Source, marker: str) -> tuple[Source, ...]:
         lines_before += source.text.count(b"\n", start, found.end())
         start = found.end()
     return (*parts, Source(source.name, b"\n" * lines_before + source.text[start:]))
+
+
+class Console:
+    """Prints diagnostics, with the lines they are about where the text is known or can be read."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lines: dict[str, list[bytes]] = {}
+
+    def add(self, source: Source) -> None:
+        """Makes the text of a source known; a later one of the same name replaces it."""
+        self._lines[source.name] = source.text.split(b"\n")
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Prints a diagnostic and its notes."""
+        print(self.render(diagnostic), file=self._stream, flush=True)
+
+    def render(self, diagnostic: Diagnostic) -> str:
+        """The text of a diagnostic and its notes."""
+        lines = [diagnostic.heading]
+        position = diagnostic.position
+        line = self._line(position) if position else None
+        if position and line is not None:
+            lines += [_shown(line), _caret(line, position.column)]
+        return "\n".join([*lines, *map(self.render, diagnostic.notes)])
+
+    def _line(self, position: Position) -> bytes | None:
+        if position.file not in self._lines:
+            self._lines[position.file] = _read_lines(position.file)
+        lines = self._lines[position.file]
+        return lines[position.line - 1] if 1 <= position.line <= len(lines) else None
+
+
+def _read_lines(path: str) -> list[bytes]:
+    try:
+        with open(path, "rb") as file:
+            return file.read().split(b"\n")
+    except (OSError, ValueError):
+        # A location may name a file that was there when the module was made.
+        return []
+
+
+def _shown(line: bytes) -> str:
+    return line.rstrip(b"\r").decode(errors="replace")
+
+
+def _caret(line: bytes, column: int) -> str:
+    """A caret under a byte of the line; tabs before it stay tabs, so that it stands right whatever their width."""
+    before = line[: max(0, column - 1)].decode(errors="replace")
+    return "".join("\t" if character == "\t" else " " for character in before) + "^"

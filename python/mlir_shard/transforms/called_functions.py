@@ -10,7 +10,7 @@ from typing import Any
 from mlir_shard.asm.editor import attribute_columns, replace, terminator
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.type_runs import length_attribute
-from mlir_shard.ods.type_runs import OPERAND_LENGTHS, RESULT_LENGTHS
+from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.call_graph import ORIGINAL_NAME
 from mlir_shard.transforms.computation_edges import COMPUTATION

@@ -11,7 +11,7 @@ from mlir_shard.asm import AsmSyntaxError
 from mlir_shard.asm.editor import Side, add_links, attribute_columns, take_links
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import SdyAttribute
-from mlir_shard.dialects.data_flow_edge import is_static
+from mlir_shard.dialects.data_flow_edges import is_static
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.data_flow_edges import EDGE
 from mlir_shard.transforms.function_shardings import rank_of

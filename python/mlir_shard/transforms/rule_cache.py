@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from mlir_shard.passes.sharing import shared
+from mlir_shard.passes.registry import shared
 from mlir_shard.rules import RuleCache, RuleOptions
 
 COMPUTING = RuleOptions(computing=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from mlir_shard import asm, host
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 
 
 @pytest.fixture(scope="module")

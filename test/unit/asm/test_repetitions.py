@@ -11,7 +11,7 @@ import pytest
 
 from mlir_shard import asm
 from mlir_shard.asm.arrays import ModuleArrays
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.transforms.walk import ops_below
 

@@ -11,7 +11,7 @@ import pytest
 
 from mlir_shard import asm
 from mlir_shard.dialects import data_flow_edges as flow
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.dialects.data_flow import edge_owner
 from mlir_shard.transforms.walk import ops_below
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mlir_shard.dialects import shard
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.sharding import ReductionOp
 

@@ -11,8 +11,8 @@ import pytest
 
 from mlir_shard import asm
 from mlir_shard.dialects import sdy, verification
-from mlir_shard.dialects.context import create_context
-from mlir_shard.dialects.sdy_verifiers import VERIFIERS
+from mlir_shard.dialects.contexts import create_context
+from mlir_shard.dialects.verifiers.operations import VERIFIERS
 from mlir_shard.host import ir
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding, TensorShardingPerValue
 

@@ -27,7 +27,7 @@ from mlir_shard.ods.model import (
     TypeConstraint,
     Variadicity,
 )
-from mlir_shard.ods.model_source import WIDTH, class_names, expression, quote
+from mlir_shard.ods.python_source import WIDTH, class_names, expression, quote
 
 texts = st.text(max_size=40)
 some = st.integers(0, 2)

@@ -15,7 +15,7 @@ import pytest
 
 from mlir_shard import host
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.ods.generate import module_source
 from mlir_shard.ods.reader import read

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlir_shard.ods.preprocess import preprocess
+from mlir_shard.ods.loader import preprocess
 from mlir_shard.ods.source import OdsError, Source
 
 

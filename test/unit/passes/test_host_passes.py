@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.passes import host_names, host_passes, host_summaries
 from mlir_shard.passes.host_passes import HostPassError
 from mlir_shard.passes.host_summary_table import SUMMARIES

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import mlir_shard
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.passes.diagnostic import Diagnostic
 from mlir_shard.passes.instrumentation import Instrumentation, PrintIR, Selection, Timing
-from mlir_shard.passes.pipeline import PipelineError
 from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.resolution import PipelineError
 from mlir_shard.passes.runner import run
 
 TEXT = """\

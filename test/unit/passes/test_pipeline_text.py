@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlir_shard.passes.pipeline import Element, PipelineError, parse
+from mlir_shard.passes.resolution import Element, PipelineError, parse
 
 
 def test_nesting() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from mlir_shard.passes import resolution
 from mlir_shard.passes.options import option
-from mlir_shard.passes.pipeline import PipelineError
 from mlir_shard.passes.registry import Pass, register, register_pipeline
+from mlir_shard.passes.resolution import PipelineError
 
 
 class OnAny(Pass):

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, ReductionOp, TensorSharding
-from mlir_shard.sharding.axis_lists import add_axes_or_merge, sort_and_merge
+from mlir_shard.sharding.axes import add_axes_or_merge, sort_and_merge
 
 
 def mesh_of(*sizes: int, device_ids: Sequence[int] = ()) -> Mesh:

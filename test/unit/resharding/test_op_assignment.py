@@ -18,7 +18,7 @@ from mlir_shard.resharding.op_assignment import OpAssignment, cheapest_assignmen
 from mlir_shard.resharding.op_cost import OpCosts, OpProblem, OpTensor, Reshardings
 from mlir_shard.resharding.reshard_prices import PlannedPrices
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.sharding.axes import Axes
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import TensorMapping
 

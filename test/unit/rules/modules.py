@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard import asm
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.rules import RuleOptions, rule_for
 from mlir_shard.sharding import factor_symbol
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from mlir_shard import asm
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.rules import rule_for
 from mlir_shard.rules.reduction import reduction_op

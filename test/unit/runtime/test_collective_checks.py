@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.lowering import llvm

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from runtime.in_process import lower, run
 
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.lowering import external_symbols

@@ -17,7 +17,7 @@ from mlir_shard.sharding import (
     TensorMapping,
     TensorSharding,
 )
-from mlir_shard.sharding.axis_lists import add_axes_or_merge, sort_and_merge
+from mlir_shard.sharding.axes import add_axes_or_merge, sort_and_merge
 
 
 def axis(text: str) -> AxisRef:

@@ -7,9 +7,8 @@ from __future__ import annotations
 from sharding.texts import sharding, text_of
 
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection
-from mlir_shard.sharding.aggressive_propagation import propagate_aggressive
-from mlir_shard.sharding.basic_propagation import propagate_basic
 from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.propagation import propagate_aggressive, propagate_basic
 from mlir_shard.sharding.rule import TensorMapping
 
 MESH = Mesh.of({"a": 2, "b": 4, "c": 2}.items())

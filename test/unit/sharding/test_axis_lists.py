@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sharding.strategies import axes, axis, meshes, splits
 
 from mlir_shard.sharding import Mesh
-from mlir_shard.sharding.axis_lists import (
+from mlir_shard.sharding.axes import (
     add_axes_or_merge,
     add_axis_or_merge,
     any_overlap,

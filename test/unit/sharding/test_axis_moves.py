@@ -7,9 +7,8 @@ from __future__ import annotations
 from sharding.texts import sharding
 
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorMapping
-from mlir_shard.sharding.axis_moves import AxisMove, axis_moves, propagation_edges
-from mlir_shard.sharding.edges import EdgeNodeType, EdgeValueRef
 from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.propagation_edges import AxisMove, EdgeNodeType, EdgeValueRef, axis_moves, propagation_edges
 
 MESH = Mesh.of({"a": 2, "b": 2, "c": 8}.items())
 BINARY = OpShardingRule.pointwise((8, 8), 2)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from sharding.texts import sharding
 
-from mlir_shard.sharding.edge_frame import EdgeFrame
+from mlir_shard.sharding.tensor import EdgeFrame
 
 OUTER = sharding('[{"a", "b", ?}, {"c"}], replicated={"d"}')
 INSIDE = sharding('[{"e", ?}, {?}]')

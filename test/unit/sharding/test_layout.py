@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sharding.strategies import axes, axis, meshes, sharding, shardings
 
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import split_mesh_axes, total_size
+from mlir_shard.sharding.axes import split_mesh_axes, total_size
 from mlir_shard.sharding.layout import (
     Box,
     axis_coordinate,

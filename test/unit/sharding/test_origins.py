@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from mlir_shard.sharding import AxisRef
-from mlir_shard.sharding import origins as origin
+from mlir_shard.sharding import propagation_edges as origin
 
 A, B = AxisRef("a"), AxisRef("b")
 HEAD, TAIL = AxisRef.sub("a", 1, 2), AxisRef.sub("a", 2, 4)

@@ -8,7 +8,7 @@ import pytest
 from sharding.texts import sharding
 
 from mlir_shard.sharding import Mesh, PropagationDirection
-from mlir_shard.sharding.priorities import first_stage, later_priorities, with_priority
+from mlir_shard.sharding.tensor import first_stage, later_priorities, with_priority
 
 MESH = Mesh.of({"a": 2, "b": 2, "c": 2}.items())
 

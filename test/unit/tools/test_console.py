@@ -8,8 +8,7 @@ import io
 from pathlib import Path
 
 from mlir_shard.passes.diagnostic import Diagnostic, Position
-from mlir_shard.tools.diagnostics import Console
-from mlir_shard.tools.source import Source
+from mlir_shard.tools.source import Console, Source
 
 
 def shown(diagnostic: Diagnostic, text: bytes = b"first\n\tsecond %x\nthird \xc3\xa4\xc3\xb6 %y\n") -> str:

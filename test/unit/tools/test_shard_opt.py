@@ -18,7 +18,7 @@ from hang_guard import SECONDS
 import mlir_shard
 from mlir_shard import __version__
 from mlir_shard.passes import plugins, runner
-from mlir_shard.tools import exit_status, shard_opt
+from mlir_shard.tools import command_line, shard_opt
 
 SHARD_OPT = (sys.executable, "-m", "mlir_shard.tools.shard_opt")
 VALID = "func.func @f() {\n  return\n}\n"
@@ -176,7 +176,7 @@ def test_errors_of_our_own(source: Path, monkeypatch: pytest.MonkeyPatch, capsys
     message = capsys.readouterr().err
     assert message.startswith("shard-opt: error: internal error: ZeroDivisionError: division by zero at ")
     assert message.count("\n") == 1
-    monkeypatch.setenv(exit_status.TRACEBACK_VARIABLE, "1")
+    monkeypatch.setenv(command_line.TRACEBACK_VARIABLE, "1")
     with pytest.raises(ZeroDivisionError):
         shard_opt.main([str(source)])
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from mlir_shard.passes.diagnostic import Diagnostic, Position
+from mlir_shard.tools.session import Verifier
 from mlir_shard.tools.source import Source
-from mlir_shard.tools.verify_diagnostics import Verifier
 
 
 def problems(text: str, *diagnostics: Diagnostic, only_expected: bool = False) -> list[str]:

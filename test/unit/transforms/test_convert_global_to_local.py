@@ -15,7 +15,7 @@ from transforms import stablehlo_interpreter, xla_devices
 from mlir_shard import asm, interfaces
 from mlir_shard import run as run_passes
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import Mesh, TensorSharding

@@ -12,7 +12,7 @@ import pytest
 
 from mlir_shard import asm
 from mlir_shard import run as run_passes
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.passes.diagnostic import Diagnostic
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import Mesh

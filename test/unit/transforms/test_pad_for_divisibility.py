@@ -15,7 +15,7 @@ from transforms.uneven_programs import STEPS, random_program
 from mlir_shard import asm, host
 from mlir_shard import run as run_passes
 from mlir_shard.dialects import sdy, stablehlo
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.transforms.shardings import meshes_around

@@ -14,7 +14,7 @@ from resharding.every_layout import distinct_values, halves, mesh_of, shardings
 
 from mlir_shard import asm
 from mlir_shard import run as run_passes
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.resharding.collective_course import collectives_between
 from mlir_shard.resharding.cost_model import CostModel, Objective
 from mlir_shard.resharding.course_moves import course_cost
@@ -34,7 +34,7 @@ from mlir_shard.resharding.steps import (
 )
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
-from mlir_shard.sharding.axis_lists import sort_and_merge
+from mlir_shard.sharding.axes import sort_and_merge
 
 MODEL = CostModel()
 

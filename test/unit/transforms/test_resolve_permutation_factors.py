@@ -10,7 +10,7 @@ from transforms import manual_simulation
 
 from mlir_shard import asm
 from mlir_shard import run as run_passes
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 
 MESH = 'sdy.mesh @mesh = <["x"=2, "y"=3, "z"=4]>'
 REORDERED = 'sdy.mesh @mesh = <["x"=2, "y"=3, "z"=4], device_ids=[{}]>'.format(

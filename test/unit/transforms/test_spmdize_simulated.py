@@ -14,7 +14,7 @@ from transforms.random_programs import generate
 from mlir_shard import asm
 from mlir_shard import run as run_passes
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import device_box
 

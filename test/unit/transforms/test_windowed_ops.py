@@ -13,7 +13,7 @@ from transforms import xla_devices
 
 from mlir_shard import asm
 from mlir_shard import run as run_passes
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 
 pytestmark = needs_jax
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import mlir_shard
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.passes.diagnostic import Diagnostic, Position
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import mpi_library, processes

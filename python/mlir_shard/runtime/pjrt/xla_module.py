@@ -11,7 +11,7 @@ import math
 from collections.abc import Container, Sequence
 from typing import Any
 
-from mlir_shard.dialects.context import create_context
+from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError

@@ -8,7 +8,6 @@ check is what Shardy's verifiers check, and beyond that what the project's own s
 
 from __future__ import annotations
 
-from mlir_shard.sharding.verify.axes import check_axis_lists, check_axis_ref, check_mesh_order
 from mlir_shard.sharding.verify.collective import (
     check_all_gather,
     check_all_reduce,
@@ -19,22 +18,30 @@ from mlir_shard.sharding.verify.collective import (
     check_reduce_scatter,
     check_replicated_to_unreduced,
     check_sharded_to_unreduced,
+    check_unreduced_transition,
 )
-from mlir_shard.sharding.verify.edges import check_edges_on_op, check_propagation_edges
 from mlir_shard.sharding.verify.manual import (
     check_manual_axes,
     check_manual_axes_spelled_out,
     check_manual_values,
     common_mesh,
 )
-from mlir_shard.sharding.verify.mesh import check_mesh, check_mesh_axis
-from mlir_shard.sharding.verify.reduction import check_unreduced_transition
-from mlir_shard.sharding.verify.rule import check_factor_sizes, check_op_sharding_rule
+from mlir_shard.sharding.verify.rule import (
+    check_edges_on_op,
+    check_factor_sizes,
+    check_op_sharding_rule,
+    check_propagation_edges,
+)
 from mlir_shard.sharding.verify.tensor import (
     MeshLookup,
     NoShape,
     Shape,
+    check_axis_lists,
+    check_axis_ref,
     check_free_of_manual_axes,
+    check_mesh,
+    check_mesh_axis,
+    check_mesh_order,
     check_tensor_sharding,
     check_tensor_sharding_per_value,
 )

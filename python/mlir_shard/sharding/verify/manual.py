@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from mlir_shard.sharding.axes import AxisRef
-from mlir_shard.sharding.axis_lists import axes_difference, total_size
+from mlir_shard.sharding.axes import AxisRef, axes_difference, total_size
 from mlir_shard.sharding.collective import ManualAxes
 from mlir_shard.sharding.mesh import Mesh
 from mlir_shard.sharding.tensor import DimensionSharding, TensorSharding, TensorShardingPerValue

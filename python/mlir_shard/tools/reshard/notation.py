@@ -23,7 +23,7 @@ from typing import Any
 from mlir_shard import asm
 from mlir_shard.dialects import sdy
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
-from mlir_shard.sharding.verify.mesh import check_mesh
+from mlir_shard.sharding.verify.tensor import check_mesh
 
 MESH_NAME = "mesh"
 """What shardings call the mesh where they do not say."""

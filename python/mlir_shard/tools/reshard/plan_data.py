@@ -1,14 +1,27 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A plan as data: what the report says, of every device and every step, as JSON."""
+"""A plan as data, as JSON, and carried out on NumPy with a value of its own for every element."""
 
 from __future__ import annotations
 
 import json
+from math import prod
 from typing import Any
 
+import numpy as np
+
+from mlir_shard.resharding.direct_exchange import direct_exchange
+from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import Plan, PlanStep
-from mlir_shard.resharding.steps import AllGather, AllReduce, AllSlice, AllToAll, Move, ReduceScatter
+from mlir_shard.resharding.simulation import (
+    carry_out,
+    check_size,
+    exchange,
+    place,
+    reduce_partials,
+    without_padding,
+)
+from mlir_shard.resharding.steps import AllGather, AllReduce, AllSlice, AllToAll, DirectExchange, Move, ReduceScatter
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.tools.reshard import words
 from mlir_shard.tools.reshard.notation import TensorType
@@ -70,3 +83,24 @@ def _part(step: PlanStep, part: Move) -> dict[str, Any]:
     if isinstance(part, AllReduce | ReduceScatter):
         said["reduction"] = part.reduction.value
     return said
+
+
+def undelivered(plan: Plan) -> tuple[int, ...]:
+    """The devices that do not hold the values of their target boxes after the plan, none where it is right.
+
+    ValueError where the tensor is too large to be simulated.
+    """
+    # Asked before there is an array of the whole tensor, which is no larger than all local ones.
+    check_size(plan.source)
+    shape = (plan.source.partials, *plan.source.shape)
+    values = np.arange(prod(shape), dtype=np.int64).reshape(shape)
+    blocks = place(values, plan.source)
+    for step in plan.steps:
+        if isinstance(step.move, DirectExchange):
+            blocks = exchange(direct_exchange(step.before, step.after), blocks)
+        else:
+            tensor = GridTensor(step.grid, step.before.shape, plan.element_size)
+            blocks = carry_out(step.move, blocks, step.placement, tensor)
+    held = without_padding(blocks, plan.target)
+    wanted = without_padding(place(reduce_partials(values, plan.source, plan.target), plan.target), plan.target)
+    return tuple(device for device in held if not np.array_equal(held[device], wanted[device]))

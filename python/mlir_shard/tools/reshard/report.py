@@ -1,19 +1,22 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A plan as text: the tensor before and after, what each device holds and receives, the steps, and the bound.
+"""A plan as text, and in each of the forms that shard-reshard writes.
 
-The same on a terminal and in a file: what is coloured there has a number or a word here.
+The text has the tensor before and after, what each device holds and receives, the steps, and the bound.
 """
 
 from __future__ import annotations
 
+import io
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import TypeVar
 
 from rich import box as borders
 from rich.columns import Columns
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -21,16 +24,14 @@ from mlir_shard.resharding.plan import Plan
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding.layout import Box, device_coordinates
 from mlir_shard.tools.reshard import words
-from mlir_shard.tools.reshard.colours import device_colour
-from mlir_shard.tools.reshard.slabs import dim_cuts
-from mlir_shard.tools.reshard.stages import totals
+from mlir_shard.tools.reshard.drawing import device_colour, dim_cuts
+from mlir_shard.tools.reshard.picture import svg
+from mlir_shard.tools.reshard.words import totals
 
 MOST_ROWS = 32
 """How many devices or blocks a table lists; the last of more, and how many there are."""
-
 MOST_CELLS = 8
 """How many blocks of a dimension the drawing of a tensor has."""
-
 _ELLIPSIS = "…"
 _Value = TypeVar("_Value")
 
@@ -200,3 +201,55 @@ def _table(*headings: str, right: int = 0) -> Table:
     for number, heading in enumerate(headings):
         table.add_column(Text(heading), justify="right" if number >= len(headings) - right else "left")
     return table
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ margin: 24px auto; max-width: 1200px; padding: 0 16px; background: #f6f8fa; color: #1f2328 }}
+svg {{ max-width: 100%; height: auto }}
+pre {{ background: #ffffff; border: 1px solid #d0d7de; border-radius: 8px; padding: 16px; overflow-x: auto;
+  font: 13px/1.35 ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace }}
+</style>
+</head>
+<body>
+{picture}{text}
+</body>
+</html>
+"""
+
+
+def text(plan: Plan, title: str, notes: Sequence[str], width: int, *, in_colour: bool) -> str:
+    """The report in so many columns, in colour by the codes of terminals or not at all."""
+    console = _console(width, in_colour=in_colour)
+    with console.capture() as captured:
+        console.print(report(plan, title, notes))
+    return re.sub(r"[ ]+$", "", captured.get(), flags=re.MULTILINE)
+
+
+def html(plan: Plan, title: str, notes: Sequence[str], width: int) -> str:
+    """A page with the picture and the report."""
+    console = _console(width, in_colour=True)
+    console.print(report(plan, title, notes))
+    told = console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+    return _PAGE.format(title=escape(title), picture=svg(plan, title), text=told)
+
+
+def _console(width: int, *, in_colour: bool) -> Console:
+    # Nothing of the environment counts here: the same plan is the same text.
+    return Console(
+        file=io.StringIO(),
+        record=in_colour,
+        width=width,
+        height=100,
+        color_system="truecolor" if in_colour else None,
+        force_terminal=in_colour,
+        no_color=not in_colour,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )

@@ -1,12 +1,13 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Amounts, boxes, devices, placements and moves in words."""
+"""Amounts, boxes, devices, placements, moves and the stages of a plan in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from mlir_shard.resharding.plan import PlanStep
+from mlir_shard.resharding.plan import Plan, PlanStep
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -21,7 +22,7 @@ from mlir_shard.resharding.steps import (
 )
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef
-from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge
+from mlir_shard.sharding.axes import Axes, add_axes_or_merge
 from mlir_shard.sharding.layout import Box
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -148,3 +149,56 @@ def _about(step: PlanStep, one: Move) -> str:
     if isinstance(one, AllGather | AllSlice | ReduceScatter):
         return f"of dimension {one.dim} along {axes(move_axes(step, one))}"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """How the tensor lies, and the step that has brought it there; None before the first."""
+
+    heading: str
+    layout: TensorLayout
+    step: PlanStep | None = None
+
+    @property
+    def placement(self) -> str:
+        """The sharding, in sdy's words."""
+        return placement(self.layout)
+
+
+def stages(plan: Plan) -> tuple[Stage, ...]:
+    """All stages, in order."""
+    steps = (Stage(f"{number}. {move(step)}", step.after, step) for number, step in enumerate(plan.steps, 1))
+    return (Stage("Before", plan.source), *steps)
+
+
+def step_figures(step: PlanStep) -> str:
+    """What a step moves, holds and takes, in a line."""
+    if not any(step.bytes_received):
+        return f"nothing moves · holds {amount(step.memory)}"
+    return (
+        f"{amounts(step.bytes_received)} a device, {amount(sum(step.bytes_received))} in all · "
+        f"holds {amount(step.memory)} · {duration(step.time)}"
+    )
+
+
+def totals(plan: Plan) -> tuple[str, ...]:
+    """What the whole plan moves, holds and takes, the least there is, and how far it is from that."""
+    if not plan.steps:
+        return ("Every device holds its box already: nothing to do.",)
+    count = plan.num_collectives
+    collectives = f"{count} collective{'' if count == 1 else 's'}"
+    if plan.total_bytes:
+        moved = (
+            f"Received: {amount(plan.total_bytes)} by all devices in {collectives}, "
+            f"{amount(plan.bytes_received)} by the one that receives most."
+        )
+    else:
+        moved = f"Received: nothing, in {collectives}."
+    bound = plan.bound
+    least = (
+        f"Lower bound: {amount(bound.total)} by all devices, {amount(bound.maximum)} by one; "
+        f"the plan has {plan.bytes_over_bound:.3f} times the bytes."
+    )
+    proved = "no plan of these moves is cheaper" if plan.is_optimal else f"at most {plan.gap:.1%} above the best"
+    held = f"{duration(plan.time)}, and {amount(plan.peak_memory)} held at most by a device"
+    return moved, least, f"Predicted: {held}; {proved}."

@@ -13,7 +13,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.sharding import AxisRefList, ListOfAxisRefLists
-from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, axes_difference, greatest_common_prefix
+from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference, greatest_common_prefix
 from mlir_shard.transforms.canonicalize.pattern import Pattern, create_like, defining_op, has_one_use
 
 LABEL = "shard-collective"

@@ -9,7 +9,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.sharding import AllToAllParamList, AxisRefList, ListOfAxisRefLists
-from mlir_shard.sharding.axis_lists import sort_and_merge
+from mlir_shard.sharding.axes import sort_and_merge
 from mlir_shard.transforms.canonicalize.pattern import Pattern, create_like, defining_op, has_one_use
 
 LABEL = "sdy-collective"

@@ -14,7 +14,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.sharding import AxisRef, AxisRefList, DimensionSharding, ListOfAxisRefLists, TensorSharding
-from mlir_shard.sharding.axis_lists import add_axes_or_merge
+from mlir_shard.sharding.axes import add_axes_or_merge
 from mlir_shard.transforms.canonicalize.collectives import LABEL
 from mlir_shard.transforms.canonicalize.pattern import Pattern, create_like, defining_op, users
 

@@ -20,7 +20,7 @@ from mlir_shard.dialects import stablehlo
 from mlir_shard.host import dialect, ir
 from mlir_shard.resharding.shard_shift import Digit
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
-from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.sharding.axes import total_size
 from mlir_shard.sharding.layout import device_array, device_group_array
 from mlir_shard.transforms.collectives.channels import Channels
 

@@ -11,8 +11,8 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import shardable_value, sharding_of
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import OpShardingRule, TensorSharding
-from mlir_shard.sharding.axis_moves import axis_moves
 from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.propagation_edges import axis_moves
 from mlir_shard.transforms.propagate import debug_attributes
 from mlir_shard.transforms.propagate.debug_origins import name_origins
 from mlir_shard.transforms.propagate.debug_record import Record

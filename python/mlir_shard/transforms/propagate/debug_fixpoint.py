@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.sharding.axis_moves import AxisMove
+from mlir_shard.sharding.propagation_edges import AxisMove
 from mlir_shard.transforms.propagate.debug_record import Record
 from mlir_shard.transforms.propagate.fixpoint import States, Step
 from mlir_shard.transforms.propagate.value_graph import NOTHING, NOWHERE, UNKNOWN, Node, ValueGraph

@@ -15,7 +15,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import shardable_value, sharding_of
 from mlir_shard.host import ir
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.sharding.origins import (
+from mlir_shard.sharding.propagation_edges import (
     computation_input_origin,
     computation_name,
     computation_output_origin,

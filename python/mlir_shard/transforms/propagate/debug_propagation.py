@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mlir_shard.dialects.data_flow import owning_op
-from mlir_shard.sharding.axis_moves import AxisMove
-from mlir_shard.sharding.origins import op_name
+from mlir_shard.sharding.propagation_edges import AxisMove, op_name
 from mlir_shard.transforms.propagate import debug_attributes
 from mlir_shard.transforms.propagate.debug_origins import name_origins, set_name
 from mlir_shard.transforms.propagate.debug_record import Record

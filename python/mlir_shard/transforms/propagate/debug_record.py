@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from mlir_shard.sharding import AxisRef, TensorSharding
-from mlir_shard.sharding.axis_moves import AxisMove
-from mlir_shard.sharding.edges import EdgeNodeType, EdgeValueRef
-from mlir_shard.sharding.origins import find_origin
+from mlir_shard.sharding.propagation_edges import AxisMove, EdgeNodeType, EdgeValueRef, find_origin
 
 ValueT = TypeVar("ValueT")
 

@@ -11,13 +11,14 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import owning_op
 from mlir_shard.host import ir
 from mlir_shard.sharding import AxisRef
-from mlir_shard.sharding.axis_moves import AxisMove, propagation_edges
-from mlir_shard.sharding.origins import (
+from mlir_shard.sharding.propagation_edges import (
+    AxisMove,
     computation_input_origin,
     computation_output_origin,
     input_origin,
     origins_by_name,
     output_origin,
+    propagation_edges,
 )
 from mlir_shard.transforms.function_shardings import Side, attributes_of, set_attributes
 from mlir_shard.transforms.propagate import debug_attributes

@@ -12,7 +12,7 @@ from mlir_shard.dialects.data_flow_edges import argument_shardings, owning_argum
 from mlir_shard.host import ir
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
-from mlir_shard.sharding.edge_frame import EdgeFrame
+from mlir_shard.sharding.tensor import EdgeFrame
 
 _IN_SHARDINGS = "in_shardings"
 

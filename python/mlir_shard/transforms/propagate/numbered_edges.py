@@ -14,7 +14,7 @@ from typing import Any
 from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects.data_flow_edges import edges_of
 from mlir_shard.host import ir
-from mlir_shard.sharding.edge_frame import EdgeFrame
+from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.propagate.edge_frames import edge_frame
 
 NAMED_COMPUTATION = "sdy.named_computation"

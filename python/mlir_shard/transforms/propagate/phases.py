@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.sharding.aggressive_propagation import propagate_aggressive
-from mlir_shard.sharding.basic_propagation import propagate_basic
-from mlir_shard.sharding.priorities import first_stage, later_priorities, with_priority
+from mlir_shard.sharding.propagation import propagate_aggressive, propagate_basic
+from mlir_shard.sharding.tensor import first_stage, later_priorities, with_priority
 from mlir_shard.transforms.propagate.debug_fixpoint import RecordingFixpoint
 from mlir_shard.transforms.propagate.debug_record import Record
 from mlir_shard.transforms.propagate.fixpoint import Fixpoint

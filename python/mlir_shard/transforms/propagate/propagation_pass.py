@@ -9,9 +9,9 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure
-from mlir_shard.passes.reporting import warn
 from mlir_shard.rules import RuleError, RuleOptions
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.dead_code import erase_dead_code

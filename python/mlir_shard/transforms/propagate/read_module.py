@@ -17,8 +17,7 @@ from mlir_shard import _native
 from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.dialects.data_flow_edge import is_static
-from mlir_shard.dialects.data_flow_edges import has_edges
+from mlir_shard.dialects.data_flow_edges import has_edges, is_static
 from mlir_shard.host import ir
 from mlir_shard.rules import RuleCache
 from mlir_shard.rules.builder import rank_of, shape_of

@@ -9,7 +9,7 @@ from typing import Any
 from mlir_shard.asm.editor import append, attribute_columns, function_type, replace, terminator
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.ods.type_runs import OPERAND_LENGTHS, RESULT_LENGTHS
+from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue

@@ -11,8 +11,8 @@ from typing import Any
 from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
+from mlir_shard.passes.diagnostic import remark
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.passes.reporting import remark
 from mlir_shard.rules import RuleCache, reason_without_rule
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.rules.registry import depends_on_context, has_rule, has_static_shapes

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlir_shard.passes.registry import register
-from mlir_shard.sharding.priorities import without_priorities
+from mlir_shard.sharding.tensor import without_priorities
 from mlir_shard.transforms.function_shardings import Side, set_shardings, shardings_of
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.propagate.phases import Plan

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
-from mlir_shard.sharding.axis_moves import AxisMove, axis_moves
-from mlir_shard.sharding.basic_propagation import Directions
-from mlir_shard.sharding.edge_frame import EdgeFrame
 from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.propagation import Directions
+from mlir_shard.sharding.propagation_edges import AxisMove, axis_moves
 from mlir_shard.sharding.rule import FactorType
+from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.propagate.fixpoint import States
 from mlir_shard.transforms.propagate.value_graph import NOTHING, UNKNOWN, NodeKind, OpClass, ValueGraph
 from mlir_shard.transforms.shardings import common_mesh

@@ -14,7 +14,7 @@ from enum import Enum
 
 from mlir_shard import _native
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
-from mlir_shard.sharding.edge_frame import EdgeFrame
+from mlir_shard.sharding.tensor import EdgeFrame
 
 # The state of a place without sharding.
 UNKNOWN = -1

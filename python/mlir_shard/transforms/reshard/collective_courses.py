@@ -13,7 +13,7 @@ from mlir_shard.resharding.collective_course import collectives_between
 from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, axes_difference, sort_and_merge
+from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge
 from mlir_shard.transforms.reshard.collective_insertion import Collective, collective_of
 from mlir_shard.transforms.reshard.planned_collectives import PlannedCollectives, Problem
 

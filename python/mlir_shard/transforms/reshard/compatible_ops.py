@@ -33,7 +33,7 @@ from mlir_shard.rules.moving_windows import factor_windows
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
-from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.sharding.axes import Axes
 from mlir_shard.transforms.function_shardings import Side, shardings_of
 from mlir_shard.transforms.reshard.insertion import apply, put_after
 from mlir_shard.transforms.reshard.op_choices import RESHARDED_ALWAYS, AskedOp, OpChoices

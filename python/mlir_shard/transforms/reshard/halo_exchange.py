@@ -17,7 +17,7 @@ from mlir_shard.host import ir
 from mlir_shard.resharding.halo import Halo
 from mlir_shard.resharding.shard_shift import shift_pairs
 from mlir_shard.sharding import AxisRef, ManualAxes, TensorSharding, TensorShardingPerValue
-from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.sharding.axes import total_size
 from mlir_shard.transforms.collectives.stablehlo import StablehloCollectives
 
 

@@ -40,7 +40,7 @@ from mlir_shard.sharding import (
     ReductionOp,
     TensorSharding,
 )
-from mlir_shard.sharding.axis_lists import Axes, add_axes_or_merge, axes_difference, sort_and_merge
+from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference, sort_and_merge
 from mlir_shard.transforms.reshard.collective_insertion import Collective
 from mlir_shard.transforms.reshard.insertion import REDUCTION_CODES
 

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.passes.sharing import shared
+from mlir_shard.passes.registry import Pass, PassFailure, register, shared
 from mlir_shard.resharding.cheapest_reshards import CheapestReshards
 from mlir_shard.resharding.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError

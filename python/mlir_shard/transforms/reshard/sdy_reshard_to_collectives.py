@@ -10,8 +10,7 @@ from typing import Any, Literal
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.passes.sharing import shared
+from mlir_shard.passes.registry import Pass, PassFailure, register, shared
 from mlir_shard.resharding.cost_model import CostModel, Objective
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.sharding_steps import ReshardError

@@ -25,7 +25,7 @@ from mlir_shard.rules.window_attributes import (
     windows_along_dims,
 )
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.sharding.axes import Axes
 from mlir_shard.transforms.reshard.border_exchange import BorderExchange, with_borders
 from mlir_shard.transforms.reshard.halo_exchange import ManualPart
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_zero_constant

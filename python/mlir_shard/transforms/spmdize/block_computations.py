@@ -14,7 +14,7 @@ from mlir_shard.rules import RuleError
 from mlir_shard.rules.partition import PartitionRule, is_zero, partition_rule_for, set_result_types
 from mlir_shard.rules.reduction import reduction_kind
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, axes_difference
+from mlir_shard.sharding.axes import Axes, axes_difference
 from mlir_shard.sharding.projection import ShardingProjection, TensorFactorShardings
 from mlir_shard.transforms.dynamic_shapes import dynamic_value
 from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache

@@ -21,7 +21,7 @@ from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules.partition import BlockedTensor
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes
+from mlir_shard.sharding.axes import Axes
 from mlir_shard.sharding.layout import block_size
 from mlir_shard.transforms.spmdize.device_strides import has_strides, in_order, stride_ranges
 

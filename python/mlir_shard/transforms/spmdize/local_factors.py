@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, any_overlap
+from mlir_shard.sharding.axes import Axes, any_overlap
 from mlir_shard.sharding.projection import ShardingProjection
 
 

@@ -16,7 +16,7 @@ from mlir_shard.rules.partition import PartitionRule
 from mlir_shard.rules.reduction import SELECTING_OPS, combination_of, reduction_op
 from mlir_shard.rules.uneven_blocks import Mask, mask_of, may_fail
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
-from mlir_shard.sharding.axis_lists import add_axes_or_merge
+from mlir_shard.sharding.axes import add_axes_or_merge
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid

@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import total_size
+from mlir_shard.sharding.axes import total_size
 from mlir_shard.transforms.shardings import meshes_around
 from mlir_shard.transforms.spmdize.padded_values import PaddedValues, Shape
 from mlir_shard.transforms.spmdize.padding_rules import UnevenOp, padding_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlir_shard.dialects.data_flow_edge import DataFlowEdge
+from mlir_shard.dialects.data_flow_edges import DataFlowEdge
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
 from mlir_shard.transforms.walk import ops_below

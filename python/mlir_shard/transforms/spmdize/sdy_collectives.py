@@ -10,7 +10,7 @@ from typing import Any
 from mlir_shard.dialects import stablehlo
 from mlir_shard.resharding.device_permutation import device_permutation
 from mlir_shard.sharding import AxisRef, ReductionOp, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, split_mesh_axes
+from mlir_shard.sharding.axes import Axes, split_mesh_axes
 from mlir_shard.transforms.collectives.stablehlo import StablehloCollectives, positions_along
 from mlir_shard.transforms.spmdize.placed_values import Placed
 

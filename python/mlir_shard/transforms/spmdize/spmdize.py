@@ -13,9 +13,9 @@ from mlir_shard.asm import editor
 from mlir_shard.dialects import sdy, shard
 from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
+from mlir_shard.passes.diagnostic import remark
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.passes.reporting import remark
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue

@@ -12,7 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.sharding import AxisRefList, DimensionSharding, ListOfAxisRefLists, Mesh, TensorSharding
-from mlir_shard.sharding.axis_lists import Axes, axes_difference, greatest_common_prefix, sort_and_merge
+from mlir_shard.sharding.axes import Axes, axes_difference, greatest_common_prefix, sort_and_merge
 from mlir_shard.transforms.spmdize.block_computations import reduced_axes
 from mlir_shard.transforms.spmdize.placed_values import Placed
 

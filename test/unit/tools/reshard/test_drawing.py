@@ -9,12 +9,17 @@ import pytest
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding.layout import Box
-from mlir_shard.tools.reshard.colours import device_colour
-from mlir_shard.tools.reshard.device_grid import MOST_DEVICES, device_grids
-from mlir_shard.tools.reshard.frame import MOST_SLABS, Frame
+from mlir_shard.tools.reshard.drawing import (
+    MOST_DEVICES,
+    Origin,
+    Rectangle,
+    Slabs,
+    device_colour,
+    device_grids,
+    origins,
+)
 from mlir_shard.tools.reshard.notation import read_mesh, read_sharding
-from mlir_shard.tools.reshard.origins import Origin, origins
-from mlir_shard.tools.reshard.slabs import Rectangle, Slabs
+from mlir_shard.tools.reshard.picture import MOST_SLABS, Frame
 
 
 def layout(mesh: str, shape: tuple[int, ...], sharding: str) -> TensorLayout:

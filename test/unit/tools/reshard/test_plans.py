@@ -28,10 +28,10 @@ from mlir_shard.resharding.steps import (
 )
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import ReductionOp
-from mlir_shard.tools.reshard import forms, plan_data, words
-from mlir_shard.tools.reshard.delivery import undelivered
+from mlir_shard.tools.reshard import plan_data, report, words
 from mlir_shard.tools.reshard.notation import MESH_NAME, TensorType, read_mesh, read_sharding
 from mlir_shard.tools.reshard.picture import svg
+from mlir_shard.tools.reshard.plan_data import undelivered
 
 SVG = "{http://www.w3.org/2000/svg}"
 TENSOR = TensorType((12, 18), "f32", 4)
@@ -143,10 +143,10 @@ def test_devices_in_words() -> None:
 
 def test_the_report_is_as_wide_as_asked_and_the_same_without_colour() -> None:
     plan = transposed()
-    plain = forms.text(plan, "title", (), 80, in_colour=False)
+    plain = report.text(plan, "title", (), 80, in_colour=False)
     assert max(map(len, plain.splitlines())) <= 80
     assert "\x1b" not in plain
-    coloured = forms.text(plan, "title", (), 80, in_colour=True)
+    coloured = report.text(plan, "title", (), 80, in_colour=True)
     assert "\x1b[" in coloured
     assert "the plan has 3.231 times" in plain
 
@@ -205,7 +205,7 @@ def test_what_is_not_drawn_is_counted() -> None:
 def test_titles_are_escaped() -> None:
     picture = drawing(transposed(), 'a <b> & "c"\x01')
     assert picture.findtext(f"{SVG}title") == 'a <b> & "c"\N{REPLACEMENT CHARACTER}'
-    page = forms.html(transposed(), "a <b> & c", ("note",), 100)
+    page = report.html(transposed(), "a <b> & c", ("note",), 100)
     assert "<title>a &lt;b&gt; &amp; c</title>" in page
     assert "note" in page
 

@@ -1,6 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dialects of users that every context has: defined in Python, as IRDL text, or brought by another package."""
+"""Contexts in which programs of this project live, and the dialects of users that every context has.
+
+A user's dialect is defined in Python or as IRDL text, or brought by another package.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from mlir_shard import host
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.registered_function import RegistrationError, check_takes
 from mlir_shard.host import ir
 
 Loader = Callable[[Any], None]
-
 _loaders: dict[str, Loader] = {}
 
 
@@ -61,3 +64,16 @@ def load(context: Any) -> None:
 
 def _load_irdl(text: str) -> None:
     host.dialect("irdl").load_dialects(ir.Module.parse(text))
+
+
+def create_context(*, allow_unregistered: bool = False) -> Any:
+    """An `ir.Context` with every upstream dialect, StableHLO, CHLO and VHLO, and with sdy on top, and the dialects
+    that users have registered.
+
+    Multithreading is off: programs are small beside the cost of starting threads, and runs stay deterministic.
+    """
+    context = host.upstream_context()
+    context.allow_unregistered_dialects = allow_unregistered
+    sdy.load(context)
+    load(context)
+    return context

@@ -1,28 +1,131 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which axes came to which tensors of an op in one step of propagation, and from which of its tensors.
-
-The source of an axis is the first tensor, operands before results, that was sharded along the factor like that
-before. As in Shardy's record of propagation edges, of moves that only differ in the step the first one counts.
-"""
+"""Where propagated axes came from: the edges of each step, and the places that propagation starts from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum, IntEnum
 
-from mlir_shard.sharding.axes import AxisRef
-from mlir_shard.sharding.axis_lists import Axes, is_strict_prefix
-from mlir_shard.sharding.edges import (
-    AxisToPropagationDetails,
-    EdgeNodeType,
-    EdgeValueRef,
-    PropagationEdges,
-    PropagationOneStep,
-)
+from mlir_shard.sharding.axes import Axes, AxisRef, is_strict_prefix
 from mlir_shard.sharding.mesh import Mesh
 from mlir_shard.sharding.projection import ShardingProjection, TensorFactorShardings
 from mlir_shard.sharding.rule import DimMapping, OpShardingRule
+
+
+class EdgeNodeType(Enum):
+    """Whether an edge begins or ends at an operand or at a result."""
+
+    OPERAND = "operand"
+    RESULT = "result"
+
+
+class PropagationDirection(IntEnum):
+    """The ways an op lets shardings go through it, from least to most."""
+
+    NONE = 0
+    FORWARD = 1
+    BACKWARD = 2
+    BOTH = 3
+
+    # Forward and backward are the two bits of a direction.
+    def union(self, other: PropagationDirection) -> PropagationDirection:
+        """What at least one of the two allows."""
+        return _DIRECTIONS[int(self) | int(other)]
+
+    def intersection(self, other: PropagationDirection) -> PropagationDirection:
+        """What both of the two allow."""
+        return _DIRECTIONS[int(self) & int(other)]
+
+
+_DIRECTIONS = tuple(PropagationDirection)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeValueRef:
+    """Operand or result number `index`."""
+
+    type: EdgeNodeType
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.type.value}-{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class AxisToPropagationDetails:
+    """`axis_name` went from `source` to each of `targets`."""
+
+    axis_name: AxisRef
+    source: EdgeValueRef
+    targets: tuple[EdgeValueRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PropagationOneStep:
+    """All axes that moved in step number `step_index`."""
+
+    step_index: int
+    axis_entries: tuple[AxisToPropagationDetails, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PropagationEdges:
+    """The steps in which axes reached the values of an op."""
+
+    value: tuple[PropagationOneStep, ...]
+
+
+# What an origin is called at the place that it names.
+SELF = "self"
+
+
+def input_origin(index: int) -> str:
+    """The sharding of an argument of a function."""
+    return f"input: {index}"
+
+
+def output_origin(index: int) -> str:
+    """The sharding of a result of a function."""
+    return f"output: {index}"
+
+
+def constraint_name(number: int) -> str:
+    """A sharding constraint."""
+    return f"constraint_{number}"
+
+
+def op_name(number: int) -> str:
+    """An op that has a sharding for its results."""
+    return f"op_{number}"
+
+
+def computation_name(number: int) -> str:
+    """A manual computation; its shardings are origins of their own."""
+    return f"mc_{number}"
+
+
+def computation_input_origin(computation: str, index: int) -> str:
+    """An in-sharding of the manual computation of this name."""
+    return f"{computation}_input: {index}"
+
+
+def computation_output_origin(computation: str, index: int) -> str:
+    """An out-sharding of the manual computation of this name."""
+    return f"{computation}_output: {index}"
+
+
+def find_origin(origins: Mapping[AxisRef, str], axis: AxisRef) -> str | None:
+    """The origin of an axis, or that of the first axis it was split from or merged of; None for an unknown one."""
+    if axis in origins:
+        return origins[axis]
+    return next((origin for other, origin in origins.items() if other.contains(axis) or axis.contains(other)), None)
+
+
+def origins_by_name(origins: Mapping[AxisRef, str], own: str | None = None) -> dict[str, str]:
+    """The origins by axes as text, without the quotes of names; the origin called `own` is SELF."""
+    return {str(axis).replace('"', ""): SELF if origin == own else origin for axis, origin in origins.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,192 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks that verifiers share: attributes of the right kind, operand and result types, and the violation they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from mlir_shard.asm import AsmSyntaxError
+from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.dialects.registered_function import InterfaceError
+from mlir_shard.host import ir
+from mlir_shard.sharding import (
+    AllToAllParamList,
+    AxisRefList,
+    ListOfAxisRefLists,
+    ManualAxes,
+    Mesh,
+    OpShardingRule,
+    PropagationEdges,
+    ReductionOp,
+    TensorSharding,
+    TensorShardingPerValue,
+)
+from mlir_shard.sharding.verify.tensor import NoShape, Shape
+
+Check = Callable[[Any], None]
+
+
+class Violation(Exception):
+    """An invariant that an operation breaks: what is wrong and what would be right, without the operation's name."""
+
+
+def require(message: str | None) -> None:
+    """Raises Violation with the message of a pure check, where it has one."""
+    if message is not None:
+        raise Violation(message)
+
+
+def report(op: Any, violation: Violation | InterfaceError) -> None:
+    """Emits the violation as an error at the operation; or what went wrong in a dialect's part where that is."""
+    if isinstance(violation, InterfaceError):
+        violation.op.location.emit_error(str(violation))
+    else:
+        op.location.emit_error(f"'{op.name}' op {violation}")
+
+
+def verifier(*checks: Check) -> Callable[[Any], bool]:
+    """A function that runs the checks on an operation, and reports the first violation and returns False."""
+
+    def verify(op: Any) -> bool:
+        try:
+            for check in checks:
+                check(op.operation)
+        except (Violation, InterfaceError) as violation:
+            report(op.operation, violation)
+            return False
+        return True
+
+    return verify
+
+
+T = TypeVar("T")
+MNEMONICS: Mapping[type, str] = {
+    AllToAllParamList: "all_to_all_param_list",
+    AxisRefList: "axis_ref_list",
+    ListOfAxisRefLists: "list_of_axis_ref_lists",
+    ManualAxes: "manual_axes",
+    Mesh: "mesh",
+    OpShardingRule: "op_sharding_rule",
+    PropagationEdges: "propagation_edges",
+    TensorSharding: "sharding",
+    TensorShardingPerValue: "sharding_per_value",
+}
+REDUCTION_OPS = (ReductionOp.SUM, ReductionOp.MAX, ReductionOp.MIN)
+
+
+def value_as(attribute: Any, kind: type[T], name: str) -> T:
+    """The value of `attribute`, which goes by `name`, where it is of the dataclass `kind`."""
+    expected = f"must be a #sdy.{MNEMONICS[kind]}"
+    if not isinstance(attribute, SdyAttribute):
+        raise Violation(f"attribute '{name}' {expected}, got {attribute}")
+    try:
+        value = attribute.value
+    except AsmSyntaxError as error:
+        raise Violation(f"attribute '{name}' {expected}: {error}") from None
+    if not isinstance(value, kind):
+        raise Violation(f"attribute '{name}' {expected}, got a #sdy.{attribute.mnemonic}")
+    return value
+
+
+def optional(op: Any, name: str, kind: type[T]) -> T | None:
+    """The value of the operation's attribute `name`, None where it has none."""
+    return value_as(op.attributes[name], kind, name) if name in op.attributes else None
+
+
+def required(op: Any, name: str, kind: type[T]) -> T:
+    """The value of the operation's attribute `name`."""
+    if name not in op.attributes:
+        raise Violation(f"needs an attribute '{name}', a #sdy.{MNEMONICS[kind]}")
+    return value_as(op.attributes[name], kind, name)
+
+
+def required_string(name: str) -> Check:
+    """Checks that the attribute `name` is a string."""
+
+    def check(op: Any) -> None:
+        if name not in op.attributes or not isinstance(op.attributes[name], ir.StringAttr):
+            raise Violation(f"needs a string attribute '{name}'")
+
+    return check
+
+
+def integer(op: Any, name: str, width: int, default: int | None = None) -> int:
+    """The value of a signless integer attribute of the given width in bits; without `default` it must be there."""
+    if name not in op.attributes:
+        if default is None:
+            raise Violation(f"needs an attribute '{name}', an integer of type i{width}")
+        return default
+    attribute = op.attributes[name]
+    if not isinstance(attribute, ir.IntegerAttr) or str(attribute.type) != f"i{width}":
+        raise Violation(f"attribute '{name}' must be an integer of type i{width}, got {attribute}")
+    return int(attribute.value)
+
+
+def reduction_op(op: Any) -> ReductionOp:
+    """The value of the attribute `reduction_op`, sum where there is none."""
+    value = integer(op, "reduction_op", 32, default=0)
+    if not 0 <= value < len(REDUCTION_OPS):
+        raise Violation(f"attribute 'reduction_op' must be 0 (sum), 1 (max) or 2 (min), got {value}")
+    return REDUCTION_OPS[value]
+
+
+def check_one_operand(op: Any) -> None:
+    """There is one operand."""
+    if len(op.operands) != 1:
+        raise Violation(f"takes one operand, got {len(op.operands)}")
+
+
+def check_same_type(op: Any) -> None:
+    """One operand and one result, of one type."""
+    check_one_operand(op)
+    if len(op.results) != 1:
+        raise Violation(f"gives one result, got {len(op.results)}")
+    operand, result = op.operands[0].type, op.results[0].type
+    if operand != result:
+        raise Violation(f"must have a result of its operand's type {operand}, got {result}")
+
+
+def check_shaped(op: Any) -> None:
+    """Every operand and result has a shaped type."""
+    for value in (*op.operands, *op.results):
+        if not isinstance(value.type, ir.ShapedType):
+            raise Violation(f"works on shaped types (tensors, vectors, memrefs), got {value.type}")
+
+
+def check_ranked_tensors(op: Any) -> None:
+    """Every operand and result is a ranked tensor."""
+    for value in (*op.operands, *op.results):
+        if not isinstance(value.type, ir.RankedTensorType):
+            raise Violation(f"works on ranked tensors, got {value.type}")
+
+
+def check_static_result(op: Any) -> None:
+    """The result has a static shape."""
+    for result in op.results:
+        if not has_static_shape(result.type):
+            raise Violation(f"must have a result of static shape, got {result.type}")
+
+
+def shape_of(type_: Any) -> Shape:
+    """The shape of a value's type as its sharding sees it; a tuple of one element is that element."""
+    if not isinstance(type_, ir.TupleType):
+        return plain_shape(type_)
+    if type_.num_types != 1:
+        raise Violation(f"a sharding of a tuple needs one of size 1, got {type_}")
+    return plain_shape(type_.get_type(0))
+
+
+def plain_shape(type_: Any) -> Shape:
+    """The sizes of a ranked shaped type, None where dynamic, or why there are none."""
+    if not isinstance(type_, ir.ShapedType):
+        return NoShape.NOT_SHAPED
+    if not type_.has_rank:
+        return NoShape.UNRANKED
+    return tuple(None if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank))
+
+
+def has_static_shape(type_: Any) -> bool:
+    """Whether the type has a rank and no dynamic dimension."""
+    return isinstance(type_, ir.ShapedType) and type_.has_rank and type_.has_static_shape

@@ -1,0 +1,352 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The verifier of each sdy operation, attached to the dialect when it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, owning_op, sharding_of
+from mlir_shard.dialects.verifiers.checks import (
+    Check,
+    Violation,
+    check_one_operand,
+    check_ranked_tensors,
+    check_same_type,
+    check_shaped,
+    check_static_result,
+    integer,
+    optional,
+    reduction_op,
+    require,
+    required,
+    required_string,
+    shape_of,
+    verifier,
+)
+from mlir_shard.dialects.verifiers.sharding import (
+    bound_manual_axes,
+    check_becomes_sharding,
+    check_sharding,
+    check_sharding_attribute,
+    check_shardings,
+    find_mesh,
+    mesh_lookup,
+)
+from mlir_shard.host import ir
+from mlir_shard.sharding import (
+    AllToAllParamList,
+    AxisRefList,
+    ListOfAxisRefLists,
+    ManualAxes,
+    Mesh,
+    PropagationDirection,
+    TensorSharding,
+    TensorShardingPerValue,
+)
+from mlir_shard.sharding.verify import (
+    check_all_gather,
+    check_all_reduce,
+    check_all_slice,
+    check_all_to_all,
+    check_collective,
+    check_collective_permute,
+    check_manual_axes,
+    check_manual_values,
+    check_reduce_scatter,
+    check_replicated_to_unreduced,
+    check_sharded_to_unreduced,
+    check_tensor_sharding,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shardings:
+    """What a collective changes: from `operand` on `operand_mesh` to `result` on `mesh`."""
+
+    operand: TensorSharding | None
+    operand_mesh: Mesh | None
+    result: TensorSharding
+    mesh: Mesh
+
+    @property
+    def known_operand(self) -> TensorSharding:
+        """The operand's sharding of a collective that needs one."""
+        if self.operand is None:
+            raise Violation("needs an operand with a sharding")
+        return self.operand
+
+
+def _shardings(op: Any, operand_may_lack_sharding: bool, meshes_may_differ: bool) -> Shardings | None:
+    """The shardings around a collective, having passed what every collective keeps.
+
+    None where the operand's sharding is itself wrong, which is reported where it is attached.
+    """
+    operand = sharding_of(op.operands[0])
+    result = required(op, "out_sharding", TensorSharding)
+    operand_mesh = None if operand is None else find_mesh(operand, op)
+    mesh = find_mesh(result, op)
+    shape = shape_of(op.results[0].type)
+    require(
+        check_collective(
+            operand,
+            result,
+            operand_mesh,
+            mesh,
+            shape,
+            operand_may_lack_sharding=operand_may_lack_sharding,
+            meshes_may_differ=meshes_may_differ,
+            manual_axes=bound_manual_axes(op),
+        )
+    )
+    if mesh is None or (operand is not None and check_tensor_sharding(operand, operand_mesh, shape) is not None):
+        return None
+    return Shardings(operand, operand_mesh, result, mesh)
+
+
+def _collective(
+    check: Callable[[Any, Shardings], str | None],
+    *,
+    operand_may_lack_sharding: bool = False,
+    meshes_may_differ: bool = False,
+) -> Check:
+    def check_op(op: Any) -> None:
+        shardings = _shardings(op, operand_may_lack_sharding, meshes_may_differ)
+        if shardings is not None:
+            require(check(op, shardings))
+
+    return check_op
+
+
+def _all_gather(op: Any, by: Shardings) -> str | None:
+    axes = required(op, "gathering_axes", ListOfAxisRefLists)
+    return check_all_gather(by.known_operand, by.result, axes, by.mesh)
+
+
+def _all_slice(op: Any, by: Shardings) -> str | None:
+    return check_all_slice(by.operand, by.result, required(op, "slicing_axes", ListOfAxisRefLists), by.mesh)
+
+
+def _all_to_all(op: Any, by: Shardings) -> str | None:
+    return check_all_to_all(by.known_operand, by.result, required(op, "params", AllToAllParamList), by.mesh)
+
+
+def _collective_permute(op: Any, by: Shardings) -> str | None:
+    if by.operand_mesh is None:
+        raise Violation("needs an operand with a sharding")
+    return check_collective_permute(by.known_operand, by.result, by.operand_mesh, by.mesh)
+
+
+def _all_reduce(op: Any, by: Shardings) -> str | None:
+    axes = required(op, "reduction_axes", AxisRefList)
+    return check_all_reduce(by.operand, by.result, axes, reduction_op(op), by.mesh)
+
+
+def _reduce_scatter(op: Any, by: Shardings) -> str | None:
+    axes = required(op, "reduce_scatter_axes", ListOfAxisRefLists)
+    return check_reduce_scatter(by.operand, by.result, axes, reduction_op(op), by.mesh)
+
+
+def _sharded_to_unreduced(op: Any, by: Shardings) -> str | None:
+    axes = required(op, "axes", ListOfAxisRefLists)
+    return check_sharded_to_unreduced(by.known_operand, by.result, axes, by.mesh)
+
+
+def _replicated_to_unreduced(op: Any, by: Shardings) -> str | None:
+    axes = required(op, "axes", AxisRefList)
+    return check_replicated_to_unreduced(by.known_operand, by.result, axes, by.mesh)
+
+
+COLLECTIVES = {
+    "sdy.all_gather": _collective(_all_gather),
+    "sdy.all_slice": _collective(_all_slice, operand_may_lack_sharding=True),
+    "sdy.all_to_all": _collective(_all_to_all),
+    "sdy.collective_permute": _collective(_collective_permute, meshes_may_differ=True),
+    "sdy.all_reduce": _collective(_all_reduce, operand_may_lack_sharding=True),
+    "sdy.reduce_scatter": _collective(_reduce_scatter, operand_may_lack_sharding=True),
+    "sdy.sharded_to_unreduced": _collective(_sharded_to_unreduced),
+    "sdy.replicated_to_unreduced": _collective(_replicated_to_unreduced),
+}
+
+
+def check_body(op: Any) -> None:
+    """The operation has one region, of one block that ends with sdy.return."""
+    if len(op.regions) != 1 or len(op.regions[0].blocks) != 1:
+        blocks = [len(region.blocks) for region in op.regions]
+        raise Violation(f"needs one region with one block, got {len(blocks)} regions with {sum(blocks)} blocks")
+    last = _last_op(op)
+    if last is None or last.name != "sdy.return":
+        end = "nothing" if last is None else f"'{last.name}'"
+        raise Violation(f"has a body that ends with {end}, but it has to end with 'sdy.return'")
+
+
+def _last_op(op: Any) -> Any | None:
+    operations = op.regions[0].blocks[0].operations
+    count = len(operations)
+    return operations[count - 1].operation if count else None
+
+
+def _argument_types(op: Any) -> list[Any]:
+    return [argument.type for argument in op.regions[0].blocks[0].arguments]
+
+
+def _returned_types(op: Any) -> list[Any]:
+    terminator = _last_op(op)
+    return [] if terminator is None else [operand.type for operand in terminator.operands]
+
+
+def check_manual_computation(op: Any) -> None:
+    """In and out shardings fit the operands and results and make the types of the body, along different axes."""
+    manual = required(op, "manual_axes", ManualAxes)
+    ins = required(op, "in_shardings", TensorShardingPerValue)
+    outs = required(op, "out_shardings", TensorShardingPerValue)
+    bound = bound_manual_axes(op)
+    operands, results = [value.type for value in op.operands], [value.type for value in op.results]
+    for kind, shardings, whole, local in (
+        ("operand", ins, operands, _argument_types(op)),
+        ("result", outs, results, _returned_types(op)),
+    ):
+        require(
+            check_manual_values(
+                shardings,
+                manual,
+                mesh_lookup(op),
+                [shape_of(type_) for type_ in whole],
+                [shape_of(type_) for type_ in local],
+                kind=kind,
+                manual_axes=bound,
+            )
+        )
+        _check_same_elements(kind, whole, local)
+    require(check_manual_axes(manual, ins, outs, mesh_lookup(op), manual_axes=bound))
+
+
+def _check_same_elements(kind: str, whole: Sequence[Any], local: Sequence[Any]) -> None:
+    for index, (outside, inside) in enumerate(zip(whole, local, strict=True)):
+        if not _differ_in_shape_only(outside, inside):
+            raise Violation(
+                f"{kind} {index} is {outside}, so its counterpart in the body has to be so too but for the shape, "
+                f"got {inside}"
+            )
+
+
+def _differ_in_shape_only(one: Any, other: Any) -> bool:
+    if isinstance(one, ir.RankedTensorType) and isinstance(other, ir.RankedTensorType):
+        return one.element_type == other.element_type
+    return one == other
+
+
+def check_named_computation(op: Any) -> None:
+    """The body takes the operands' types and returns the results', and in and out shardings fit them."""
+    operands, results = [value.type for value in op.operands], [value.type for value in op.results]
+    _check_same_types("operand", operands, "takes", _argument_types(op))
+    _check_same_types("result", results, "returns", _returned_types(op))
+    for name, types, kind in (("in_shardings", operands, "operand"), ("out_shardings", results, "result")):
+        shardings = optional(op, name, TensorShardingPerValue)
+        if shardings is not None:
+            check_shardings(shardings, types, op, kind)
+
+
+def _check_same_types(kind: str, outer: Sequence[Any], verb: str, inner: Sequence[Any]) -> None:
+    if len(outer) != len(inner):
+        raise Violation(f"has {len(outer)} {kind}s, but its body {verb} {len(inner)}: it has to be as many")
+    for index, (outside, inside) in enumerate(zip(outer, inner, strict=True)):
+        if outside != inside:
+            raise Violation(f"{kind} {index} is {outside}, so the body has to {verb[:-1]} that type, got {inside}")
+
+
+def check_only_user(op: Any) -> None:
+    """The operand has no other use."""
+    count = len(list(op.operands[0].uses))
+    if count != 1:
+        raise Violation(f"has to be the only user of its operand, which has {count} uses")
+
+
+def check_data_flow_edge(op: Any) -> None:
+    """The operand is none of another sdy op's that has no region, and the sharding, if any, fits the result."""
+    value = op.operands[0]
+    if not isinstance(value.owner, ir.Block):
+        source = owning_op(value).name
+        if source.startswith("sdy.") and source not in ARGUMENT_OWNERS:
+            allowed = " or ".join(ARGUMENT_OWNERS)
+            raise Violation(f"has an operand that '{source}' defines, but of the sdy ops only {allowed} can")
+    sharding = optional(op, "sharding", TensorSharding)
+    if sharding is not None:
+        check_sharding(sharding, op.results[0].type, op)
+
+
+def check_func_data_flow_edge(op: Any) -> None:
+    """The operand is an argument of a func.func or a result of a func.call."""
+    value = op.operands[0]
+    around = owning_op(value).name
+    if isinstance(value.owner, ir.Block):
+        if around != "func.func":
+            raise Violation(f"has an argument of '{around}' as operand, but it has to be one of a 'func.func'")
+    elif around != "func.call":
+        raise Violation(f"has a result of '{around}' as operand, but it has to be one of a 'func.call'")
+
+
+def check_propagation_barrier(op: Any) -> None:
+    """The barrier bars at least one direction."""
+    direction = integer(op, "allowed_direction", 32)
+    if direction not in list(PropagationDirection):
+        raise Violation(f"attribute 'allowed_direction' must be 0 (NONE), 1 (FORWARD) or 2 (BACKWARD), got {direction}")
+    if direction == PropagationDirection.BOTH:
+        raise Violation("allows BOTH directions and so bars nothing: allowed_direction is NONE, FORWARD or BACKWARD")
+
+
+_VISIBILITIES = ('"public"', '"private"', '"nested"')
+
+
+def check_mesh_op(op: Any) -> None:
+    """The mesh has a name and is right under a module."""
+    required_string("sym_name")(op)
+    if op.parent is None or op.parent.operation.name != "builtin.module":
+        around = "nothing" if op.parent is None else f"'{op.parent.operation.name}'"
+        raise Violation(f"has to be right under a 'builtin.module', got {around}")
+    visibility = op.attributes.get("sym_visibility")
+    if visibility is not None and str(visibility) not in _VISIBILITIES:
+        raise Violation(f"attribute 'sym_visibility' must be one of {', '.join(_VISIBILITIES)}, got {visibility}")
+    required(op, "mesh", Mesh)
+
+
+def check_sharding_group(op: Any) -> None:
+    """The group's id is not negative."""
+    group = integer(op, "group_id", 64)
+    if group < 0:
+        raise Violation(f"has group_id {group}, but the id of a group is not negative")
+
+
+def check_constant(op: Any) -> None:
+    """The result is of the value's type, a tensor of static shape."""
+    if len(op.operands) or len(op.results) != 1:
+        raise Violation("takes no operand and gives one result")
+    if "value" not in op.attributes:
+        raise Violation("needs an attribute 'value', the elements of a tensor")
+    value, result = op.attributes["value"], op.results[0].type
+    type_ = getattr(value, "type", None)
+    if not isinstance(type_, ir.RankedTensorType):
+        raise Violation(f"attribute 'value' must be the elements of a ranked tensor, got {value}")
+    if type_ != result:
+        raise Violation(f"must have a result of its value's type {type_}, got {result}")
+
+
+VERIFIERS: Mapping[str, Callable[[Any], bool]] = {
+    "sdy.mesh": verifier(check_mesh_op),
+    "sdy.sharding_constraint": verifier(check_same_type, check_sharding_attribute, check_becomes_sharding),
+    "sdy.reshard": verifier(check_same_type, check_sharding_attribute, check_becomes_sharding),
+    "sdy.manual_computation": verifier(check_body, check_manual_computation),
+    "sdy.named_computation": verifier(required_string("name"), check_body, check_named_computation),
+    "sdy.sharding_group": verifier(check_one_operand, check_ranked_tensors, check_sharding_group),
+    "sdy.constant": verifier(check_constant, check_static_result),
+    "sdy.data_flow_edge": verifier(
+        check_same_type, check_shaped, check_static_result, check_only_user, check_data_flow_edge
+    ),
+    "sdy.func_data_flow_edge": verifier(
+        check_same_type, check_shaped, check_static_result, check_only_user, check_func_data_flow_edge
+    ),
+    "sdy.propagation_barrier": verifier(check_same_type, check_ranked_tensors, check_propagation_barrier),
+    **{name: verifier(check_same_type, check_shaped, check) for name, check in COLLECTIVES.items()},
+}
