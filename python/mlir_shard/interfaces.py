@@ -26,9 +26,9 @@ from mlir_shard.dialects.registered_function import InterfaceError, Registration
 from mlir_shard.rules import constants, registry
 from mlir_shard.rules import elementwise as _elementwise
 from mlir_shard.rules.builder import RuleBuilder
-from mlir_shard.rules.op_priorities import register_op_priorities as op_priorities
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule
 from mlir_shard.rules.registry import RuleFunction, RuleOptions
+from mlir_shard.rules.registry import register_op_priorities as op_priorities
 from mlir_shard.rules.text import RuleTextError, rule_from_text
 from mlir_shard.sharding import OpShardingRule, TensorMapping, TensorSharding
 from mlir_shard.sharding.rule import FactorType

@@ -16,7 +16,7 @@ import mlir_shard
 from mlir_shard import interfaces
 from mlir_shard.dialects import contexts, data_flow_edges
 from mlir_shard.dialects.contexts import DialectError
-from mlir_shard.rules import RuleCache, constants, op_priorities, registry
+from mlir_shard.rules import RuleCache, constants, registry
 from mlir_shard.rules import elementwise as elementwise_ops
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ TABLES = (
     (constants, "_constant_op"),
     (constants, "_constant_of_constants"),
     (elementwise_ops, "_names"),
-    (op_priorities, "_order"),
+    (registry, "_order"),
 )
 
 
@@ -89,7 +89,7 @@ def test_marks() -> None:
 def test_priorities_move_to_where_they_are_given_last() -> None:
     interfaces.op_priorities("test.a", ("test.b", "test.c"))
     interfaces.op_priorities("test.b", "other.*")
-    assert op_priorities.op_priorities() == (("test.a",), ("test.c",), ("test.b",), ("other.*",))
+    assert registry.op_priorities() == (("test.a",), ("test.c",), ("test.b",), ("other.*",))
 
 
 def test_dialects_of_irdl_text_and_of_functions() -> None:

@@ -1,110 +1,27 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding rules of linalg's structured ops, named or generic, from their indexing maps and iterator types."""
+"""Rules of linalg: structured ops by their loops, and softmax, packing and Winograd's transforms.
+
+The local op of a structured op is the same loop nest over the shards; indices and initial values are corrected.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.host import dialect, ir
-from mlir_shard.rules.builder import RuleBuilder, shape_of
-from mlir_shard.rules.registry import RuleOptions, sharding_rule
-from mlir_shard.rules.without_rule import without_rule
+from mlir_shard.rules.builder import Dims, RuleBuilder, shape_of, without_ones
+from mlir_shard.rules.linalg_loops import Loops, is_structured, loops_of
+from mlir_shard.rules.partition import Blocks, count_once, neutral_initial_values, partition_rule, set_result_types
+from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
-
-_linalg = dialect("linalg")
-_PARALLEL = "#linalg.iterator_type<parallel>"
 
 without_rule(
     "linalg.index",
     "linalg.yield",
     because="it stands in the body of a structured op, whose loops it follows",
 )
-
-
-def is_structured(op: Any) -> bool:
-    """Whether `op` has the interface of linalg's structured ops."""
-    return op.name.startswith("linalg.") and _linalg.get_indexing_maps(op) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Loops:
-    """The loop nest of a structured op.
-
-    `dims[operand][dim]` is the loop that dimension follows, or None where it follows an expression of several
-    loops or a constant; `reductions` are the loops that no output follows. `windows[operand]` holds the dimensions
-    along which the operand is read in windows, each with the loop that goes from window to window. Loops in `bound`
-    are in an expression with others, or of a parallel loop no output follows, so that each device needs all of it.
-    """
-
-    count: int
-    dims: tuple[tuple[int | None, ...], ...]
-    reductions: frozenset[int]
-    windows: tuple[dict[int, int], ...]
-    bound: frozenset[int]
-
-
-def loops_of(op: Any) -> Loops:
-    """The loop nest of the structured op `op`, read from its indexing maps."""
-    maps = [attr.value for attr in _linalg.get_indexing_maps(op)]
-    dims = tuple(
-        tuple(expr.position if isinstance(expr, ir.AffineDimExpr) else None for expr in map_.results) for map_ in maps
-    )
-    count = maps[0].n_dims if maps else 0
-    inputs = len(op.operands) - len(op.results)
-    parallel = {loop for of_output in dims[inputs:] for loop in of_output if loop is not None}
-    windows: list[dict[int, int]] = []
-    bound = _overwriting(op, parallel)
-    for operand, map_ in enumerate(maps):
-        of_operand: dict[int, int] = {}
-        for dim, expr in enumerate(map_.results):
-            if dims[operand][dim] is not None:
-                continue
-            over = _loops_in(expr)
-            moving = over & parallel
-            if len(moving) == 1 and operand < inputs and _is_window(expr) and not moving & set(dims[operand]):
-                of_operand[dim] = next(iter(moving))
-                over -= moving
-            bound |= over
-        windows.append(of_operand)
-    return Loops(count, dims, frozenset(range(count)) - parallel, tuple(windows), frozenset(bound))
-
-
-def _overwriting(op: Any, parallel: set[int]) -> set[int]:
-    """The loops said to be parallel that no output follows: which iteration writes last is not a reduction."""
-    if "iterator_types" not in op.attributes:
-        return set()
-    types = [str(type_) for type_ in op.attributes["iterator_types"]]
-    return {loop for loop, type_ in enumerate(types) if type_ == _PARALLEL} - parallel
-
-
-def _loops_in(expr: Any) -> set[int]:
-    if isinstance(expr, ir.AffineDimExpr):
-        return {expr.position}
-    if isinstance(expr, ir.AffineBinaryExpr):
-        return _loops_in(expr.lhs) | _loops_in(expr.rhs)
-    return set()
-
-
-def _is_window(expr: Any) -> bool:
-    """Whether `expr` is a sum of loops, each times a constant: the stride or the dilation of a window."""
-    if isinstance(expr, ir.AffineAddExpr):
-        return _is_window(expr.lhs) and _is_window(expr.rhs)
-    if isinstance(expr, ir.AffineMulExpr):
-        sides = (expr.lhs, expr.rhs)
-        return any(isinstance(side, ir.AffineConstantExpr) and side.value > 0 for side in sides) and any(
-            isinstance(side, ir.AffineDimExpr) for side in sides
-        )
-    return isinstance(expr, ir.AffineDimExpr)
-
-
-def is_pointwise(op: Any) -> bool:
-    """Whether `op` is a structured op that computes each element of its result on its own, with no reduction."""
-    if len(op.results) != 1 or not is_structured(op):
-        return False
-    loops = loops_of(op)
-    return not loops.reductions and not any(loops.windows)
 
 
 @sharding_rule(when=is_structured)
@@ -155,3 +72,167 @@ def _factor_type(loops: Loops, shapes: list[tuple[int, ...]], loop: int, size: i
         return FactorType.REDUCTION
     read = [shapes[number][dim] for number, of in enumerate(loops.windows) for dim, over in of.items() if over == loop]
     return FactorType.PASS_THROUGH if all(one == size for one in read) else FactorType.PERMUTATION
+
+
+@sharding_rule("linalg.softmax")
+def softmax(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """All dimensions go through but the one that is normalized, which has to be whole."""
+    if not len(op.results):
+        return None
+    normalized = op.attributes["dimension"].value
+    return (
+        RuleBuilder.for_op(op)
+        .add_pointwise(
+            shape_of(op.results[0].type),
+            lambda dim: FactorType.NEED_REPLICATION if dim == normalized else FactorType.PASS_THROUGH,
+        )
+        .build()
+    )
+
+
+@sharding_rule("linalg.pack", "tensor.pack")
+def pack(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """A tiled dimension is made of its tiles and of what is in a tile. None on buffers."""
+    return _tiled(op, plain=0, packed=1, options=options) if len(op.results) else None
+
+
+@sharding_rule("linalg.unpack", "tensor.unpack")
+def unpack(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """As `pack`, the other way round."""
+    return _tiled(op, plain=1, packed=0, options=options) if len(op.results) else None
+
+
+def _tiled(op: Any, plain: int, packed: int, options: RuleOptions) -> OpShardingRule:
+    """Relates operand `plain` and operand `packed`; operand 1 is the destination, with the shape of the result.
+
+    Where tiles do not fill a dimension, blocks of elements are no blocks of tiles, and neighbours exchange elements.
+    """
+    shapes = [shape_of(op.operands[number].type) for number in (0, 1)]
+    rank = len(shapes[plain])
+    tiled = list(op.attributes["inner_dims_pos"])
+    order = list(op.attributes["outer_dims_perm"]) if "outer_dims_perm" in op.attributes else []
+    builder = RuleBuilder.for_op(op)
+
+    def add(plain_dim: int | None, packed_dim: int, size: int, type_: FactorType = FactorType.PASS_THROUGH) -> None:
+        dims: list[int | None] = [None] * len(op.operands)
+        dims[plain], dims[packed] = plain_dim, packed_dim
+        blocked = options.conservative and type_ is FactorType.PERMUTATION
+        builder.add_factor(dims, dims[1:2], size, type_, blocked=blocked)
+
+    for dim, size in enumerate(shapes[plain]):
+        outer = order.index(dim) if order else dim
+        if dim not in tiled:
+            add(dim, outer, size)
+            continue
+        inner = rank + tiled.index(dim)
+        tiles, tile = shapes[packed][outer], shapes[packed][inner]
+        if tiles * tile == size:
+            add(dim, outer, tiles)
+            add(dim, inner, tile)
+        else:
+            add(dim, outer, tiles, FactorType.PERMUTATION)
+            add(None, inner, tile, FactorType.NEED_REPLICATION)
+    return without_ones(builder.build())
+
+
+@sharding_rule("linalg.winograd_filter_transform")
+def winograd_filter(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """From (f, h, w, c) to (alpha_h, alpha_w, c, f): each filter and channel by itself, whole windows."""
+    return _winograd(op, [(0, 3), (3, 2)], [])
+
+
+@sharding_rule("linalg.winograd_input_transform")
+def winograd_input(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """From (n, h, w, c) to (alpha_h, alpha_w, tile_h, tile_w, n, c): tiles overlap with their neighbours."""
+    return _winograd(op, [(0, 4), (3, 5)], [(1, 2), (2, 3)])
+
+
+@sharding_rule("linalg.winograd_output_transform")
+def winograd_output(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """From (alpha_h, alpha_w, tile_h, tile_w, n, f) to (n, h, w, f): tiles go side by side, each of them whole."""
+    return _winograd(op, [(4, 0), (5, 3)], [(2, 1), (3, 2)])
+
+
+def _winograd(op: Any, common: Sequence[tuple[int, int]], tiles: Sequence[tuple[int, int]]) -> OpShardingRule | None:
+    """Pairs of an input's and an output's dimension: the same in both, or tiles along a spatial dimension."""
+    if not len(op.results):
+        return None
+    before, after = (shape_of(operand.type) for operand in op.operands)
+    builder = RuleBuilder.for_op(op)
+    for one, other in common:
+        builder.add_factor([one, other], [other], before[one])
+    for one, other in tiles:
+        number = before[one] if op.name.endswith("output_transform") else after[other]
+        in_tile, uneven = divmod(after[other], max(number, 1))
+        side_by_side = op.name.endswith("output_transform") and not uneven
+        type_ = FactorType.PASS_THROUGH if side_by_side else FactorType.PERMUTATION
+        builder.add_factor([one, other], [other], number, type_)
+        if side_by_side and in_tile > 1:
+            builder.add_factor([None, other], [other], in_tile, FactorType.NEED_REPLICATION)
+    return _with_whole_rest(builder, before, after, common, tiles)
+
+
+def _with_whole_rest(
+    builder: RuleBuilder,
+    before: Sequence[int],
+    after: Sequence[int],
+    common: Sequence[tuple[int, int]],
+    tiles: Sequence[tuple[int, int]],
+) -> OpShardingRule:
+    pairs = (*common, *tiles)
+    rest: list[tuple[Dims, Dims, int]] = []
+    rest += [([dim, None], [None], size) for dim, size in enumerate(before) if dim not in [one for one, _ in pairs]]
+    rest += [([None, dim], [dim], size) for dim, size in enumerate(after) if dim not in [other for _, other in pairs]]
+    for operand_dims, result_dims, size in rest:
+        builder.add_factor(operand_dims, result_dims, size, FactorType.NEED_REPLICATION)
+    return without_ones(builder.build())
+
+
+_arith = dialect("arith")
+
+
+@partition_rule(when=is_structured, allows_uneven=True)
+def partition_structured(op: Any, blocks: Blocks) -> None:
+    """The same op on blocks.
+
+    Where it adds up along a sharded loop, all but the first device of a group begin with zero, so that the initial
+    value is counted once; likewise with other reductions that would count it again. `linalg.index` of a sharded loop
+    gets the offset of the block.
+    """
+    set_result_types(op, blocks)
+    axes = blocks.reduction_axes
+    if axes:
+        count_once(op, neutral_initial_values(op, len(op.operands) - len(op.results)), axes, blocks)
+    _offset_indices(op, blocks)
+
+
+def _constant(type_: Any, value: int) -> Any:
+    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
+
+
+def _offset_indices(op: Any, blocks: Blocks) -> None:
+    """Adds to each `linalg.index` of a sharded loop where this device's block begins along it."""
+    for inner in list(op.regions[0].blocks[0].operations):
+        inner = inner.operation
+        if inner.name != "linalg.index":
+            continue
+        axes, size = _axes_and_size(op, inner.attributes["dim"].value, blocks)
+        if not axes:
+            continue
+        with ir.InsertionPoint(op), op.location:
+            index = blocks.device_index(axes)
+            offset = _arith.MulIOp(index, _constant(index.type, size)).result
+        with ir.InsertionPoint.after(inner), inner.location:
+            shifted = _arith.AddIOp(inner.results[0], offset)
+        inner.results[0].replace_all_uses_except(shifted.result, [shifted.operation])
+
+
+def _axes_and_size(op: Any, loop: int, blocks: Blocks) -> tuple[tuple[int, ...], int]:
+    """The grid axes a loop is sharded along, and how often it goes round on one device."""
+    if blocks.rule is not None:
+        for operand, mapping, dims in zip(op.operands, blocks.rule.operand_mappings, loops_of(op).dims, strict=True):
+            if loop in dims:
+                dim = dims.index(loop)
+                factor = mapping.dim_mappings[dim].factor_indices[0]
+                return blocks.factor_axes[factor], operand.type.shape[dim]
+    return (), 0

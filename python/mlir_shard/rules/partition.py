@@ -1,22 +1,22 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which partition rule an op has: how it becomes the op that one device runs on its blocks.
+"""Which partition rule an op has: how it becomes the local op, on the shards of its operands and results.
 
-Whoever partitions has brought the operands to the blocks that the op's factors ask for, in place; a partition rule
-then makes the op itself local, which by default is no more than giving its results their local types.
+Also how a partition rule changes a result after the op, and counts an initial value once for all devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.registered_function import ask, check_op_names, check_takes
-from mlir_shard.host import ir
+from mlir_shard.host import dialect, ir
 from mlir_shard.resharding.factor_window import FactorWindow
-from mlir_shard.rules.reduction import reduction_op
+from mlir_shard.rules.reduction import combiners_of, neutral_number, reduction_op
 from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import FactorType
 
@@ -212,3 +212,73 @@ def is_everywhere(value: Any, number: float) -> bool:
             return False
         constant = constant.get_splat_value()
     return isinstance(constant, ir.IntegerAttr | ir.FloatAttr) and constant.value == number
+
+
+def continue_with(op: Any, index: int, build: Callable[[], Any]) -> None:
+    """Builds a value right behind an op, and gives it to those that use one of its results so far.
+
+    What the op itself makes has no sharding any more.
+    """
+    drop_shardings(op)
+    # The uses are noted before there are those of what is built.
+    uses = [(use.owner, use.operand_number) for use in op.results[index].uses]
+    with ir.InsertionPoint.after(op), op.location:
+        value = build()
+    for user, number in uses:
+        user.operation.operands[number] = value
+
+
+def drop_shardings(op: Any) -> None:
+    """Takes the shardings of its results from an op."""
+    if sdy.SHARDING in op.attributes:
+        del op.attributes[sdy.SHARDING]
+
+
+_arith = dialect("arith")
+
+
+def neutral_initial_values(op: Any, first: int) -> dict[int, float]:
+    """What is neutral in place of the initial values that make a difference if they are combined several times.
+
+    Args:
+        first: the number of the operand that is the initial value of the first result.
+
+    Returns:
+        For such an operand, by its number, what is neutral; nothing if it is not known what all results are reduced
+        with.
+    """
+    combiners = combiners_of(op)
+    if None in combiners:
+        return {}
+    found = {}
+    for number, combiner in enumerate(combiners, first):
+        if combiner is not None and not combiner.is_idempotent:
+            neutral = neutral_number(combiner, op.operands[number].type.element_type)
+            if neutral is not None:
+                found[number] = neutral
+    return found
+
+
+def count_once(op: Any, operands: Mapping[int, float], axes: Sequence[int], blocks: Blocks) -> None:
+    """Gives an op operands of which all devices but the first along grid axes have a number instead of the value.
+
+    Args:
+        operands: the numbers of the operands, with those that take their places.
+    """
+    for number, neutral in operands.items():
+        value = op.operands[number]
+        if not is_everywhere(value, neutral):
+            with ir.InsertionPoint(op), op.location:
+                op.operands[number] = _on_first_device(op, value, neutral, axes, blocks)
+
+
+def _on_first_device(op: Any, value: Any, otherwise: float, axes: Sequence[int], blocks: Blocks) -> Any:
+    if op.name.startswith("stablehlo."):
+        flag = blocks.entry(axes, lambda position: int(position == 0), stablehlo.boolean())
+        return stablehlo.select_all(flag, value, otherwise)
+    index = blocks.device_index(axes)
+    zero = _arith.ConstantOp(index.type, ir.IntegerAttr.get(index.type, 0)).result
+    first = _arith.CmpIOp(_arith.CmpIPredicate.eq, index, zero).result
+    number = stablehlo.element(value.type.element_type, otherwise)
+    other = _arith.ConstantOp(value.type, ir.DenseElementsAttr.get_splat(value.type, number)).result
+    return _arith.SelectOp(first, value, other).result

@@ -1,6 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What ops reduce with, and what is neutral for it: how partial results of a sharded reduction are combined."""
+"""What ops reduce with, and its neutral element: how partial results of a sharded reduction are combined.
+
+Also whether a reduction of StableHLO gives the same result if its initial values are counted several times.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from mlir_shard import host
 from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
-from mlir_shard.rules.linalg import is_structured
+from mlir_shard.rules.linalg_loops import is_structured
 from mlir_shard.sharding import ReductionOp
 
 
@@ -66,11 +70,9 @@ _COMBINERS = {
 }
 SELECTING_OPS = ("stablehlo.dynamic_slice", "stablehlo.gather", "stablehlo.slice")
 """Ops that take elements out of their first operand: a sum, as a device that does not have one contributes zero."""
-
 _REDUCE = "stablehlo.reduce"
 # Their bodies take the accumulators first.
 _COMBINING_OPS = (_REDUCE, "stablehlo.scatter")
-
 _by_name: dict[str, Combiner] = {}
 
 
@@ -249,3 +251,71 @@ def _largest(type_: Any) -> int:
 
 def _all_bits(type_: Any) -> int:
     return 2**type_.width - 1 if _is_unsigned(type_) else -1
+
+
+_bindings = host.module("_mlir_libs._stablehlo")
+_CONSTANTS = ("stablehlo.constant", "sdy.constant")
+# On scalars, what StableHLO's interpreter computes without a doubt.
+_COMPUTED = frozenset(
+    (
+        "stablehlo.abs",
+        "stablehlo.add",
+        "stablehlo.and",
+        "stablehlo.compare",
+        "stablehlo.constant",
+        "stablehlo.convert",
+        "stablehlo.is_finite",
+        "stablehlo.maximum",
+        "stablehlo.minimum",
+        "stablehlo.multiply",
+        "stablehlo.negate",
+        "stablehlo.not",
+        "stablehlo.or",
+        "stablehlo.select",
+        "stablehlo.sign",
+        "stablehlo.subtract",
+        "stablehlo.xor",
+    )
+)
+
+
+def may_repeat_initial_values(op: Any) -> bool:
+    """Whether that is known of a `stablehlo.reduce`; its region is run, on constants, by StableHLO's interpreter."""
+    op = op.operation
+    found = [_constant(value) for value in list(op.operands)[len(op.results) :]]
+    initial = [one for one in found if one is not None]
+    block = op.regions[0].blocks[0]
+    *body, last = (inner.operation for inner in block.operations)
+    if len(initial) != len(found) or any(inner.name not in _COMPUTED for inner in body):
+        return False
+    module = ir.Module.create(loc=op.location)
+    types = [one.type for one in initial]
+    with ir.InsertionPoint(module.body), op.location:
+        signature = ir.TypeAttr.get(ir.FunctionType.get([], types))
+        attributes = {"sym_name": ir.StringAttr.get("main"), "function_type": signature}
+        function = ir.Operation.create("func.func", regions=1, attributes=attributes)
+        entry = function.regions[0].blocks.append()
+    with ir.InsertionPoint(entry), op.location:
+        values = [
+            ir.Operation.create("stablehlo.constant", [one.type], attributes={"value": one}).results[0]
+            for one in (*initial, *initial)
+        ]
+        made = dict(zip(block.arguments, values, strict=True))
+        for inner in body:
+            if any(value not in made for value in inner.operands):
+                return False
+            copied = inner.clone().operation
+            for number, value in enumerate(inner.operands):
+                copied.operands[number] = made[value]
+            made.update(zip(inner.results, copied.results, strict=True))
+        if any(value not in made for value in last.operands):
+            return False
+        ir.Operation.create("func.return", operands=[made[value] for value in last.operands])
+    return list(_bindings.eval_module(module, [])) == initial
+
+
+def _constant(value: Any) -> Any | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name not in _CONSTANTS:
+        return None
+    return owner.operation.attributes["value"]

@@ -1,10 +1,13 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which sharding rule an op has: rules are registered by op name, by dialect, or by what an op answers to."""
+"""Which sharding rule an op has: rules are registered by op name, by dialect, or by what an op answers to.
+
+Also which ops are known to have no rule, and why, and which ops propagate first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -229,3 +232,62 @@ def has_static_shapes(op: Any) -> bool:
         for value in (*op.operands, *op.results)
         if isinstance(value.type, ir.ShapedType)
     )
+
+
+_reasons: dict[str, str] = {}
+
+
+def without_rule(*names: str, because: str) -> None:
+    """Says that ops, or whole dialects (`"shape.*"`), have no sharding rule; `because` is a clause for people."""
+    sharding_rule(*names)(_none)
+    for name in names:
+        _reasons[name] = because
+
+
+def reason_without_rule(name: str) -> str | None:
+    """Why ops of this name have no rule; None where nothing is known of them."""
+    return _reasons.get(name) or _reasons.get(f"{name.partition('.')[0]}.*")
+
+
+def _none(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    return None
+
+
+Group = tuple[str, ...]
+_order: list[Group] = []
+
+
+def register_op_priorities(*order: str | Sequence[str]) -> None:
+    """Adds ops to the list: each argument is an op, or several that propagate together, after all those before it.
+
+    An op is given by its name, `"attn.scores"`, all of a dialect by `"attn.*"`. What was listed before moves to its
+    new place. Raises RegistrationError for names of no op, and for one that is given twice.
+    """
+    groups = [(group,) if isinstance(group, str) else tuple(group) for group in order]
+    check_order(groups)
+    names = {name for group in groups for name in group}
+    kept = [tuple(name for name in group if name not in names) for group in _order]
+    _order[:] = [group for group in (*kept, *groups) if group]
+
+
+def op_priorities() -> tuple[Group, ...]:
+    """The groups that are listed, the first to propagate first."""
+    return tuple(_order)
+
+
+def check_order(groups: Iterable[Group]) -> None:
+    """Raises RegistrationError where a group is empty, has what is no op name, or one that was given before."""
+    seen: set[str] = set()
+    for group in groups:
+        if not group:
+            raise RegistrationError("a group of ops that propagate together has at least one")
+        check_op_names(group)
+        for name in group:
+            if name in seen:
+                raise RegistrationError(f"'{name}' is given twice, but an op has one place in the order")
+            seen.add(name)
+
+
+def is_among(name: str, group: Group) -> bool:
+    """Whether ops of this name are in a group."""
+    return name in group or f"{name.partition('.')[0]}.*" in group

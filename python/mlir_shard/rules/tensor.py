@@ -1,17 +1,19 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding rules of tensor: reshapes and ops that put tensors together; which ops have none, and why."""
+"""Rules of tensor: reshapes, slices, pads and ops that join tensors; which ops have none, and why."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.rules.builder import RuleBuilder, rank_of, shape_of
-from mlir_shard.rules.compound import without_ones
+from mlir_shard.host import ir
+from mlir_shard.rules.builder import RuleBuilder, rank_of, shape_of, without_ones
 from mlir_shard.rules.elementwise import register_elementwise
-from mlir_shard.rules.registry import RuleOptions, sharding_rule
-from mlir_shard.rules.stablehlo.reshape import reshape as reshape_factors
-from mlir_shard.rules.without_rule import without_rule
+from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
+from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
+from mlir_shard.rules.stablehlo.layout import reshape as reshape_factors
+from mlir_shard.rules.windows import dim_of, windows_of
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 register_elementwise("tensor.bitcast", "tensor.cast")
@@ -134,3 +136,123 @@ def _indexed(op: Any, indexed: list[int], of_batch: FactorType) -> OpShardingRul
             slices_dim += 1
     add(None, batch_rank, None, index_shape[-1], FactorType.NEED_REPLICATION)
     return builder.build()
+
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+def _dims_of_slice(sizes: Sequence[int], shape: Sequence[int]) -> list[int | None]:
+    """For each dimension of a slice the one of a tensor of `shape` that may leave out dimensions of size 1."""
+    found: list[int | None] = []
+    dim = 0
+    for size in sizes:
+        kept = dim < len(shape) and shape[dim] == size
+        found.append(dim if kept else None)
+        dim += kept
+    return found
+
+
+@sharding_rule("tensor.extract_slice")
+def extract_slice(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Where the size changes, neighbours can exchange elements, if it is known where the slice is.
+
+    If it is not, and where a dimension is left out, it has to be whole.
+    """
+    sizes = list(op.attributes["static_sizes"])
+    known = [
+        _DYNAMIC not in pair
+        for pair in zip(op.attributes["static_offsets"], op.attributes["static_strides"], strict=True)
+    ]
+    shape, result = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    further = [None] * (len(op.operands) - 1)
+    builder = RuleBuilder.for_op(op)
+    for dim, (size, result_dim) in enumerate(zip(shape, _dims_of_slice(sizes, result), strict=True)):
+        changed = FactorType.PERMUTATION if known[dim] and result_dim is not None else FactorType.NEED_REPLICATION
+        type_ = FactorType.PASS_THROUGH if sizes[dim] == size else changed
+        blocked = type_ is FactorType.NEED_REPLICATION or (options.conservative and type_ is FactorType.PERMUTATION)
+        builder.add_factor([dim, *further], [result_dim], size, type_, blocked=blocked)
+    return builder.build()
+
+
+@sharding_rule("tensor.insert_slice")
+def insert_slice(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Every device writes into its own block what falls there of the slice.
+
+    Along a dimension where the slice is smaller, it has to be whole unless it is known where it goes.
+    """
+    sizes = list(op.attributes["static_sizes"])
+    known = [
+        _DYNAMIC not in pair
+        for pair in zip(op.attributes["static_offsets"], op.attributes["static_strides"], strict=True)
+    ]
+    source, shape = (shape_of(operand.type) for operand in list(op.operands)[:2])
+    further = [None] * (len(op.operands) - 2)
+    builder = RuleBuilder.for_op(op)
+    for dim, (size, source_dim) in enumerate(zip(shape, _dims_of_slice(sizes, source), strict=True)):
+        if sizes[dim] == size:
+            builder.add_factor([source_dim, dim, *further], [dim], size)
+            continue
+        builder.add_factor([None, dim, *further], [dim], size)
+        if source_dim is not None:
+            type_ = FactorType.PASS_THROUGH if known[dim] else FactorType.NEED_REPLICATION
+            builder.add_factor([source_dim, None, *further], [None], source[source_dim], type_)
+    return builder.build()
+
+
+@sharding_rule("tensor.pad")
+def pad(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Where the size changes, elements move by what is padded, so neighbours can exchange them."""
+    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    builder = RuleBuilder.for_op(op)
+    return builder.add_resized(before, after, FactorType.PERMUTATION, blocked=options.conservative).build()
+
+
+partition_rule("tensor.gather", "tensor.scatter")(set_result_types)
+partition_rule("tensor.collapse_shape", "tensor.concat", allows_uneven=True)(set_result_types)
+
+
+@partition_rule("tensor.expand_shape", allows_uneven=True)
+def expand_shape(op: Any, blocks: Blocks) -> None:
+    """The sizes it expands to are those of the block."""
+    set_result_types(op, blocks)
+    op.attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(op.results[0].type.shape))
+
+
+@partition_rule("tensor.extract_slice", allows_uneven=True)
+def partition_extract_slice(op: Any, blocks: Blocks) -> None:
+    """Of a dimension that is in blocks it takes all there is, or where it moves elements all that its block needs."""
+    set_result_types(op, blocks)
+    _take_blocks(op, op.operands[0])
+    if blocks.rule is None:
+        return
+    sizes, offsets = (list(op.attributes[f"static_{name}"]) for name in ("sizes", "offsets"))
+    for window in windows_of(op, blocks.rule):
+        result_dim = dim_of(window.factor, blocks.rule.result_mappings[0])
+        if blocks.factor_axes[window.factor] and result_dim is not None:
+            offsets[window.dim], sizes[window.dim] = 0, op.results[0].type.shape[result_dim]
+    op.attributes["static_sizes"], op.attributes["static_offsets"] = map(ir.DenseI64ArrayAttr.get, (sizes, offsets))
+
+
+def _written_in_part(op: Any, rule: OpShardingRule) -> list[int]:
+    """The factors of dimensions of which a part is written, and those of the slice there."""
+    sizes, shape = list(op.attributes["static_sizes"]), shape_of(op.operands[1].type)
+    whole = rule.operand_mappings[1]
+    kept = {
+        factor
+        for dim, of_dim in enumerate(whole.dim_mappings)
+        for factor in of_dim.factor_indices
+        if sizes[dim] == shape[dim]
+    }
+    return [factor for factor in range(rule.num_factors) if factor not in kept]
+
+
+@partition_rule("tensor.insert_slice", unshardable=_written_in_part, allows_uneven=True)
+def partition_insert_slice(op: Any, blocks: Blocks) -> None:
+    """Of a dimension that is in blocks all is written."""
+    set_result_types(op, blocks)
+    _take_blocks(op, op.operands[1])
+
+
+def _take_blocks(op: Any, tensor: Any) -> None:
+    sizes = [min(size, local) for size, local in zip(op.attributes["static_sizes"], tensor.type.shape, strict=True)]
+    op.attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)

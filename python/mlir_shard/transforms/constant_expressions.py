@@ -11,7 +11,7 @@ from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.host import ir
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import is_constant, is_constant_of_constants, is_scalar_expansion
-from mlir_shard.rules.linalg import is_pointwise
+from mlir_shard.rules.linalg_loops import is_pointwise
 from mlir_shard.transforms.call_graph import callee, name_of, original_name
 from mlir_shard.transforms.function_copies import FunctionCopies
 from mlir_shard.transforms.walk import ops_below

@@ -8,7 +8,7 @@ import pytest
 from rules.modules import rule_of
 
 from mlir_shard.dialects import sdy
-from mlir_shard.rules.without_rule import reason_without_rule
+from mlir_shard.rules.registry import reason_without_rule
 
 
 def test_sdy_is_known() -> None:

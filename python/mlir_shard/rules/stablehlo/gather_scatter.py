@@ -15,7 +15,6 @@ from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 _bindings = host.module("_mlir_libs._stablehlo")
-
 # What partial results of a scatter can be combined with, on all element types and on booleans alone.
 _COMBINERS = ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply")
 _BOOLEAN_COMBINERS = ("stablehlo.and", "stablehlo.or")

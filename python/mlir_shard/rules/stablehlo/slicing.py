@@ -1,21 +1,27 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding rules of ops that cut tensors, put them together, and write one into another."""
+"""Rules of StableHLO's ops that cut tensors, join them, and write one into another.
+
+A slice of a sharded dimension is selected from the shard, with zeros elsewhere; a concatenation joins what is near.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects import sdy
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.resharding.factor_window import part_halo
 from mlir_shard.resharding.window_halo import window_halo
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.constants import is_constant_op
+from mlir_shard.rules.partition import BlockedTensor, Blocks, drop_shardings, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, has_static_shapes, sharding_rule
-from mlir_shard.rules.window_attributes import windows_along_dims
+from mlir_shard.rules.stablehlo.layout import block_start
+from mlir_shard.rules.windows import windows_along_dims
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 
@@ -192,3 +198,134 @@ def _concatenate_parts(op: Any, joined: int, exchanged: Sequence[int]) -> OpShar
             alone = [joined if other == number else None for other in range(len(parts))]
             builder.add_factor(alone, [None], shape_of(op.operands[number].type)[joined], FactorType.NEED_REPLICATION)
     return builder.build()
+
+
+@partition_rule("stablehlo.dynamic_slice", allows_uneven=True)
+def partition_dynamic_slice(op: Any, blocks: Blocks) -> None:
+    """The same slice of a block where it takes all there is of a dimension; elsewhere the part that is in the block."""
+    set_result_types(op, blocks)
+    op.attributes["slice_sizes"] = stablehlo.sizes(op.results[0].type.shape)
+    dims = selected_dims(blocks)
+    if not dims:
+        return
+    sizes = {dim: blocks.operand_size(0, dim) for dim in dims}
+    with ir.InsertionPoint(op), op.location:
+        starts = [stablehlo.convert(start, stablehlo.i64()) for start in list(op.operands)[1:]]
+        for dim, size in sizes.items():
+            last = stablehlo.splat(starts[dim].type, size - op.attributes["slice_sizes"][dim])
+            starts[dim] = stablehlo.build("clamp", last.type, stablehlo.splat(last.type, 0), starts[dim], last)
+        shape = list(op.attributes["slice_sizes"])
+        op.operands[0], starts = with_room(op.operands[0], starts, shape, dims, blocks)
+    for number, start in enumerate(starts):
+        op.operands[1 + number] = start
+
+
+def selected_dims(blocks: Blocks) -> list[int]:
+    """The dimensions along which the first operand is in blocks, and the first result is not."""
+    if not blocks.operands or not blocks.results:
+        return []
+    counts = zip(blocks.operands[0].counts, blocks.results[0].counts, strict=True)
+    return [dim for dim, (before, after) in enumerate(counts) if before > 1 and after == 1]
+
+
+def with_room(
+    value: Any, starts: Sequence[Any], shape: Sequence[int], dims: Sequence[int], blocks: Blocks
+) -> tuple[Any, list[Any]]:
+    """A block with zeros around it, and where in that a slice of `shape` begins that is inside of the whole tensor.
+
+    `starts` are scalars of i64. Along `dims` there is room for a whole slice on either side; one that is further away
+    begins at an end, where it has zeros alone. Built at the current insertion point.
+    """
+    tensor: BlockedTensor = blocks.operands[0]
+    room = [shape[dim] if dim in dims else 0 for dim in range(len(shape))]
+    zero = stablehlo.splat(stablehlo.tensor(value.type.element_type), 0)
+    padded = stablehlo.pad(value, zero, room, room, [0] * len(shape))
+    local = list(starts)
+    for dim in dims:
+        type_ = local[dim].type
+        moved = stablehlo.build("subtract", type_, local[dim], block_start(tensor, dim, blocks))
+        local[dim] = stablehlo.build("add", type_, moved, stablehlo.splat(type_, room[dim]))
+    return padded, local
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a device has of an operand that is the part of a result from `start` on.
+
+    The device of block p has its elements from `p * step - below` on.
+    """
+
+    value: Any
+    start: int
+    step: int
+    below: int
+
+
+@partition_rule("stablehlo.concatenate", allows_uneven=True)
+def partition_concatenate(op: Any, blocks: Blocks) -> None:
+    """The same of blocks, but along its dimension, where a caller has brought each device what is near."""
+    dim = op.attributes["dimension"].value
+    if not blocks.windows:
+        set_result_types(op, blocks)
+        return
+    result = blocks.results[0]
+    windows = {window.operand: window for window in blocks.windows}
+    parts: list[Part] = []
+    start = 0
+    for number, value in enumerate(op.operands):
+        window = windows.get(number)
+        halo = None if window is None else window.halo(result.counts[dim])
+        step, below = (0, 0) if halo is None else (halo.block, halo.below)
+        parts.append(Part(value, start, step, below))
+        start += blocks.operand_size(number, dim) if window is None else window.size
+    with ir.InsertionPoint(op), op.location:
+        size = result.block_shape[dim]
+
+        def place(of_block: Callable[[int], int]) -> Any:
+            return stablehlo.reshape(blocks.entry(result.axes[dim], of_block, None), ())
+
+        value = joined_parts(parts, dim, size, place)
+    drop_shardings(op)
+    # Nothing uses the op itself any more.
+    whole = list(value.type.shape)
+    whole[dim] = sum(part.value.type.shape[dim] for part in parts)
+    op.results[0].set_type(stablehlo.with_shape(value.type, whole))
+    op.results[0].replace_all_uses_with(value)
+
+
+def joined_parts(parts: Sequence[Part], dim: int, size: int, place: Callable[[Callable[[int], int]], Any]) -> Any:
+    """The block, of `size` elements, of what parts make one behind the other, at the current insertion point.
+
+    `place` gives a scalar of i64: what a function is of the number of this device's block.
+    """
+    begin = place(lambda number: number * size)
+    chosen = None
+    for part in parts:
+        value = _at_block(part, dim, size, place)
+        if chosen is None:
+            chosen = value
+            continue
+        type_ = stablehlo.tensor(stablehlo.i64(), *value.type.shape)
+        positions = stablehlo.build("iota", type_, iota_dimension=stablehlo.integer(dim))
+        first = stablehlo.build("subtract", begin.type, stablehlo.splat(begin.type, part.start), begin)
+        first = stablehlo.broadcast(first, value.type.shape)
+        chosen = stablehlo.select(stablehlo.compare("GE", positions, first), value, chosen)
+    return chosen
+
+
+def _at_block(part: Part, dim: int, size: int, place: Callable[[Callable[[int], int]], Any]) -> Any:
+    """A block, with the elements of a part where they are in it."""
+    rank, own = part.value.type.rank, part.value.type.shape[dim]
+    room = [size if one == dim else 0 for one in range(rank)]
+    zero = stablehlo.splat(stablehlo.tensor(part.value.type.element_type), 0)
+    padded = stablehlo.pad(part.value, zero, room, room, [0] * rank)
+
+    def start(number: int) -> int:
+        # Where nothing is in the block, it is all the same what is there.
+        wanted = number * size - part.start - (number * part.step - part.below) + size
+        return min(max(wanted, 0), own + size)
+
+    origin = stablehlo.splat(stablehlo.tensor(stablehlo.i64()), 0)
+    starts = [place(start) if one == dim else origin for one in range(rank)]
+    shape = [size if one == dim else other for one, other in enumerate(part.value.type.shape)]
+    return stablehlo.dynamic_slice(padded, starts, shape)

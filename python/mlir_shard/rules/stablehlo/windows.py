@@ -1,20 +1,33 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding rules of ops over windows: convolutions, windowed reductions and their gradient.
+"""Rules of StableHLO's ops over windows: convolutions, windowed reductions and their gradient.
 
-A dimension of which windows are taken can be sharded along the windows, and neighbours exchange what overlaps.
+An op is computed on shards with all that their windows reach; what is outside of the tensor becomes padding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import sdy
+from mlir_shard.dialects import sdy, stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import dialect, ir
 from mlir_shard.rules.builder import RuleBuilder, shape_of
+from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, has_static_shapes, sharding_rule
+from mlir_shard.rules.uneven_shards import Bounds, inside_bounds
+from mlir_shard.rules.windows import (
+    CONVOLUTION,
+    REDUCE_WINDOW,
+    DimWindows,
+    Window,
+    set_padding,
+    windows_along_dims,
+    windows_of,
+)
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 _bindings = host.module("_mlir_libs._stablehlo")
@@ -160,3 +173,172 @@ def _add_spatial(builder: RuleBuilder, op: Any, numbers: Any, *, computing: bool
             if size > 1:
                 builder.add_factor(operand_dims, result_dims, size, type_)
                 left //= size
+
+
+_arith = dialect("arith")
+_tensor = dialect("tensor")
+
+
+def pad_within_blocks(op: Any, blocks: Blocks) -> Collection[int]:
+    """Along dimensions of which devices around gave elements, what lies beyond the tensor becomes what pads it.
+
+    No other padding is left there than before the first element and behind the last of those a device has. Returns the
+    dimensions, of operands. The results have their local types.
+    """
+    if blocks.rule is None or not blocks.factor_axes:
+        return ()
+    along = {one.dim: one for one in windows_along_dims(op)}
+    moving = [window for window in windows_of(op, blocks.rule) if blocks.factor_axes[window.factor]]
+    for number in sorted({window.operand for window in moving}):
+        padded = [one for one in moving if one.operand == number and along[one.dim].is_padded]
+        if padded:
+            with ir.InsertionPoint(op), op.location:
+                bounds = [_elements(op, window, along[window.dim], blocks) for window in padded]
+                op.operands[number] = inside_bounds(op.operands[number], bounds, _filling(op, number))
+    if moving:
+        set_padding(op, {along[one.dim].position: _padding(op, along[one.dim]) for one in moving})
+    return {window.dim for window in moving}
+
+
+def _padding(op: Any, windows: DimWindows) -> tuple[int, int]:
+    elements, results = op.operands[0].type.shape[windows.dim], op.results[0].type.shape[windows.result_dim]
+    return windows.padding_around(elements, results)
+
+
+def _elements(op: Any, window: Window, windows: DimWindows, blocks: Blocks) -> Bounds:
+    """Which elements of what a device has for its windows are of the tensor."""
+    step = window.stride * op.results[0].type.shape[windows.result_dim] // window.dilation
+    moved = _arith.MulIOp(blocks.device_index(blocks.factor_axes[window.factor]), _index(step)).result
+    start = -(-window.offset // window.dilation)
+    ends = (_index(-start), _index(blocks.operand_size(window.operand, window.dim) - start))
+    return Bounds(window.dim, *(_arith.SubIOp(one, moved).result for one in ends))
+
+
+def _filling(op: Any, number: int) -> Any:
+    if op.name == CONVOLUTION:
+        scalar = stablehlo.splat(stablehlo.tensor(op.operands[0].type.element_type), 0)
+    else:
+        scalar = op.operands[number + (len(op.results) if op.name == REDUCE_WINDOW else 1)]
+    return _tensor.ExtractOp(scalar, []).result
+
+
+def _index(value: int) -> Any:
+    type_ = ir.IndexType.get()
+    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """The windows along one dimension: how many elements one spans, how far apart they begin, and what is around."""
+
+    span: int
+    stride: int
+    padding: tuple[int, int]
+    base_dilation: int
+
+    @staticmethod
+    def of(op: Any, dim: int) -> _Windows:
+        attributes = op.attributes
+
+        def given(name: str) -> int:
+            return attributes[name][dim] if name in attributes else 1
+
+        padding = list(attributes["padding"]) if "padding" in attributes else []
+        around = (padding[2 * dim], padding[2 * dim + 1]) if padding else (0, 0)
+        span = (given("window_dimensions") - 1) * given("window_dilations") + 1
+        return _Windows(span, given("window_strides"), around, given("base_dilations"))
+
+    def stay_in_blocks(self, elements: int, windows: int) -> bool:
+        """Whether the windows of a block are those in its elements, `elements` and `windows` being those of a block."""
+        is_plain = self.padding == (0, 0) and self.base_dilation == 1
+        return is_plain and self.span <= self.stride and windows * self.stride == elements
+
+
+def _check_windows(
+    op: Any, windowed: Sequence[BlockedTensor], reduced: Sequence[BlockedTensor], bordered: Collection[int] = ()
+) -> None:
+    """Raises PartitionError where a window takes elements of several blocks, or tensors are in different blocks.
+
+    Not along dimensions that are `bordered`: there a device has all that its windows reach.
+    """
+    first = windowed[0]
+    for dim, count in enumerate(first.counts):
+        if dim in bordered:
+            continue
+        for tensor in (*windowed[1:], *reduced):
+            if not first.has_same_blocks(dim, tensor, dim):
+                raise PartitionError(f"its tensors are sharded differently along dimension {dim}")
+        if count == 1:
+            continue
+        windows = _Windows.of(op, dim)
+        if not windows.stay_in_blocks(first.block_shape[dim], reduced[0].block_shape[dim]):
+            raise PartitionError(f"its windows along dimension {dim} reach over blocks of {first.block_shape[dim]}")
+
+
+@partition_rule("stablehlo.reduce_window", checks_blocks=True, allows_uneven=True)
+def partition_reduce_window(op: Any, blocks: Blocks) -> None:
+    """The same windows over blocks, with what of others they reach where a caller has brought that."""
+    set_result_types(op, blocks)
+    bordered = pad_within_blocks(op, blocks)
+    if blocks.operands:
+        _check_windows(op, blocks.operands[: len(op.results)], blocks.results, bordered)
+
+
+@partition_rule("stablehlo.select_and_scatter", checks_blocks=True)
+def partition_select_and_scatter(op: Any, blocks: Blocks) -> None:
+    """The same windows over blocks; the source has an element for each window."""
+    set_result_types(op, blocks)
+    if blocks.operands:
+        operand, source = blocks.operands[:2]
+        _check_windows(op, (operand, blocks.results[0]), (source,))
+
+
+def _spatial_factors(op: Any, rule: OpShardingRule) -> list[int]:
+    """The factors of elements in a window along which partial results are no sums over blocks."""
+    numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    shapes = [list(value.type.shape) for value in (*op.operands, *op.results)]
+    return [
+        factor
+        for position, dim in enumerate(numbers.kernel_spatial_dimensions)
+        if not is_one_window(op, position, shapes)
+        for factor in rule.operand_mappings[1].dim_mappings[dim].factor_indices
+    ]
+
+
+def is_one_window(op: Any, position: int, shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether a convolution has, along a spatial dimension, one window without padding, as large as the image.
+
+    A block of the one then goes with the same block of the other. `shapes` are those of image, kernel and result.
+    """
+    numbers, attributes = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"]), op.attributes
+    dims = (
+        numbers.input_spatial_dimensions[position],
+        numbers.kernel_spatial_dimensions[position],
+        numbers.output_spatial_dimensions[position],
+    )
+    image, kernel, windows = (shape[dim] for shape, dim in zip(shapes, dims, strict=True))
+    padding = list(attributes["padding"]) if "padding" in attributes else []
+    dilations = [attributes[name][position] for name in ("lhs_dilation", "rhs_dilation") if name in attributes]
+    is_reversed = "window_reversal" in attributes and attributes["window_reversal"][position]
+    is_changed = is_reversed or any(padding[2 * position : 2 * position + 2]) or any(one != 1 for one in dilations)
+    return windows == 1 and image == kernel and not is_changed
+
+
+@partition_rule("stablehlo.convolution", unshardable=_spatial_factors, allows_uneven=True)
+def partition_convolution(op: Any, blocks: Blocks) -> None:
+    """The same convolution of blocks, with the groups that a device has of batches and of features.
+
+    Windows may reach what a caller has brought of other blocks.
+    """
+    blocks.check_known()
+    set_result_types(op, blocks)
+    pad_within_blocks(op, blocks)
+    numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    lhs, kernel = blocks.operands
+    for name, blocks_of_groups in (
+        ("feature_group_count", kernel.counts[numbers.kernel_output_feature_dimension]),
+        ("batch_group_count", lhs.counts[numbers.input_batch_dimension]),
+    ):
+        groups = op.attributes[name].value
+        local = -(-groups // min(groups, blocks_of_groups))
+        op.attributes[name] = ir.IntegerAttr.get(op.attributes[name].type, local)

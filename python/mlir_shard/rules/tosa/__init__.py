@@ -1,16 +1,16 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding rules of TOSA, a file for each kind of op, registered on import of this package.
+"""Rules of TOSA, a file for each family of ops, registered on import of this package.
 
 Operands of type `!tosa.shape` are sizes and take no part. Zero points are tensors of one element.
 """
 
 from __future__ import annotations
 
-from mlir_shard.rules.tosa import contraction, elementwise, indexing, layout, reduction, windows
-from mlir_shard.rules.without_rule import without_rule
+from mlir_shard.rules.registry import without_rule
+from mlir_shard.rules.tosa import compute, layout, windows
 
-__all__ = ["contraction", "elementwise", "indexing", "layout", "reduction", "windows"]
+__all__ = ["compute", "layout", "windows"]
 
 without_rule("tosa.const", because="it has no operand: its users decide")
 without_rule(

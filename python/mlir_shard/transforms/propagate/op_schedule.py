@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from mlir_shard.rules.op_priorities import Group, is_among
+from mlir_shard.rules.registry import Group, is_among
 from mlir_shard.sharding import PropagationDirection
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.propagate.step import Phase

@@ -10,7 +10,7 @@ from mlir_shard.dialects.registered_function import RegistrationError
 from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import PassFailure, register
-from mlir_shard.rules.op_priorities import check_order, is_among, op_priorities
+from mlir_shard.rules.registry import check_order, is_among, op_priorities
 from mlir_shard.transforms.propagate.op_schedule import phases
 from mlir_shard.transforms.propagate.phases import Plan
 from mlir_shard.transforms.propagate.sdy_aggressive_propagate import AggressivePropagate

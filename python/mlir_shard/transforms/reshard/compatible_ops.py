@@ -29,9 +29,9 @@ from mlir_shard.resharding.sharding_steps import (
     reduction_except,
     steps_between,
 )
-from mlir_shard.rules.moving_windows import factor_windows
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.registry import depends_on_context
+from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
 from mlir_shard.transforms.function_shardings import Side, shardings_of

@@ -13,8 +13,8 @@ from mlir_shard.host import ir
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.window_halo import WindowHalo
 from mlir_shard.rules.builder import rank_of
-from mlir_shard.rules.local_concatenate import Part, joined_parts
-from mlir_shard.rules.moving_windows import factor_windows
+from mlir_shard.rules.stablehlo.slicing import Part, joined_parts
+from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import OpShardingRule, TensorSharding
 from mlir_shard.transforms.reshard.border_exchange import BorderExchange, with_borders
 from mlir_shard.transforms.reshard.halo_exchange import ManualPart

@@ -15,7 +15,7 @@ from mlir_shard.host import ir
 from mlir_shard.resharding.op_mesh import op_mesh
 from mlir_shard.resharding.window_halo import window_halo
 from mlir_shard.rules.builder import rank_of
-from mlir_shard.rules.window_attributes import (
+from mlir_shard.rules.windows import (
     CONVOLUTION,
     PAD,
     REDUCE_WINDOW,

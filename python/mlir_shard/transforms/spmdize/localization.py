@@ -13,8 +13,7 @@ from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.dialects.type_runs import length_attribute
 from mlir_shard.host import ir
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
-from mlir_shard.rules.local_results import continue_with
-from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, set_result_types
+from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, continue_with, set_result_types
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram, positions_along
 from mlir_shard.transforms.spmdize.block_computations import NotOnBlocksError

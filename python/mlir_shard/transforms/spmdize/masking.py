@@ -9,9 +9,8 @@ from typing import Any
 
 from mlir_shard.dialects import stablehlo
 from mlir_shard.host import dialect, ir
-from mlir_shard.rules.inside_bounds import Bounds, inside_bounds, is_before
-from mlir_shard.rules.linalg import loops_of
-from mlir_shard.rules.uneven_blocks import Mask, masking_number
+from mlir_shard.rules.linalg_loops import loops_of
+from mlir_shard.rules.uneven_shards import Bounds, Mask, inside_bounds, is_before, masking_number
 from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.device_position import device_index
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, UnevenEdge

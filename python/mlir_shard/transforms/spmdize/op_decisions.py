@@ -10,11 +10,11 @@ from typing import Any
 
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.rules.builder import shape_of
-from mlir_shard.rules.linalg import loops_of
-from mlir_shard.rules.moving_windows import Window, dim_of, windows_of
+from mlir_shard.rules.linalg_loops import loops_of
 from mlir_shard.rules.partition import PartitionRule
 from mlir_shard.rules.reduction import SELECTING_OPS, combination_of, reduction_op
-from mlir_shard.rules.uneven_blocks import Mask, mask_of, may_fail
+from mlir_shard.rules.uneven_shards import Mask, mask_of, may_fail
+from mlir_shard.rules.windows import Window, dim_of, windows_of
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import add_axes_or_merge
 from mlir_shard.sharding.projection import ShardingProjection

@@ -10,7 +10,7 @@ from typing import Any
 
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.rules.partition import PartitionRule
-from mlir_shard.rules.uneven_blocks import Mask
+from mlir_shard.rules.uneven_shards import Mask
 from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.transforms.spmdize.grid_reshards import Resharding
 from mlir_shard.transforms.spmdize.halo_update import HaloUpdate

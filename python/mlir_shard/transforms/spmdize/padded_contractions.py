@@ -11,8 +11,8 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.rules.local_windows import is_one_window
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_element
+from mlir_shard.rules.stablehlo.windows import is_one_window
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.spmdize.padding_rules import (

@@ -18,7 +18,7 @@ from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
-from mlir_shard.rules.uneven_blocks import Mask, mask_of
+from mlir_shard.rules.uneven_shards import Mask, mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.dynamic_shapes import dynamic_value
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE

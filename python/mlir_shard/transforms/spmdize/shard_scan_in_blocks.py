@@ -15,7 +15,7 @@ from mlir_shard.passes.registry import Pass, register
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules.registry import has_static_shapes
-from mlir_shard.rules.window_attributes import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
+from mlir_shard.rules.windows import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
 from mlir_shard.sharding import DimensionSharding, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.reshard.insertion import apply

@@ -14,9 +14,8 @@ from mlir_shard.host import ir
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.resharding.op_mesh import mesh_of
-from mlir_shard.rules.reduction import combination_of, reduction_op
+from mlir_shard.rules.reduction import combination_of, may_repeat_initial_values, reduction_op
 from mlir_shard.rules.registry import has_static_shapes
-from mlir_shard.rules.repeated_reduction import may_repeat_initial_values
 from mlir_shard.sharding import DimensionSharding, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.shardings import meshes_around

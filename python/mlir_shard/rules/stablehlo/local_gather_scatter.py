@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The partition rule of StableHLO's scatter."""
+"""Partition rules of StableHLO's gather and scatter, whose indices become indices into this device's shard."""
 
 from __future__ import annotations
 
@@ -12,13 +12,172 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
-from mlir_shard.rules.initial_values import count_once
-from mlir_shard.rules.local_indices import BlockIndices, has_first_blocks
-from mlir_shard.rules.local_results import continue_with
-from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
+from mlir_shard.rules.partition import (
+    BlockedTensor,
+    Blocks,
+    PartitionError,
+    continue_with,
+    count_once,
+    partition_rule,
+    set_result_types,
+)
 from mlir_shard.rules.reduction import combiners_of, neutral_number
+from mlir_shard.rules.stablehlo.layout import block_start
+
+
+@dataclass(frozen=True, slots=True)
+class BlockIndices:
+    """The indices of a gather or a scatter, at the current insertion point.
+
+    `tensor` is what they point into; component i of an index vector, which lies along `vector_dim` of `indices`, is
+    one along `dims[i]` of the tensor. Along those of them that are in `cut`, one element is meant, and the tensor is
+    in blocks.
+    """
+
+    indices: Any
+    vector_dim: int
+    dims: Sequence[int]
+    cut: Sequence[int]
+    tensor: BlockedTensor
+    blocks: Blocks
+
+    @property
+    def element_type(self) -> Any:
+        """The type of the indices."""
+        return self.indices.type.element_type
+
+    def inside(self) -> Any:
+        """The indices, moved to the ends of the tensor where they are beyond."""
+        last = [self.blocks.operand_size(0, dim) - 1 for dim in self.dims]
+        return stablehlo.build("clamp", self.indices.type, self._same(0), self.indices, self._limits(last))
+
+    def local(self, indices: Any, *, with_mask: bool) -> tuple[Any, Any]:
+        """The indices from the beginning of the block on, and a mask of the components that are in it, if asked."""
+        first: list[Any] = []
+        last: list[Any] = []
+        scalar = stablehlo.tensor(self.element_type)
+        for dim in self.dims:
+            if dim not in self.cut:
+                first.append(stablehlo.splat(scalar, 0))
+                if with_mask:
+                    last.append(stablehlo.splat(scalar, self._representable(self.tensor.type.shape[dim] - 1)))
+                continue
+            start = stablehlo.convert(block_start(self.tensor, dim, self.blocks), self.element_type)
+            first.append(start)
+            if with_mask:
+                size = stablehlo.splat(scalar, self.tensor.block_shape[dim] - 1)
+                last.append(stablehlo.build("add", scalar, start, size))
+        low = self._spread(first)
+        high = self._spread(last) if with_mask else None
+        moved = stablehlo.build("subtract", indices.type, indices, low)
+        if not with_mask:
+            return moved, None
+        above, below = stablehlo.compare("GE", indices, low), stablehlo.compare("LE", indices, high)
+        return moved, stablehlo.build("and", above.type, above, below)
+
+    def _limits(self, values: Sequence[int]) -> Any:
+        values = list(map(self._representable, values))
+        return self._same(values[0]) if len(values) < 2 else self._numbers(values)
+
+    def _representable(self, value: int) -> int:
+        """The value, or the largest one of the type of the indices where that is smaller: no index is beyond it."""
+        element = self.element_type
+        return min(value, 2 ** (element.width - (0 if element.is_unsigned else 1)) - 1)
+
+    def _same(self, value: int) -> Any:
+        return stablehlo.splat(self.indices.type, value)
+
+    def _numbers(self, values: Sequence[int]) -> Any:
+        vector = stablehlo.numbers(values, self.element_type)
+        return stablehlo.broadcast(vector, self.indices.type.shape, [self.vector_dim])
+
+    def _spread(self, scalars: Sequence[Any]) -> Any:
+        """A tensor of the shape of the indices, from a scalar for each component."""
+        shape = self.indices.type.shape
+        if self.vector_dim >= len(shape) or shape[self.vector_dim] == 1:
+            return stablehlo.broadcast(scalars[0], shape)
+        vector = stablehlo.concatenate([stablehlo.reshape(one, [1]) for one in scalars], 0)
+        return stablehlo.broadcast(vector, shape, [self.vector_dim])
+
+
+def has_first_blocks(tensor: BlockedTensor, dims: Sequence[int], blocks: Blocks) -> Any:
+    """A scalar mask of whether this device has the first block along each of some dimensions."""
+    mask = None
+    for dim in dims:
+        start = block_start(tensor, dim, blocks)
+        is_first = stablehlo.compare("EQ", start, stablehlo.splat(start.type, 0))
+        mask = is_first if mask is None else stablehlo.build("and", is_first.type, mask, is_first)
+    return mask
+
 
 _bindings = host.module("_mlir_libs._stablehlo")
+
+
+@partition_rule("stablehlo.gather", allows_uneven=True)
+def gather(op: Any, blocks: Blocks) -> None:
+    """The same gather from a block.
+
+    Along a sharded dimension of which indices select one element, each device takes what is in its block and zeros
+    for the rest, so that the sum over devices is what was asked for.
+    """
+    blocks.check_known()
+    set_result_types(op, blocks)
+    if blocks.operands[0].is_whole:
+        return
+    tensor = blocks.operands[0]
+    numbers = _bindings.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    sizes = list(op.attributes["slice_sizes"])
+    batching = list(numbers.operand_batching_dims)
+    selected = []
+    for dim, count in enumerate(tensor.counts):
+        if count == 1 or dim in batching:
+            continue
+        if sizes[dim] == 1:
+            selected.append(dim)
+        elif sizes[dim] == blocks.operand_size(0, dim):
+            sizes[dim] = tensor.block_shape[dim]
+        else:
+            raise PartitionError(f"its slices reach over blocks of dimension {dim}")
+    op.attributes["slice_sizes"] = stablehlo.sizes(sizes)
+    if selected:
+        _select_own(op, blocks, selected, numbers)
+
+
+def _select_own(op: Any, blocks: Blocks, selected: list[int], numbers: Any) -> None:
+    tensor, index_map = blocks.operands[0], list(numbers.start_index_map)
+    indexed = [dim for dim in selected if dim in index_map]
+    others = [dim for dim in selected if dim not in index_map]
+    mask = None
+    with ir.InsertionPoint(op), op.location:
+        if indexed:
+            indices = BlockIndices(op.operands[1], numbers.index_vector_dim, index_map, indexed, tensor, blocks)
+            op.operands[1], mask = indices.local(indices.inside(), with_mask=True)
+        if others:
+            is_first = has_first_blocks(tensor, others, blocks)
+            if mask is not None:
+                is_first = stablehlo.broadcast(is_first, mask.type.shape)
+                is_first = stablehlo.build("and", mask.type, mask, is_first)
+            mask = is_first
+    result = op.results[0]
+
+    def own() -> Any:
+        return stablehlo.select(_over_result(mask, result.type, numbers), result, stablehlo.splat(result.type, 0))
+
+    continue_with(op, 0, own)
+
+
+def _over_result(mask: Any, type_: Any, numbers: Any) -> Any:
+    """The mask of index components as one of result elements: true where all components are."""
+    if not mask.type.rank:
+        return stablehlo.broadcast(mask, type_.shape)
+    vector_dim = numbers.index_vector_dim
+    if vector_dim < mask.type.rank:
+        shape = [size for dim, size in enumerate(mask.type.shape) if dim != vector_dim]
+        yes = stablehlo.splat(stablehlo.tensor(stablehlo.boolean()), 1)
+        reduced = stablehlo.with_shape(mask.type, shape)
+        mask = stablehlo.combining("reduce", reduced, [mask, yes], "and", dimensions=stablehlo.sizes([vector_dim]))
+    batch = [dim for dim in range(type_.rank) if dim not in list(numbers.offset_dims)]
+    return stablehlo.broadcast(mask, type_.shape, batch)
 
 
 @dataclass(frozen=True, slots=True)

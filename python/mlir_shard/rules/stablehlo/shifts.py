@@ -14,11 +14,18 @@ from typing import Any
 
 from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
-from mlir_shard.rules.local_borders import pad_within_blocks
-from mlir_shard.rules.local_results import continue_with, drop_shardings
-from mlir_shard.rules.local_selection import selected_dims, with_room
-from mlir_shard.rules.moving_windows import windows_of
-from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
+from mlir_shard.rules.partition import (
+    BlockedTensor,
+    Blocks,
+    PartitionError,
+    continue_with,
+    drop_shardings,
+    partition_rule,
+    set_result_types,
+)
+from mlir_shard.rules.stablehlo.slicing import selected_dims, with_room
+from mlir_shard.rules.stablehlo.windows import pad_within_blocks
+from mlir_shard.rules.windows import windows_of
 from mlir_shard.sharding import OpShardingRule
 
 

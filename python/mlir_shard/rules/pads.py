@@ -9,14 +9,14 @@ from typing import Any
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.rules.builder import shape_of
-from mlir_shard.rules.inside_bounds import Bounds, inside_bounds
-from mlir_shard.rules.local_results import continue_with
-from mlir_shard.rules.moving_windows import Window, windows_of
-from mlir_shard.rules.padding_amounts import padding_of, scalar_of_region
-from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
+from mlir_shard.rules.partition import Blocks, continue_with, partition_rule, set_result_types
+from mlir_shard.rules.uneven_shards import Bounds, inside_bounds
+from mlir_shard.rules.windows import Window, padding_of, scalar_of_region, windows_of
 from mlir_shard.sharding import OpShardingRule
 
-_arith, _tensor, _tosa = dialect("arith"), dialect("tensor"), dialect("tosa")
+_arith = dialect("arith")
+_tensor = dialect("tensor")
+_tosa = dialect("tosa")
 
 
 def _moved_in_place(op: Any, rule: OpShardingRule) -> list[int]:

@@ -1,17 +1,16 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What an op on full blocks, whose ends are no part of the tensor, would do with the elements there.
-
-Element by element what is there stays there. A reduction must not see it, and an op that fails on some numbers must not
-be given any.
-"""
+"""Uneven shards: what an op computes from elements behind the end of a tensor, and tensors with these replaced."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from mlir_shard.rules.linalg import is_structured
+from mlir_shard.host import dialect, ir
+from mlir_shard.rules.linalg_loops import is_structured
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number, reduction_op
 
 # They trap or read beyond a tensor where a number is not what it should be.
@@ -37,7 +36,8 @@ _FAILING = frozenset(
 )
 _CONTRACTIONS = ("stablehlo.dot", "stablehlo.dot_general")
 _REDUCTIONS = ("linalg.reduce", "stablehlo.reduce", "tosa.reduce_max", "tosa.reduce_min", "tosa.reduce_sum")
-_PRODUCTS, _SUMS = ("arith.mulf", "arith.muli"), ("arith.addf", "arith.addi")
+_PRODUCTS = ("arith.mulf", "arith.muli")
+_SUMS = ("arith.addf", "arith.addi")
 _CONVERSIONS = ("arith.extf", "arith.extsi", "arith.extui", "arith.sitofp", "arith.truncf", "linalg.yield")
 
 
@@ -93,3 +93,43 @@ def _adds_products(op: Any) -> bool:
     names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
     counted = [sum(name in of for name in names) for of in (_PRODUCTS, _SUMS, _CONVERSIONS)]
     return counted[:2] == [1, 1] and sum(counted) == len(names)
+
+
+_arith = dialect("arith")
+_linalg = dialect("linalg")
+_tensor = dialect("tensor")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Elements from `begin`, or the first where that is None, up to `end` along a dimension: values of type `index`."""
+
+    dim: int
+    begin: Any
+    end: Any
+
+
+def is_before(loop: int, end: Any) -> Any:
+    """Whether the iteration of a loop, in the body of whose op this is built, is before an `index` value."""
+    return _arith.CmpIOp(_arith.CmpIPredicate.slt, _linalg.IndexOp(loop).result, end).result
+
+
+def inside_bounds(value: Any, bounds: Sequence[Bounds], filling: Any) -> Any:
+    """The tensor with a scalar in place of elements out of bounds, built at the current insertion point."""
+    type_ = value.type
+    element, rank = type_.element_type, type_.rank
+    empty = _tensor.EmptyOp(list(type_.shape), element, encoding=type_.encoding).result
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    maps, loops = ir.ArrayAttr.get([identity] * 2), ir.ArrayAttr.get([parallel] * rank)
+    op = _linalg.GenericOp([type_], [value], [empty], maps, loops)
+    location = ir.Location.current
+    block = op.operation.regions[0].blocks.append(element, element, arg_locs=[location] * 2)
+    with ir.InsertionPoint(block):
+        chosen = block.arguments[0]
+        for one in bounds:
+            chosen = _arith.SelectOp(is_before(one.dim, one.end), chosen, filling).result
+            if one.begin is not None:
+                chosen = _arith.SelectOp(is_before(one.dim, one.begin), filling, chosen).result
+        _linalg.YieldOp([chosen])
+    return op.operation.results[0]

@@ -1,9 +1,0 @@
-# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding rules of math: all of its ops are elementwise on tensors."""
-
-from __future__ import annotations
-
-from mlir_shard.rules.elementwise import register_elementwise
-
-register_elementwise("math.*")

@@ -1,0 +1,192 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rules of arith, math, complex, chlo, sdy and others, whose ops are elementwise on tensors or have no rule.
+
+Also the partition rules of ops that are the same op on local types, and of constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.rules.builder import RuleBuilder, shape_of
+from mlir_shard.rules.elementwise import is_elementwise, register_elementwise
+from mlir_shard.rules.partition import Blocks, count_once, neutral_initial_values, partition_rule, set_result_types
+from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
+from mlir_shard.sharding.rule import FactorType, OpShardingRule
+
+register_elementwise("arith.*")
+without_rule("arith.constant", because="it has no operand: its users decide")
+register_elementwise("math.*")
+register_elementwise("complex.*")
+without_rule("complex.constant", because="it has no operand: its users decide")
+without_rule("ml_program.*", because="it reads or writes a global, or holds code: no two tensors are related by it")
+without_rule("shape.*", because="its tensors are extents of shapes, which every device needs whole")
+without_rule("bufferization.*", because="it works on memory, which is not sharded")
+
+
+@sharding_rule("bufferization.alloc_tensor", "bufferization.materialize_in_destination")
+def same_shape(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """All tensors correspond element by element. None where the destination is memory or nothing is copied."""
+    if not len(op.results) or not any(isinstance(value.type, ir.RankedTensorType) for value in op.operands):
+        return None
+    return RuleBuilder.for_op(op).add_pointwise(shape_of(op.results[0].type)).build()
+
+
+register_elementwise(
+    "chlo.acos",
+    "chlo.acosh",
+    "chlo.asin",
+    "chlo.asinh",
+    "chlo.atan",
+    "chlo.atanh",
+    "chlo.bessel_i1e",
+    "chlo.conj",
+    "chlo.cosh",
+    "chlo.digamma",
+    "chlo.erf",
+    "chlo.erf_inv",
+    "chlo.erfc",
+    "chlo.is_inf",
+    "chlo.is_neg_inf",
+    "chlo.is_pos_inf",
+    "chlo.lgamma",
+    "chlo.mulhi",
+    "chlo.next_after",
+    "chlo.polygamma",
+    "chlo.sinh",
+    "chlo.square",
+    "chlo.tan",
+    "chlo.zeta",
+)
+without_rule("chlo.constant", because="it has no operand: its users decide")
+
+
+@sharding_rule(
+    "chlo.broadcast_add",
+    "chlo.broadcast_and",
+    "chlo.broadcast_atan2",
+    "chlo.broadcast_compare",
+    "chlo.broadcast_complex",
+    "chlo.broadcast_divide",
+    "chlo.broadcast_maximum",
+    "chlo.broadcast_minimum",
+    "chlo.broadcast_multiply",
+    "chlo.broadcast_next_after",
+    "chlo.broadcast_or",
+    "chlo.broadcast_polygamma",
+    "chlo.broadcast_power",
+    "chlo.broadcast_remainder",
+    "chlo.broadcast_select",
+    "chlo.broadcast_shift_left",
+    "chlo.broadcast_shift_right_arithmetic",
+    "chlo.broadcast_shift_right_logical",
+    "chlo.broadcast_subtract",
+    "chlo.broadcast_xor",
+    "chlo.broadcast_zeta",
+)
+def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule:
+    """A factor for each result dimension; an operand has those that it is not stretched along.
+
+    Operands are aligned at their last dimensions, or, where `broadcast_dimensions` says so, the smaller one is put
+    along those of the result.
+    """
+    result = shape_of(op.results[0].type)
+    shapes = [shape_of(operand.type) for operand in op.operands]
+    given = list(op.attributes["broadcast_dimensions"]) if "broadcast_dimensions" in op.attributes else None
+    builder = RuleBuilder.for_op(op)
+    followed = []
+    for shape in shapes:
+        aligned = range(len(result) - len(shape), len(result))
+        along = given if given is not None and len(shape) < len(result) else aligned
+        followed.append({result_dim: dim for dim, result_dim in enumerate(along) if shape[dim] == result[result_dim]})
+    for result_dim, size in enumerate(result):
+        builder.add_factor([of_operand.get(result_dim) for of_operand in followed], [result_dim], size)
+    return builder.build()
+
+
+@sharding_rule("chlo.top_k")
+def top_k(op: Any, options: RuleOptions) -> OpShardingRule:
+    """The last dimension, of which the largest elements are taken, has to be whole."""
+    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    return RuleBuilder.for_op(op).add_resized(before, after, FactorType.NEED_REPLICATION, blocked=True).build()
+
+
+register_elementwise("sdy.sharding_constraint")
+without_rule(
+    "sdy.data_flow_edge",
+    "sdy.func_data_flow_edge",
+    "sdy.manual_computation",
+    "sdy.named_computation",
+    "sdy.propagation_barrier",
+    "sdy.return",
+    "sdy.sharding_group",
+    because="propagation knows how shardings go through it",
+)
+without_rule(
+    "sdy.all_gather",
+    "sdy.all_reduce",
+    "sdy.all_slice",
+    "sdy.all_to_all",
+    "sdy.collective_permute",
+    "sdy.reduce_scatter",
+    "sdy.replicated_to_unreduced",
+    "sdy.reshard",
+    "sdy.sharded_to_unreduced",
+    because="it changes the sharding of its operand to the one it says",
+)
+without_rule("sdy.constant", "sdy.mesh", because="it has no operand")
+# Their shapes are in their types alone.
+partition_rule(
+    "linalg.softmax",
+    "stablehlo.dot",
+    "stablehlo.dot_general",
+    "stablehlo.reshape",
+    "stablehlo.transpose",
+    when=lambda op: is_elementwise(op.name),
+    allows_uneven=True,
+)(set_result_types)
+partition_rule("stablehlo.broadcast_in_dim", "tensor.empty", "tensor.splat", makes_elements=True, allows_uneven=True)(
+    set_result_types
+)
+
+
+@partition_rule("stablehlo.reduce", allows_uneven=True)
+def reduce(op: Any, blocks: Blocks) -> None:
+    """The same reduction on blocks; along a sharded dimension its result is partial.
+
+    A sum begins with its initial value on one device and with zero on the others, so that the value counts once, and so
+    on for other reductions to which it would make a difference.
+    """
+    set_result_types(op, blocks)
+    axes = blocks.reduction_axes
+    if axes:
+        count_once(op, neutral_initial_values(op, len(op.results)), axes, blocks)
+
+
+@partition_rule("arith.constant", "stablehlo.constant", allows_uneven=True)
+def constant(op: Any, blocks: Blocks) -> bool:
+    """A splat becomes a smaller splat; any other constant stays whole."""
+    smaller = smaller_splat(op.attributes["value"], blocks.result_types[0])
+    if smaller is None:
+        return False
+    op.attributes["value"] = smaller
+    set_result_types(op, blocks)
+    return True
+
+
+def smaller_splat(value: Any, type_: Any) -> Any | None:
+    """The same number all over another type; None where the attribute is none of one number that can be had.
+
+    Where there are no elements any number is.
+    """
+    if not isinstance(value, ir.DenseElementsAttr):
+        return None
+    if 0 in type_.shape:
+        return ir.Attribute.parse(f"dense<> : {type_}")
+    if not value.is_splat:
+        return None
+    if not isinstance(type_.element_type, ir.IntegerType | ir.FloatType | ir.IndexType):
+        return None
+    return ir.DenseElementsAttr.get_splat(type_, value.get_splat_value())

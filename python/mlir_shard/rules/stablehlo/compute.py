@@ -1,0 +1,247 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rules of StableHLO's ops that compute: elementwise, products, reductions, sorts, decompositions, random bits.
+
+Also the ops without a rule, because no two of their tensors are related dimension by dimension.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.rules.builder import Dims, RuleBuilder, shape_of
+from mlir_shard.rules.elementwise import register_elementwise
+from mlir_shard.rules.partition import partition_rule, set_result_types
+from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
+from mlir_shard.sharding.rule import FactorType, OpShardingRule
+
+_bindings = host.module("_mlir_libs._stablehlo")
+
+
+@sharding_rule("stablehlo.dot_general")
+def dot_general(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Batch, lhs and rhs dimensions in the order of the result, then the contracted ones as reductions."""
+    numbers = _bindings.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    lhs, rhs = (shape_of(operand.type) for operand in op.operands)
+    lhs_batch, rhs_batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
+    lhs_contracted, rhs_contracted = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
+    builder = RuleBuilder.for_op(op)
+    result_dim = 0
+    for lhs_dim, rhs_dim in zip(lhs_batch, rhs_batch, strict=True):
+        builder.add_factor([lhs_dim, rhs_dim], [result_dim], lhs[lhs_dim])
+        result_dim += 1
+    for dim, size in enumerate(lhs):
+        if dim not in lhs_batch and dim not in lhs_contracted:
+            builder.add_factor([dim, None], [result_dim], size)
+            result_dim += 1
+    for dim, size in enumerate(rhs):
+        if dim not in rhs_batch and dim not in rhs_contracted:
+            builder.add_factor([None, dim], [result_dim], size)
+            result_dim += 1
+    for lhs_dim, rhs_dim in zip(lhs_contracted, rhs_contracted, strict=True):
+        builder.add_factor([lhs_dim, rhs_dim], [None], lhs[lhs_dim], FactorType.REDUCTION)
+    return builder.build()
+
+
+@sharding_rule("stablehlo.dot")
+def dot(op: Any, options: RuleOptions) -> OpShardingRule:
+    """A product of matrices or vectors, the last dimension of lhs contracted with the first of rhs."""
+    lhs, rhs = (shape_of(operand.type) for operand in op.operands)
+    builder = RuleBuilder.for_op(op)
+    if len(lhs) == 2:
+        builder.add_factor([0, None], [0], lhs[0])
+    if len(rhs) == 2:
+        builder.add_factor([None, 1], [len(lhs) - 1], rhs[1])
+    return builder.add_factor([len(lhs) - 1, 0], [None], rhs[0], FactorType.REDUCTION).build()
+
+
+@sharding_rule("stablehlo.cholesky")
+def cholesky(op: Any, options: RuleOptions) -> OpShardingRule:
+    """The two dimensions of a matrix have to be whole."""
+    shape = shape_of(op.operands[0].type)
+    return (
+        RuleBuilder.for_op(op)
+        .add_pointwise(
+            shape, lambda dim: FactorType.PASS_THROUGH if dim < len(shape) - 2 else FactorType.NEED_REPLICATION
+        )
+        .build()
+    )
+
+
+@sharding_rule("stablehlo.triangular_solve")
+def triangular_solve(op: Any, options: RuleOptions) -> OpShardingRule:
+    """The product that it inverts, `op(a) @ result = b` or `result @ op(a) = b`, with all matrix dimensions whole."""
+    a, b = (shape_of(operand.type) for operand in op.operands)
+    row, column = len(a) - 2, len(a) - 1
+    transposed = _bindings.TransposeAttr(op.attributes["transpose_a"]).value in ("TRANSPOSE", "ADJOINT")
+    left = op.attributes["left_side"].value
+    # The dimension of b along which op(a) acts, and the one that it leaves alone.
+    acted, kept = (row, column) if left else (column, row)
+    outer, contracted = (row, column) if left != transposed else (column, row)
+    builder = RuleBuilder.for_op(op).add_pointwise(a[:-2])
+    of_a_and_b: tuple[Dims, Dims, int] = ([outer, acted], [None], a[outer])
+    of_b_and_result: tuple[Dims, Dims, int] = ([None, kept], [kept], b[kept])
+    for operands, results, size in (of_a_and_b, of_b_and_result) if left else (of_b_and_result, of_a_and_b):
+        builder.add_factor(operands, results, size, FactorType.NEED_REPLICATION)
+    builder.add_factor([contracted, None], [acted], a[contracted], FactorType.NEED_REPLICATION)
+    return builder.build()
+
+
+@sharding_rule("stablehlo.fft")
+def fft(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Transformed dimensions have to be whole; nothing spreads along the last where a real transform changes it."""
+    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    batch = len(before) - len(op.attributes["fft_length"])
+    last = len(before) - 1
+    return (
+        RuleBuilder.for_op(op)
+        .add_pointwise(
+            before,
+            lambda dim: FactorType.PASS_THROUGH if dim < batch else FactorType.NEED_REPLICATION,
+            blocked=lambda dim: dim == last and before[last] != after[last],
+        )
+        .build()
+    )
+
+
+@sharding_rule("stablehlo.batch_norm_inference")
+def batch_norm_inference(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Elementwise; scale, offset, mean and variance are vectors along the feature dimension."""
+    feature = op.attributes["feature_index"].value
+    builder = RuleBuilder.for_op(op)
+    for dim, size in enumerate(shape_of(op.operands[0].type)):
+        of_vector = 0 if dim == feature else None
+        builder.add_factor([dim, *[of_vector] * (len(op.operands) - 1)], [dim], size)
+    return builder.build()
+
+
+@sharding_rule("stablehlo.rng_bit_generator")
+def rng_bit_generator(op: Any, options: RuleOptions) -> OpShardingRule:
+    """The states, old and new, have to be whole and tell each other nothing; the bits may be sharded in any way."""
+    builder = RuleBuilder.for_op(op)
+    for dim, size in enumerate(shape_of(op.operands[0].type)):
+        builder.add_factor([dim], [dim, None], size, FactorType.NEED_REPLICATION, blocked=True)
+    for dim, size in enumerate(shape_of(op.results[1].type)):
+        builder.add_factor([None], [None, dim], size)
+    return builder.build()
+
+
+@sharding_rule("stablehlo.reduce")
+def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Reduced dimensions are reduction factors of the inputs; initial values are scalars and take no part."""
+    reduced = set(op.attributes["dimensions"])
+    inputs = len(op.results)
+    builder = RuleBuilder.for_op(op)
+    result_dim = 0
+    for dim, size in enumerate(shape_of(op.operands[0].type)):
+        operand_dims = [dim] * inputs + [None] * inputs
+        if dim in reduced:
+            builder.add_factor(operand_dims, [None] * inputs, size, FactorType.REDUCTION)
+        else:
+            builder.add_factor(operand_dims, [result_dim] * inputs, size)
+            result_dim += 1
+    return builder.build()
+
+
+@sharding_rule("stablehlo.sort")
+def sort(op: Any, options: RuleOptions) -> OpShardingRule:
+    """The sorted dimension has to be whole; its sharding spreads only where another dimension can take it over."""
+    shape = shape_of(op.operands[0].type)
+    dimension = op.attributes["dimension"].value if "dimension" in op.attributes else -1
+    sorted_dim = dimension % len(shape) if shape else None
+    nowhere_else = all(dim == sorted_dim or size == 1 for dim, size in enumerate(shape))
+    return (
+        RuleBuilder.for_op(op)
+        .add_pointwise(
+            shape,
+            lambda dim: FactorType.NEED_REPLICATION if dim == sorted_dim else FactorType.PASS_THROUGH,
+            blocked=lambda dim: nowhere_else and dim == sorted_dim,
+        )
+        .build()
+    )
+
+
+# What there is beyond a tensor is a slice of its own.
+partition_rule(
+    "chlo.top_k",
+    "stablehlo.bitcast_convert",
+    "stablehlo.fft",
+    "stablehlo.sort",
+    allows_uneven=True,
+)(set_result_types)
+# Of a matrix that is none they have no result; no factor of theirs is of anything else.
+partition_rule("stablehlo.cholesky", "stablehlo.triangular_solve")(set_result_types)
+register_elementwise(
+    "stablehlo.abs",
+    "stablehlo.add",
+    "stablehlo.and",
+    "stablehlo.atan2",
+    "stablehlo.cbrt",
+    "stablehlo.ceil",
+    "stablehlo.clamp",
+    "stablehlo.compare",
+    "stablehlo.complex",
+    "stablehlo.convert",
+    "stablehlo.cosine",
+    "stablehlo.count_leading_zeros",
+    "stablehlo.divide",
+    "stablehlo.exponential",
+    "stablehlo.exponential_minus_one",
+    "stablehlo.floor",
+    "stablehlo.imag",
+    "stablehlo.is_finite",
+    "stablehlo.log",
+    "stablehlo.log_plus_one",
+    "stablehlo.logistic",
+    "stablehlo.maximum",
+    "stablehlo.minimum",
+    "stablehlo.multiply",
+    "stablehlo.negate",
+    "stablehlo.not",
+    "stablehlo.or",
+    "stablehlo.popcnt",
+    "stablehlo.power",
+    "stablehlo.real",
+    "stablehlo.reduce_precision",
+    "stablehlo.remainder",
+    "stablehlo.round_nearest_afz",
+    "stablehlo.round_nearest_even",
+    "stablehlo.rsqrt",
+    "stablehlo.select",
+    "stablehlo.shift_left",
+    "stablehlo.shift_right_arithmetic",
+    "stablehlo.shift_right_logical",
+    "stablehlo.sign",
+    "stablehlo.sine",
+    "stablehlo.sqrt",
+    "stablehlo.subtract",
+    "stablehlo.tan",
+    "stablehlo.tanh",
+    "stablehlo.xor",
+)
+without_rule(
+    "stablehlo.constant",
+    "stablehlo.iota",
+    "stablehlo.partition_id",
+    "stablehlo.replica_id",
+    because="it has no operand: its users decide",
+)
+without_rule(
+    "stablehlo.case",
+    "stablehlo.optimization_barrier",
+    "stablehlo.return",
+    "stablehlo.while",
+    because="shardings go through it along its data flow edges",
+)
+without_rule(
+    "stablehlo.after_all",
+    "stablehlo.create_token",
+    "stablehlo.get_tuple_element",
+    "stablehlo.infeed",
+    "stablehlo.outfeed",
+    "stablehlo.recv",
+    "stablehlo.send",
+    "stablehlo.tuple",
+    because="its tensors come from elsewhere or go there, or are in a tuple",
+)

@@ -1,0 +1,251 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rules of StableHLO's ops that rearrange elements or make them: reshape, broadcast, transpose, bit casts, iota.
+
+A rule of a reshape maps the factors that the two shapes have in common. Partition rules also of ops that give sizes
+or positions in attributes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlir_shard.dialects import stablehlo
+from mlir_shard.host import ir
+from mlir_shard.rules.builder import RuleBuilder, rank_of, shape_of
+from mlir_shard.rules.partition import (
+    BlockedTensor,
+    Blocks,
+    PartitionError,
+    continue_with,
+    drop_shardings,
+    partition_rule,
+    set_result_types,
+)
+from mlir_shard.rules.registry import RuleOptions, sharding_rule
+from mlir_shard.sharding.rule import FactorType, OpShardingRule
+
+
+@sharding_rule("stablehlo.reshape")
+def reshape(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """Factors common to both shapes where the boundaries of their dimensions meet, else factors of one side.
+
+    Both shapes are read as one sequence of factors, major to minor; None where a dimension has size 0.
+    """
+    operand, result = op.operands[0].type, op.results[0].type
+    sizes = (shape_of(operand), shape_of(result))
+    if 0 in sizes[0]:
+        return None
+    return _Reshape(RuleBuilder([rank_of(operand)], [rank_of(result)]), sizes).build()
+
+
+class _Reshape:
+    """Walks operand (side 0) and result (side 1) at once, always adding the next factor of the side that is behind."""
+
+    def __init__(self, builder: RuleBuilder, sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+        self._builder = builder
+        self._sizes = sizes
+        self._dims = [0, 0]
+        # The product of all factors so far, and what is left of the current dimension; 0 before it is begun.
+        self._done = [1, 1]
+        self._left = [0, 0]
+
+    def build(self) -> OpShardingRule:
+        while self._dims[0] < len(self._sizes[0]) or self._dims[1] < len(self._sizes[1]):
+            if not self._add_size_one():
+                self._add_next()
+        return self._builder.build()
+
+    def _add_size_one(self) -> bool:
+        for side in (0, 1):
+            if not self._left[side] and self._dims[side] < len(self._sizes[side]) and self._size(side) == 1:
+                self._add(side, 1)
+                return True
+        return False
+
+    def _add_next(self) -> None:
+        for side in (0, 1):
+            if not self._left[side]:
+                self._left[side] = self._size(side)
+        common = math.gcd(self._left[0], self._left[1])
+        if self._done[0] != self._done[1]:
+            behind = 0 if self._done[0] < self._done[1] else 1
+            self._add(behind, self._catch_up(behind, common))
+        elif common > 1:
+            self._add_common(common)
+        else:
+            for side in (0, 1):
+                self._add(side, self._left[side])
+
+    def _catch_up(self, behind: int, common: int) -> int:
+        """The size of the factor that meets the other side, or that leaves `common` for the next factor."""
+        left, done, ahead = self._left[behind], self._done[behind], self._done[1 - behind]
+        if ahead % done == 0 and left % (ahead // done) == 0:
+            return ahead // done
+        return left // common if left > common else left
+
+    def _size(self, side: int) -> int:
+        dims = self._sizes[side]
+        return dims[self._dims[side]] if self._dims[side] < len(dims) else 1
+
+    def _add(self, side: int, size: int) -> None:
+        dims: list[int | None] = [None, None]
+        dims[side] = self._dims[side]
+        self._builder.add_factor(dims[:1], dims[1:], size)
+        self._advance(side, size)
+
+    def _add_common(self, size: int) -> None:
+        self._builder.add_factor([self._dims[0]], [self._dims[1]], size)
+        for side in (0, 1):
+            self._advance(side, size)
+
+    def _advance(self, side: int, size: int) -> None:
+        self._done[side] *= size
+        self._left[side] = self._left[side] // size
+        if self._left[side] <= 1:
+            self._dims[side] += 1
+            self._left[side] = 0
+
+
+@sharding_rule("stablehlo.broadcast_in_dim")
+def broadcast_in_dim(op: Any, options: RuleOptions) -> OpShardingRule:
+    """A factor for each result dimension; the operand has those that it is not stretched along."""
+    shape = shape_of(op.operands[0].type)
+    operand_dim_of = {result_dim: dim for dim, result_dim in enumerate(op.attributes["broadcast_dimensions"])}
+    builder = RuleBuilder.for_op(op)
+    for result_dim, size in enumerate(shape_of(op.results[0].type)):
+        operand_dim = operand_dim_of.get(result_dim)
+        if operand_dim is not None and shape[operand_dim] != size:
+            builder.add_factor([operand_dim], [None], 1)
+            operand_dim = None
+        builder.add_factor([operand_dim], [result_dim], size)
+    return builder.build()
+
+
+@sharding_rule("stablehlo.transpose")
+def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
+    """A factor for each result dimension, in their order."""
+    shape = shape_of(op.operands[0].type)
+    builder = RuleBuilder.for_op(op)
+    for result_dim, operand_dim in enumerate(op.attributes["permutation"]):
+        builder.add_factor([operand_dim], [result_dim], shape[operand_dim])
+    return builder.build()
+
+
+@sharding_rule("stablehlo.reverse")
+def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Reversed dimensions exchange their blocks."""
+    reversed_dims = set(op.attributes["dimensions"])
+    return (
+        RuleBuilder.for_op(op)
+        .add_pointwise(
+            shape_of(op.results[0].type),
+            lambda dim: FactorType.PERMUTATION if dim in reversed_dims else FactorType.PASS_THROUGH,
+        )
+        .build()
+    )
+
+
+@sharding_rule("stablehlo.bitcast_convert")
+def bitcast_convert(op: Any, options: RuleOptions) -> OpShardingRule:
+    """All dimensions go through but the one that splits an element into parts, which only one side has."""
+    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    builder = RuleBuilder.for_op(op).add_pointwise(min(before, after, key=len))
+    if len(before) < len(after):
+        builder.add_factor([None], [len(before)], after[-1], FactorType.NEED_REPLICATION)
+    elif len(before) > len(after):
+        builder.add_factor([len(after)], [None], before[-1], FactorType.NEED_REPLICATION)
+    return builder.build()
+
+
+def block_start(tensor: BlockedTensor, dim: int, blocks: Blocks) -> Any:
+    """Where this device's block of a dimension begins, a scalar of i64 in front of the op."""
+    size = tensor.block_shape[dim]
+    return stablehlo.reshape(blocks.entry(tensor.axes[dim], lambda number: number * size, None), ())
+
+
+@partition_rule("stablehlo.iota", allows_uneven=True)
+def iota(op: Any, blocks: Blocks) -> None:
+    """Counts from where the block begins."""
+    blocks.check_known()
+    set_result_types(op, blocks)
+    drop_shardings(op)
+    result, dim = op.results[0], op.attributes["iota_dimension"].value
+    if blocks.results[0].counts[dim] == 1:
+        return
+
+    def shifted() -> Any:
+        start = stablehlo.convert(block_start(blocks.results[0], dim, blocks), result.type.element_type)
+        return stablehlo.build("add", result.type, result, stablehlo.broadcast(start, result.type.shape))
+
+    continue_with(op, 0, shifted)
+
+
+@partition_rule("stablehlo.broadcast", makes_elements=True, allows_uneven=True)
+def broadcast(op: Any, blocks: Blocks) -> None:
+    """The leading sizes are those of the block."""
+    set_result_types(op, blocks)
+    count = len(op.attributes["broadcast_sizes"])
+    op.attributes["broadcast_sizes"] = stablehlo.sizes(list(op.results[0].type.shape)[:count])
+
+
+@partition_rule("stablehlo.rng_bit_generator", makes_elements=True, allows_uneven=True)
+def rng_bit_generator(op: Any, blocks: Blocks) -> bool:
+    """Every device draws all bits, from the state that all have, and takes its own: what is drawn stays the same."""
+    return False
+
+
+@partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True)
+def dynamic_update_slice(op: Any, blocks: Blocks) -> None:
+    """Each device writes what of the update falls in its block.
+
+    Along a sharded dimension that is written in part, the block gets room for a whole update on either side, in which
+    what is not its own is written, and which is cut off again.
+    """
+    blocks.check_known()
+    set_result_types(op, blocks)
+    operand, update = blocks.operands[:2]
+    if any(not start.is_whole for start in blocks.operands[2:]):
+        raise PartitionError("where it writes is sharded")
+    parts = []
+    for dim, size in enumerate(operand.type.shape):
+        if not operand.has_same_blocks(dim, blocks.results[0], dim):
+            raise PartitionError(f"dimension {dim} is sharded differently in its operand and its result")
+        if update.type.shape[dim] == size:
+            if not operand.has_same_blocks(dim, update, dim):
+                raise PartitionError(f"dimension {dim} is sharded differently in its operand and its update")
+        elif update.counts[dim] > 1:
+            raise PartitionError(f"dimension {dim} of its update is sharded, and is a part of that of its operand")
+        elif operand.counts[dim] > 1:
+            parts.append(dim)
+    if parts:
+        _write_parts(op, blocks, parts)
+
+
+def _write_parts(op: Any, blocks: Blocks, dims: list[int]) -> None:
+    operand, update = blocks.operands[:2]
+    shape = operand.block_shape
+    room = [update.type.shape[dim] if dim in dims else 0 for dim in range(len(shape))]
+    with ir.InsertionPoint(op), op.location:
+        zero = stablehlo.splat(stablehlo.tensor(operand.type.element_type), 0)
+        op.operands[0] = stablehlo.pad(op.operands[0], zero, room, room, [0] * len(shape))
+        for dim in dims:
+            start = stablehlo.convert(op.operands[2 + dim], stablehlo.i64())
+            last = stablehlo.splat(start.type, operand.type.shape[dim] - room[dim])
+            inside = stablehlo.build("clamp", start.type, stablehlo.splat(start.type, 0), start, last)
+            begin = block_start(operand, dim, blocks)
+            local = stablehlo.build("subtract", start.type, inside, begin)
+            op.operands[2 + dim] = stablehlo.build("add", start.type, local, stablehlo.splat(start.type, room[dim]))
+        _same_start_types(op)
+    result = op.results[0]
+    result.set_type(op.operands[0].type)
+    limits = [low + size for low, size in zip(room, shape, strict=True)]
+    continue_with(op, 0, lambda: stablehlo.slice_(result, room, limits))
+
+
+def _same_start_types(op: Any) -> None:
+    """All starts have one type."""
+    for number in range(2, len(op.operands)):
+        if op.operands[number].type.element_type != stablehlo.i64():
+            op.operands[number] = stablehlo.convert(op.operands[number], stablehlo.i64())

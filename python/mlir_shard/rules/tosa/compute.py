@@ -1,0 +1,256 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rules of TOSA's ops that compute: elementwise, matrix products, reductions, argmax.
+
+Partition rules also of ops that take sizes or a bias as operands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.host import dialect, ir
+from mlir_shard.rules.builder import RuleBuilder, shape_of, without_ones
+from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
+from mlir_shard.rules.reduction import Combiner, reduces_with
+from mlir_shard.rules.registry import RuleOptions, sharding_rule
+from mlir_shard.sharding.rule import FactorType, OpShardingRule
+
+
+@sharding_rule("tosa.matmul", "tosa.matmul_t")
+def matmul(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Batches and rows of the first, columns of the second go through, what is summed over is a reduction.
+
+    The second operand may be one for the whole batch, and holds rows instead of columns in `tosa.matmul_t`.
+    """
+    columns, summed = (1, 2) if op.name == "tosa.matmul_t" else (2, 1)
+    (batch, rows, depth), right = (shape_of(operand.type) for operand in list(op.operands)[:2])
+    zero_points = [None] * (len(op.operands) - 2)
+    return (
+        RuleBuilder.for_op(op)
+        .add_factor([0, 0 if right[0] == batch else None, *zero_points], [0], batch)
+        .add_factor([1, None, *zero_points], [1], rows)
+        .add_factor([None, columns, *zero_points], [2], right[columns])
+        .add_factor([2, summed, *zero_points], [None], depth, FactorType.REDUCTION)
+        .build()
+    )
+
+
+@sharding_rule("tosa.matmul_t_block_scaled")
+def matmul_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
+    """As `tosa.matmul_t`; what is summed over is made of blocks, each with a scale, and each of them whole."""
+    left, scales, right, _ = (shape_of(operand.type) for operand in op.operands)
+    of_right = 0 if right[0] == left[0] else None
+    block = left[2] // max(scales[2], 1)
+    rule = (
+        RuleBuilder.for_op(op)
+        .add_factor([0, 0, of_right, of_right], [0], left[0])
+        .add_factor([1, 1, None, None], [1], left[1])
+        .add_factor([None, None, 1, 1], [2], right[1])
+        .add_factor([2, 2, 2, 2], [None], scales[2], FactorType.REDUCTION)
+        .add_factor([2, None, 2, None], [None], block, FactorType.NEED_REPLICATION)
+        .build()
+    )
+    return without_ones(rule)
+
+
+reduces_with(Combiner.SUM, "tosa.matmul", "tosa.matmul_t", "tosa.matmul_t_block_scaled")
+NAMES = (
+    "tosa.abs",
+    "tosa.add",
+    "tosa.apply_scale",
+    "tosa.arithmetic_right_shift",
+    "tosa.bitwise_and",
+    "tosa.bitwise_not",
+    "tosa.bitwise_or",
+    "tosa.bitwise_xor",
+    "tosa.cast",
+    "tosa.ceil",
+    "tosa.clamp",
+    "tosa.clz",
+    "tosa.cos",
+    "tosa.equal",
+    "tosa.erf",
+    "tosa.exp",
+    "tosa.floor",
+    "tosa.greater",
+    "tosa.greater_equal",
+    "tosa.identity",
+    "tosa.intdiv",
+    "tosa.log",
+    "tosa.logical_and",
+    "tosa.logical_left_shift",
+    "tosa.logical_not",
+    "tosa.logical_or",
+    "tosa.logical_right_shift",
+    "tosa.logical_xor",
+    "tosa.maximum",
+    "tosa.minimum",
+    "tosa.mul",
+    "tosa.negate",
+    "tosa.pow",
+    "tosa.reciprocal",
+    "tosa.rsqrt",
+    "tosa.select",
+    "tosa.sigmoid",
+    "tosa.sin",
+    "tosa.sub",
+    "tosa.tanh",
+)
+
+
+@sharding_rule(*NAMES)
+def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """A factor for each result dimension, common to the operands that have it in its size.
+
+    A dimension that is stretched has a factor of its own, as have a shift or zero points of one element.
+    """
+    shape = shape_of(op.results[0].type)
+    operands = [shape_of(operand.type) for operand in op.operands]
+    builder = RuleBuilder.for_op(op)
+    for dim, size in enumerate(shape):
+        dims = [dim if len(operand) == len(shape) and operand[dim] == size else None for operand in operands]
+        builder.add_factor(dims, [dim] * len(op.results), size)
+    return builder.build() if shape else None
+
+
+@sharding_rule("tosa.table")
+def table(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Every element is looked up by itself, in the whole table."""
+    builder = RuleBuilder.for_op(op)
+    for dim, size in enumerate(shape_of(op.results[0].type)):
+        builder.add_factor([dim, None], [dim], size)
+    entries = shape_of(op.operands[1].type)[0]
+    return builder.add_factor([None, 0], [None], entries, FactorType.NEED_REPLICATION).build()
+
+
+@sharding_rule("tosa.rescale")
+def rescale(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Elementwise; multipliers and shifts of channels go with the last dimension."""
+    shape = shape_of(op.results[0].type)
+    scales = shape_of(op.operands[1].type)[0]
+    builder = RuleBuilder.for_op(op)
+    for dim, size in enumerate(shape):
+        of_scale = 0 if dim == len(shape) - 1 and scales == size and op.attributes["per_channel"].value else None
+        builder.add_factor([dim, of_scale, of_scale, None, None], [dim], size)
+    return builder.build()
+
+
+@sharding_rule("tosa.cast_from_block_scaled", "tosa.cast_to_block_scaled")
+def cast_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Data and their scales; along the last dimension a scale belongs to a block of data, which has to be whole."""
+    side = op.operands if op.name == "tosa.cast_from_block_scaled" else op.results
+    data, scales = (shape_of(value.type) for value in side)
+    builder = RuleBuilder.for_op(op)
+    for dim, size in enumerate(scales):
+        builder.add_common_factor(dim, size)
+    last, block = len(data) - 1, data[-1] // max(scales[-1], 1)
+    of_block: dict[bool, list[int | None]] = {True: [last, None], False: [last]}
+    dims = of_block[len(op.operands) == 2], of_block[len(op.results) == 2]
+    return without_ones(builder.add_factor(*dims, block, FactorType.NEED_REPLICATION).build())
+
+
+@sharding_rule(
+    "tosa.reduce_all",
+    "tosa.reduce_any",
+    "tosa.reduce_max",
+    "tosa.reduce_min",
+    "tosa.reduce_product",
+    "tosa.reduce_sum",
+)
+def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
+    """The reduced dimension is a reduction; the result has a dimension of size 1 in its place."""
+    axis = op.attributes["axis"].value
+    builder = RuleBuilder.for_op(op)
+    for dim, size in enumerate(shape_of(op.operands[0].type)):
+        if dim == axis:
+            builder.add_factor([dim], [None], size, FactorType.REDUCTION)
+        else:
+            builder.add_factor([dim], [dim], size)
+    return builder.build()
+
+
+reduces_with(Combiner.AND, "tosa.reduce_all")
+reduces_with(Combiner.OR, "tosa.reduce_any")
+reduces_with(Combiner.MAX, "tosa.reduce_max")
+reduces_with(Combiner.MIN, "tosa.reduce_min")
+reduces_with(Combiner.PRODUCT, "tosa.reduce_product")
+reduces_with(Combiner.SUM, "tosa.reduce_sum")
+
+
+@sharding_rule("tosa.argmax")
+def argmax(op: Any, options: RuleOptions) -> OpShardingRule:
+    """The dimension that is searched has to be whole: positions in a block are not those in the whole."""
+    axis = op.attributes["axis"].value
+    builder = RuleBuilder.for_op(op)
+    for dim, size in enumerate(shape_of(op.operands[0].type)):
+        if dim == axis:
+            builder.add_factor([dim], [None], size, FactorType.NEED_REPLICATION)
+        else:
+            builder.add_factor([dim], [dim - (dim > axis)], size)
+    return builder.build()
+
+
+@sharding_rule("tosa.fft2d", "tosa.rfft2d")
+def fourier(op: Any, options: RuleOptions) -> OpShardingRule:
+    """Each image of a batch by itself, and whole."""
+    batch, *before = shape_of(op.operands[0].type)
+    after = shape_of(op.results[0].type)[1:]
+    builder = RuleBuilder.for_op(op).add_common_factor(0, batch)
+    for dim, (size, result_size) in enumerate(zip(before, after, strict=True), start=1):
+        if size == result_size:
+            builder.add_common_factor(dim, size, FactorType.NEED_REPLICATION)
+        else:
+            builder.add_factors_of_sides(dim, size, result_size)
+    return builder.build()
+
+
+_tosa = dialect("tosa")
+# An index that is no part of a tensor may be one beyond the rows.
+partition_rule(
+    "tosa.gather",
+    "tosa.row_gather",
+    "tosa.row_gather_block_scaled",
+    "tosa.scatter",
+    "tosa.table",
+)(set_result_types)
+partition_rule(
+    *NAMES,
+    "tosa.argmax",
+    "tosa.avg_pool2d_adaptive",
+    "tosa.cast_from_block_scaled",
+    "tosa.cast_to_block_scaled",
+    "tosa.concat",
+    "tosa.fft2d",
+    "tosa.matmul",
+    "tosa.matmul_t",
+    "tosa.matmul_t_block_scaled",
+    "tosa.max_pool2d_adaptive",
+    "tosa.reduce_all",
+    "tosa.reduce_any",
+    "tosa.reduce_max",
+    "tosa.reduce_min",
+    "tosa.reduce_product",
+    "tosa.reduce_sum",
+    "tosa.rescale",
+    "tosa.resize",
+    "tosa.reverse",
+    "tosa.rfft2d",
+    "tosa.tile",
+    "tosa.transpose",
+    allows_uneven=True,
+)(set_result_types)
+
+
+@partition_rule("tosa.reshape", "tosa.slice", allows_uneven=True)
+def with_sizes(op: Any, blocks: Blocks) -> None:
+    """The sizes of the result, the last operand, are those of the block."""
+    set_result_types(op, blocks)
+    sizes = list(op.results[0].type.shape)
+    with ir.InsertionPoint(op), op.location:
+        values = ir.DenseElementsAttr.get(
+            [ir.IntegerAttr.get(ir.IndexType.get(), size) for size in sizes],
+            ir.RankedTensorType.get([len(sizes)], ir.IndexType.get()),
+        )
+        last = len(op.operands) - 1
+        op.operands[last] = _tosa.ConstShapeOp(op.operands[last].type, values).result
