@@ -198,7 +198,11 @@ def _check_name(name: str, spelling: str, declaration: Any) -> None:
 
 
 def search(package: str) -> None:
-    """Adds a package whose modules declare passes: a pass `a-b` is looked for in a module `a_b` anywhere below it."""
+    """Adds a package whose modules declare passes.
+
+    A pass `a-b` is looked for in a module `a_b` anywhere below the package, and in the modules that a package below it
+    lists in `PASSES`, a mapping from a module's name to the names of the passes and pipelines in it.
+    """
     if package not in _packages:
         _packages.append(package)
 
@@ -206,14 +210,14 @@ def search(package: str) -> None:
 def find_pass(name: str) -> type[Pass] | None:
     """The registered pass of that name; imports the one module that should declare it where it is not known yet."""
     if name not in _passes:
-        _import_modules(name.replace("-", "_"))
+        _import_modules(name)
     return _passes.get(name)
 
 
 def find_pipeline(name: str) -> Pipeline | None:
     """The registered pipeline of that name; imports like `find_pass`."""
     if name not in _pipelines:
-        _import_modules(name.replace("-", "_"))
+        _import_modules(name)
     return _pipelines.get(name)
 
 
@@ -230,18 +234,25 @@ def registered_pipelines() -> dict[str, Pipeline]:
 
 
 def _import_modules(name: str | None) -> None:
+    """Imports the modules that declare the pass `name`, or all of them."""
     for package in _packages:
-        for module in _modules_below(package):
-            if name is None or module.rpartition(".")[2] == name:
+        for module, names in _modules_below(package).items():
+            if name is None or name in names:
                 importlib.import_module(module)
 
 
 @functools.cache
-def _modules_below(package: str) -> list[str]:
-    """Names of the modules under a package, found without importing any but the packages."""
-    found = []
-    for entry in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
-        found += _modules_below(entry.name) if entry.ispkg else [entry.name]
+def _modules_below(package: str) -> dict[str, tuple[str, ...]]:
+    """The modules under a package and the names of their passes, found without importing any but the packages."""
+    found = {}
+    root = importlib.import_module(package)
+    listed = getattr(root, "PASSES", {})
+    for entry in pkgutil.iter_modules(root.__path__, f"{package}."):
+        if entry.ispkg:
+            found |= _modules_below(entry.name)
+        else:
+            name = entry.name.rpartition(".")[2]
+            found[entry.name] = listed.get(name, (name.replace("_", "-"),))
     return found
 
 
