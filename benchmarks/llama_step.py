@@ -31,9 +31,9 @@ from train_steps.moe import MoeSizes
 from train_steps.needs import llama_needs, moe_needs
 
 import mlir_shard
-from mlir_shard.dialects.replica_groups import REPLICA_GROUPS
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.resharding.communication import Communication
-from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.spmdize.communication_reading import COLLECTIVES
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import mlir_shard
-from mlir_shard.dialects import sdy, shard
+from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import AxisRef, TensorSharding
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from mlir_shard import ParseError, create_context, parse
 from mlir_shard.dialects import sdy
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.runtime import RunError, interface
 from mlir_shard.runtime.arrays import Array, is_float
@@ -21,7 +22,6 @@ from mlir_shard.runtime.execution import random_inputs, run_program
 from mlir_shard.runtime.program import Engine, Port, Program
 from mlir_shard.runtime.reference.unsharded import drop_sharding
 from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
-from mlir_shard.transforms.walk import ops_below
 from random_programs.cases import op_at
 from random_programs.ranks_engine import RanksEnded
 from random_programs.region_ops import whole_text

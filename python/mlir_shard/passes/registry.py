@@ -244,7 +244,7 @@ def _import_modules(name: str | None) -> None:
 @functools.cache
 def _modules_below(package: str) -> dict[str, tuple[str, ...]]:
     """The modules under a package and the names of their passes, found without importing any but the packages."""
-    found = {}
+    found: dict[str, tuple[str, ...]] = {}
     root = importlib.import_module(package)
     listed = getattr(root, "PASSES", {})
     for entry in pkgutil.iter_modules(root.__path__, f"{package}."):

@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.rules.linalg_loops import is_structured
 from mlir_shard.sharding import ReductionOp
 

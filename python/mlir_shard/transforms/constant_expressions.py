@@ -7,14 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard._native import ExpressionKind as Kind
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.host import ir
+from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import is_constant, is_constant_of_constants, is_scalar_expansion
 from mlir_shard.rules.linalg_loops import is_pointwise
-from mlir_shard.transforms.call_graph import callee, name_of, original_name
-from mlir_shard.transforms.function_copies import FunctionCopies
-from mlir_shard.transforms.walk import ops_below
+from mlir_shard.transforms.call_graph import FunctionCopies, callee, name_of, original_name
 
 # What computes elements of elements, without effects.
 _SCALAR_DIALECTS = frozenset(("arith", "complex", "index", "linalg", "math", "scf"))

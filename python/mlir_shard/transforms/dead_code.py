@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.asm.editor import append, function_type, terminator
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import append, function_type, operations_named, terminator
 from mlir_shard.passes import host_passes
-from mlir_shard.transforms.operations import operations_named
 
 # The host does not know of operations of a dialect defined at run time that they have no effects.
 _PURE = ("sdy.constant", "sdy.propagation_barrier", "sdy.reshard")

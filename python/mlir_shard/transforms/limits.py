@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is too large to partition is refused at its place, before anything is made of it."""
+"""What is too large to partition, or has a dynamic size, is refused at its place, before anything is changed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.host import ir
+from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.mesh import TooManyDevicesError
@@ -62,3 +62,17 @@ def _definition(module: Any, name: str) -> Any:
         if op.operation.name == "sdy.mesh" and op.operation.attributes["sym_name"].value == name:
             return op.operation
     return module
+
+
+def is_dynamic(type_: Any) -> bool:
+    """Whether a type is one of shapes whose rank or sizes it does not say."""
+    return isinstance(type_, ir.ShapedType) and not (type_.has_rank and type_.has_static_shape)
+
+
+def dynamic_value(op: Any) -> str | None:
+    """The first operand or result with a dynamic shape, by its number and type; None where there is none."""
+    for kind, values in (("operand", op.operands), ("result", op.results)):
+        for number, value in enumerate(values):
+            if is_dynamic(value.type):
+                return f"{kind} {number} has type {value.type}"
+    return None

@@ -1,14 +1,22 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Questions that several stages ask about the shardings around an op."""
+"""Shardings around an op, in functions' signatures and in every attribute of a module; and rules, once for a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
 from typing import Any
 
-from mlir_shard.dialects import sdy
-from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.dialects import _sdy_gen, sdy
+from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.host import ir
+from mlir_shard.ir import editing
+from mlir_shard.ir.editing import distinct_attributes, replace_attributes, set_signature_column, signature_column
+from mlir_shard.passes.registry import shared
+from mlir_shard.rules import RuleCache, RuleOptions
+from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.limits import check_devices
 
 
@@ -40,3 +48,157 @@ def common_mesh(
         elif not mesh.is_empty and mesh != common[1]:
             return None
     return common
+
+
+class Side(Enum):
+    """The arguments or the results of a function, by the attribute that holds theirs."""
+
+    ARGUMENTS = "arg_attrs"
+    RESULTS = "res_attrs"
+
+
+_NATIVE = {Side.ARGUMENTS: editing.Side.ARGUMENTS, Side.RESULTS: editing.Side.RESULTS}
+
+
+def types_of(function: Any, side: Side) -> list[Any]:
+    """The types on one side of a function's signature."""
+    type_ = function.attributes["function_type"].value
+    return list(type_.inputs if side is Side.ARGUMENTS else type_.results)
+
+
+def rank_of(type_: Any) -> int:
+    """The rank of a tensor; 0 of what has none."""
+    return type_.rank if isinstance(type_, ir.ShapedType) and type_.has_rank else 0
+
+
+def attributes_of(function: Any, side: Side) -> list[dict[str, Any]]:
+    """The attributes of each argument or result, by name."""
+    if side.value not in function.attributes:
+        return [{} for _ in types_of(function, side)]
+    return [{named.name: named.attr for named in dictionary} for dictionary in function.attributes[side.value]]
+
+
+def set_attributes(function: Any, side: Side, attributes: Sequence[Mapping[str, Any]]) -> None:
+    """Gives each argument or result these attributes, and no others."""
+    if not any(attributes):
+        if side.value in function.attributes:
+            del function.attributes[side.value]
+        return
+    dictionaries = [ir.DictAttr.get(dict(one), function.context) for one in attributes]
+    function.attributes[side.value] = ir.ArrayAttr.get(dictionaries, function.context)
+
+
+def shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
+    """The sharding of each argument or result, None where it has none."""
+    numbers, attributes, _, _ = signature_column(function, _NATIVE[side], sdy.SHARDING)
+    # The number of no attribute is -1: it stands for the last one here.
+    distinct = [*map(_sharding_or_none, attributes), None]
+    return [distinct[number] for number in numbers]
+
+
+def sharding_in(dictionary: Any) -> TensorSharding | None:
+    """The sharding among the attributes of an argument or result."""
+    if sdy.SHARDING not in dictionary:
+        return None
+    return _sharding_or_none(dictionary[sdy.SHARDING])
+
+
+def _sharding_or_none(attribute: Any) -> TensorSharding | None:
+    value = attribute.value if isinstance(attribute, SdyAttribute) else None
+    return value if isinstance(value, TensorSharding) else None
+
+
+def set_shardings(function: Any, side: Side, shardings: Sequence[TensorSharding | None]) -> None:
+    """Gives each argument or result its sharding; None takes it away."""
+    attributes = {one: None if one is None else sdy.attribute(one, function.context) for one in set(shardings)}
+    set_signature_column(function, _NATIVE[side], sdy.SHARDING, [attributes[one] for one in shardings])
+
+
+def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorSharding, Any], TensorSharding]) -> None:
+    """Replaces the sharding of each argument or result that has one by what `replaced` gives for it and the type;
+    asked once for each distinct sharding and type."""
+    numbers, attributes, numbers_of_types, types = signature_column(function, _NATIVE[side], sdy.SHARDING)
+    known = list(map(_sharding_or_none, attributes))
+    pairs = list(zip(numbers, numbers_of_types, strict=True))
+    new: dict[tuple[int, int], Any] = {}
+    is_changed = False
+    for number, type_ in set(pairs):
+        old = known[number] if number >= 0 else None
+        now = None if old is None else replaced(old, types[type_])
+        new[number, type_] = None if now is None else sdy.attribute(now, function.context)
+        is_changed = is_changed or now != old
+    if is_changed:
+        set_signature_column(function, _NATIVE[side], sdy.SHARDING, [new[pair] for pair in pairs])
+
+
+def shardings_per_value(function: Any, side: Side, meshes: Mapping[str, Mesh]) -> TensorShardingPerValue | None:
+    """The shardings of all arguments or results, open on the first one's mesh where they are missing.
+
+    None where there is no sharding, or none but on a single device.
+    """
+    shardings = shardings_of(function, side)
+    ref = next((one.mesh_or_ref for one in shardings if one is not None and not _is_maximal(one, meshes)), None)
+    if ref is None:
+        return None
+    return TensorShardingPerValue(
+        tuple(
+            TensorSharding.fully_open(rank_of(type_), ref) if sharding is None else sharding
+            for sharding, type_ in zip(shardings, types_of(function, side), strict=True)
+        )
+    )
+
+
+def _is_maximal(sharding: TensorSharding, meshes: Mapping[str, Mesh]) -> bool:
+    ref = sharding.mesh_or_ref
+    mesh = ref if isinstance(ref, Mesh) else meshes.get(ref)
+    return mesh is not None and mesh.is_maximal
+
+
+Transform = Callable[[TensorSharding], TensorSharding]
+# Operations of the sdy dialect that have shardings in attributes of their own.
+_HOLDERS = tuple(
+    f"sdy.{op.mnemonic}"
+    for op in _sdy_gen.DIALECT.ops
+    if any(one.constraint.attribute in ("sharding", "sharding_per_value") for one in op.attributes)
+)
+
+
+def shardings_in(root: Any) -> Iterator[TensorSharding]:
+    """The shardings of `root` and below it that `transform_shardings` would change, in no particular order; those of
+    equal attributes once."""
+    for attribute in distinct_attributes(root, sdy.SHARDING, _HOLDERS):
+        value = attribute.value if isinstance(attribute, SdyAttribute) else None
+        if isinstance(value, TensorSharding):
+            yield value
+        elif isinstance(value, TensorShardingPerValue):
+            yield from value.shardings
+
+
+def transform_shardings(root: Any, transform: Transform) -> None:
+    """Replaces each sharding of `root` and below it by `transform` of it; asked in text order, once per distinct
+    attribute.
+
+    Shardings are the attribute `sdy.sharding` of an operation, an argument or a result, and the shardings that
+    operations of the sdy dialect have in attributes of their own.
+    """
+
+    def changed(attribute: Any) -> Any:
+        value = attribute.value if isinstance(attribute, SdyAttribute) else None
+        if isinstance(value, TensorSharding):
+            return sdy.attribute(transform(value), attribute.context)
+        if isinstance(value, TensorShardingPerValue):
+            shardings = replace(value, shardings=tuple(map(transform, value.shardings)))
+            return sdy.attribute(shardings, attribute.context)
+        return attribute
+
+    replace_attributes(root, sdy.SHARDING, _HOLDERS, changed)
+
+
+COMPUTING = RuleOptions(computing=True)
+"""For passes that make ops compute: of these rules there are others than for how shardings propagate."""
+
+
+def rule_cache(options: RuleOptions | None = None) -> RuleCache:
+    """The rules that passes of this run have asked for with these options."""
+    given = options or RuleOptions()
+    return shared((RuleCache, given), lambda: RuleCache(given))

@@ -10,12 +10,12 @@ from array import array
 import pytest
 
 from mlir_shard import asm
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
+from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.walk import ops_below
 
 PROGRAM = """
 sdy.mesh @m = <["a"=2]>

@@ -10,10 +10,10 @@ from collections.abc import Callable
 import pytest
 
 from mlir_shard import asm
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
-from mlir_shard.transforms.walk import ops_below
+from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.editing import ops_below
 
 UNKNOWN = -1
 KNOWN = 7

@@ -13,7 +13,7 @@ from mlir_shard import asm
 from mlir_shard.dialects import data_flow_edges as flow
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.dialects.data_flow import edge_owner
-from mlir_shard.transforms.walk import ops_below
+from mlir_shard.ir.editing import ops_below
 
 
 def find(text: str, name: str) -> Iterator[Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mlir_shard.dialects import shard
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
 from mlir_shard.sharding import ReductionOp
 
 BUILT: dict[str, tuple[Callable[[Any], Any], str]] = {

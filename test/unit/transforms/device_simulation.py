@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mlir_shard.dialects import shard
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir import shard
 
 Array = Any
 # What a value is on each device.

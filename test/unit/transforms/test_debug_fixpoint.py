@@ -12,8 +12,7 @@ from sharding.texts import sharding
 
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule
 from mlir_shard.transforms.propagate.debug_record import Record
-from mlir_shard.transforms.propagate.op_schedule import phases
-from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, propagate
+from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, phases, propagate
 from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, ValueGraph
 
 RULES = [OpShardingRule.pointwise((8,), count) for count in (1, 2)]

@@ -8,7 +8,7 @@ import pytest
 
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 
 MESH = Mesh.of([("x", 2), ("y", 8)])
 

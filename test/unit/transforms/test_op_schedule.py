@@ -10,7 +10,7 @@ import pytest
 
 from mlir_shard.sharding import OpShardingRule, PropagationDirection, TensorMapping
 from mlir_shard.sharding.rule import FactorType
-from mlir_shard.transforms.propagate.op_schedule import phases
+from mlir_shard.transforms.propagate.phases import phases
 from mlir_shard.transforms.propagate.value_graph import NodeKind, OpClass
 
 NONE, FORWARD, BACKWARD, BOTH = PropagationDirection

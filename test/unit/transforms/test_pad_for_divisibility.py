@@ -14,14 +14,15 @@ from transforms.uneven_programs import STEPS, random_program
 
 from mlir_shard import asm, host
 from mlir_shard import run as run_passes
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.transforms.shardings import meshes_around
 from mlir_shard.transforms.spmdize.padding_rules import UnevenOp, padding_of
 from mlir_shard.transforms.spmdize.sdy_pad_for_divisibility import pad_function
-from mlir_shard.transforms.walk import ops_below
 
 _bindings = host.module("_mlir_libs._stablehlo")
 # To make one takes longer than most programs here.

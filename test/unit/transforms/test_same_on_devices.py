@@ -10,7 +10,7 @@ import pytest
 
 import mlir_shard
 from mlir_shard.host import ir
-from mlir_shard.transforms.operations import operations_named
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.transforms.spmdize.same_on_devices import KnownSame, SameOnDevices
 
 PROGRAM = """

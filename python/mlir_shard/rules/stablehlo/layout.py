@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.rules.builder import RuleBuilder, rank_of, shape_of
 from mlir_shard.rules.partition import (
     BlockedTensor,

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.rules.partition import (
     BlockedTensor,
     Blocks,

@@ -11,9 +11,10 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.factor_window import part_halo
 from mlir_shard.resharding.window_halo import window_halo
 from mlir_shard.rules.builder import RuleBuilder, shape_of

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, has_static_shapes, sharding_rule

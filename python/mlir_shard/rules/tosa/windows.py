@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.rules.builder import RuleBuilder, shape_of, without_ones
 from mlir_shard.rules.partition import Blocks, count_once, partition_rule, set_result_types
 from mlir_shard.rules.reduction import Combiner, neutral_number, reduces_with

@@ -12,8 +12,8 @@ from math import prod
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import shard
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
 from mlir_shard.runtime.launch import mpi_library
 
 _arith, _bufferization, _llvm, _memref = map(host.dialect, ("arith", "bufferization", "llvm", "memref"))

@@ -12,8 +12,8 @@ from math import prod
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import shard
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
 from mlir_shard.runtime.collectives import buffers
 from mlir_shard.runtime.collectives.groups import of_own_rank
 from mlir_shard.runtime.collectives.library import STATUS_IGNORE, WORLD, Communicators, Group, Library

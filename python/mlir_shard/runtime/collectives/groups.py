@@ -10,8 +10,8 @@ from math import prod
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import shard
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.collectives import library
 from mlir_shard.runtime.lowering import index_arithmetic as index

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mlir_shard.dialects import shard
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
 from mlir_shard.runtime.collectives import element_types, groups, point_to_point
 from mlir_shard.runtime.collectives.element_types import Carrier
 from mlir_shard.runtime.collectives.point_to_point import error

@@ -13,8 +13,8 @@ from math import prod
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.runtime.collectives import buffers, element_types, library, shard_collectives
 from mlir_shard.runtime.collectives.group_exchange import GroupExchange
 from mlir_shard.runtime.collectives.groups import ListedGroups

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.runtime.collectives import shard_collectives, stablehlo_devices
 from mlir_shard.runtime.collectives.groups import ListedGroups
 from mlir_shard.runtime.collectives.point_to_point import error

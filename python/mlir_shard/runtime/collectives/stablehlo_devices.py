@@ -15,9 +15,10 @@ from enum import Enum, auto
 from math import prod
 from typing import Any
 
-from mlir_shard.dialects import sdy, shard
-from mlir_shard.dialects.replica_groups import REPLICA_GROUPS, axes_of, lists_of, mesh_or_ref_of
+from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
+from mlir_shard.ir.replica_groups import REPLICA_GROUPS, axes_of, lists_of, mesh_or_ref_of
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.layout import device_groups

@@ -11,11 +11,11 @@ import ctypes
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named, operations_where
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import jit
 from mlir_shard.runtime.lowering.cpu import Cpu
-from mlir_shard.transforms.operations import operations_named, operations_where
 
 _FUNCTION = "llvm.func"
 _CALL = "llvm.call"

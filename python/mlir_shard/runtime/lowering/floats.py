@@ -11,8 +11,8 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.runtime.lowering.cpu import Cpu
-from mlir_shard.transforms.operations import operations_named
 
 _func = host.dialect("func")
 _arith = host.dialect("arith")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.runtime.lowering import element_loops
 from mlir_shard.runtime.lowering import index_arithmetic as index
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import empty_tensors
 from mlir_shard.host import ir, passmanager
+from mlir_shard.ir import empty_tensors
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
 from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stablehlo_collectives

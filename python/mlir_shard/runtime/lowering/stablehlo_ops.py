@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.runtime.lowering import element_loops, linear_algebra
 
 _arith = host.dialect("arith")

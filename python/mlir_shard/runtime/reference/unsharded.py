@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.collectives.stablehlo_devices import Processes

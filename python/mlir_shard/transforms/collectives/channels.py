@@ -7,9 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.asm.editor import attribute_columns
-from mlir_shard.dialects import stablehlo
-from mlir_shard.transforms.operations import operations_named
+from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import attribute_columns, operations_named
 
 _COMMUNICATING = (
     "stablehlo.all_gather",

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.shard_shift import Digit
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
 from mlir_shard.sharding.axes import total_size

@@ -1,3 +1,23 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Passes before propagation: every input becomes what propagation takes."""
+
+# The passes of files that are not named for one; all others are in the file of their name.
+PASSES = {
+    "add_data_flow_edges": (
+        "sdy-add-data-flow-edges",
+        "sdy-add-func-data-flow-edges",
+    ),
+    "calls": (
+        "sdy-flatten-call-graph",
+        "sdy-import-func-calls",
+        "sdy-pre-order-funcs",
+        "sdy-propagate-sharding-from-func-to-call",
+        "shard-inline-calls",
+    ),
+    "meshes": (
+        "sdy-inline-meshes",
+        "sdy-lift-inlined-meshes",
+        "sdy-remove-size-one-axes",
+    ),
+}

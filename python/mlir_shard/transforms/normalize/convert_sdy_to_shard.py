@@ -1,21 +1,292 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sdy meshes and shardings become upstream's annotations: `shard.grid`, `shard.sharding` and `shard.shard`."""
+"""Sdy meshes and shardings become upstream's annotations: `shard.grid`, `shard.sharding` and `shard.shard`.
+
+Uneven shards are given by upstream's `sharded_dims_offsets`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mlir_shard.dialects import sdy, shard
+from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.sharding import AxisRef, TensorSharding
+from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.limits import check_devices
-from mlir_shard.transforms.normalize.function_annotations import annotate_function
-from mlir_shard.transforms.sharding_attributes import transform_shardings
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
-from mlir_shard.transforms.walk import ops_below
+from mlir_shard.transforms.shardings import transform_shardings
+
+
+def offsets_of_blocks(shape: Sequence[int], blocks: Sequence[int | None]) -> tuple[int, ...]:
+    """The offsets of a tensor of static `shape` whose dimensions are in `blocks` blocks, None where not split."""
+    offsets: list[int] = []
+    for size, count in zip(shape, blocks, strict=True):
+        if count is not None:
+            block = -(-size // count)
+            offsets += [min(index * block, size) for index in range(count + 1)]
+    return tuple(offsets)
+
+
+def has_uneven_blocks(shape: Sequence[int], blocks: Sequence[int | None]) -> bool:
+    """Whether some dimension is not a multiple of its number of blocks."""
+    return any(count is not None and size % count for size, count in zip(shape, blocks, strict=True))
+
+
+# What only steers propagation, and passes its operand on or has no result.
+_STEERING = ("sdy.propagation_barrier", "sdy.sharding_group")
+
+
+def _reshards(op: Any) -> bool:
+    """Whether an operation's result is the same tensor as its operand but for the sharding.
+
+    Of a whole tensor that holds of reductions too: upstream reduces where it makes the operation local that leaves
+    partial values.
+    """
+    if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
+        return True
+    return op.name.startswith("sdy.") and "out_sharding" in op.attributes
+
+
+def annotate_function(function: Any, grids: dict[str, DeviceGrid], *, complete: bool) -> None:
+    """Replaces the sdy shardings of a `func.func` by annotations.
+
+    Complete is every argument, and every result of an operation in the function's own blocks, with what has no
+    sharding replicated, and each use through an annotation for users. Otherwise only what has a sharding is
+    annotated, once. Raises PassFailure for what cannot be said.
+    """
+    if not function.regions[0].blocks:
+        _reject_shardings_of_declaration(function)
+        return
+    _Annotations(function, grids, complete).write()
+    _strip(function)
+
+
+def _reject_shardings_of_declaration(function: Any) -> None:
+    for key, kind in (("arg_attrs", "argument"), ("res_attrs", "result")):
+        for index, attrs in enumerate(function.attributes.get(key, ())):
+            if sdy.SHARDING in attrs:
+                raise PassFailure(
+                    f"{kind} {index} of @{_name(function)} is sharded, but the function has no body to annotate it in",
+                    function,
+                )
+
+
+class _Annotations:
+    """Writes the annotations of a function; each distinct `shard.sharding` once, at its beginning."""
+
+    def __init__(self, function: Any, grids: dict[str, DeviceGrid], complete: bool) -> None:
+        self._function = function
+        self._grids = grids
+        self._complete = complete
+        self._first = function.regions[0].blocks[0].operations[0].operation
+        self._shardings: dict[Any, Any] = {}
+
+    def write(self) -> None:
+        ops = list(ops_below(self._function))
+        for op in ops:
+            _reject_unsayable(op)
+        values = list(self._values(ops))
+        replaced = [op for op in ops if _is_replaced(op)]
+        default = self._default_grid(values, replaced)
+        for op in replaced:
+            self._replace(op)
+        for op in ops:
+            if op.name == "func.return" and op.parent == self._function:
+                self._annotate_returned(op)
+        for value, sharding in values:
+            self._annotate(value, sharding, default)
+        for op in reversed(replaced):
+            op.erase()
+
+    def _values(self, ops: list[Any]) -> Iterator[tuple[Any, TensorSharding | None]]:
+        """The tensors to annotate, with their shardings: arguments, then results in text order."""
+        for block in self._function.regions[0].blocks:
+            for argument in block.arguments:
+                yield from self._candidate(argument, is_top=True)
+        for op in ops:
+            if len(op.results) and not _is_replaced(op):
+                is_top = op.parent == self._function
+                for result in op.results:
+                    yield from self._candidate(result, is_top)
+
+    def _candidate(self, value: Any, is_top: bool) -> Iterator[tuple[Any, TensorSharding | None]]:
+        if isinstance(value.type, ir.RankedTensorType):
+            sharding = sdy.get_sharding(value)
+            if sharding is not None and self._says_nothing(sharding):
+                sharding = None
+            if sharding is not None or (self._complete and is_top):
+                yield value, sharding
+
+    def _says_nothing(self, sharding: TensorSharding) -> bool:
+        """Whether the sharding is as good as none: open and without axes, or of the mesh without axes."""
+        if sharding.unreduced_axes or not sharding.is_fully_replicated:
+            return False
+        return sharding.is_fully_open or sharding.mesh_or_ref not in self._grids
+
+    def _is_known(self, value: Any, sharding: TensorSharding) -> bool:
+        """Whether the value's own annotation says the same."""
+        known = None if _is_annotation(value) else sdy.get_sharding(value)
+        return known is not None and not self._says_nothing(known) and sharding.is_equivalent(known)
+
+    def _default_grid(self, values: list[tuple[Any, TensorSharding | None]], replaced: list[Any]) -> str | None:
+        """The grid on which what has no sharding is replicated; None where the function shards nothing."""
+        returned = range(len(self._function.attributes["function_type"].value.results))
+        shardings = [
+            *(sharding for _, sharding in values),
+            *(sdy.get_sharding(op.results[0]) for op in replaced if _reshards(op)),
+            *(sdy.get_result_sharding(self._function, index) for index in returned),
+        ]
+        meshes = dict.fromkeys(one.mesh_or_ref for one in shardings if one is not None and not self._says_nothing(one))
+        unsaid = next((value for value, sharding in values if sharding is None), None)
+        names = [name for name in meshes if isinstance(name, str)]
+        if len(names) > 1 and unsaid is not None:
+            raise PassFailure(
+                f"{_description(unsaid)} has no sharding, and the function has shardings on "
+                f"{' and '.join(f'@{name}' for name in names)}: say on which it is replicated",
+                self._blamed(unsaid),
+            )
+        return names[0] if names else None
+
+    def _replace(self, op: Any) -> None:
+        """Has the users of an operation that only changes or steers the sharding of its operand do without it."""
+        if not len(op.results):
+            return
+        operand, result = op.operands[0], op.results[0]
+        sharding = None if op.name in _STEERING else sdy.get_sharding(result)
+        if sharding is None or self._says_nothing(sharding) or self._is_known(operand, sharding):
+            result.replace_all_uses_with(operand)
+            return
+        result.replace_all_uses_with(self._for_users(operand, self._written(sharding, result), op))
+
+    def _annotate_returned(self, op: Any) -> None:
+        for index, operand in enumerate(op.operands):
+            sharding = sdy.get_result_sharding(self._function, index)
+            if sharding is None or self._says_nothing(sharding):
+                continue
+            if self._is_known(operand, sharding):
+                continue
+            written = self._written(sharding, operand)
+            if _is_annotation(operand) and operand.owner.operands[1] == written:
+                continue
+            op.operands[index] = self._for_users(operand, written, op)
+
+    def _for_users(self, value: Any, written: Any, user: Any) -> Any:
+        """An annotation of `value` for users, in front of one; arguments are annotated before it."""
+        with ir.InsertionPoint(user), user.location:
+            annotation = shard.annotate(value, written, for_users=True)
+        if user == self._first:
+            self._first = annotation.owner.operation
+        return annotation
+
+    def _annotate(self, value: Any, sharding: TensorSharding | None, default: str | None) -> None:
+        if sharding is None:
+            if default is None:
+                return
+            sharding = TensorSharding.fully_closed(value.type.rank, default)
+        written = self._written(sharding, value)
+        annotations = [use.owner for use in value.uses if use.owner.operation.name == "shard.shard"]
+        with self._after(value), value.location:
+            definition = shard.annotate(value, written, for_users=False)
+            for annotation in annotations:
+                annotation.operands[0] = definition
+            for_users = definition
+            users = [use.owner for use in value.uses if not _is_replaced(use.owner.operation)]
+            if self._complete and len(users) > 1:
+                for_users = shard.annotate(definition, written, for_users=True)
+        value.replace_all_uses_except(for_users, definition.owner.operation)
+
+    def _after(self, value: Any) -> Any:
+        if not isinstance(value.owner, ir.Block):
+            return ir.InsertionPoint.after(value.owner)
+        if value.owner == self._first.block:
+            return ir.InsertionPoint(self._first)
+        return ir.InsertionPoint.at_block_begin(value.owner)
+
+    def _written(self, sharding: TensorSharding, value: Any) -> Any:
+        """The `shard.sharding` that says what an sdy sharding says of a value."""
+        grid = self._grid_of(sharding, value)
+        axes = tuple(grid.axes(dim.axes) for dim in sharding.dim_shardings)
+        blocks = [grid.blocks(dim) if dim else None for dim in axes]
+        shape = [value.type.shape[dim] if count else 0 for dim, count in enumerate(blocks)]
+        offsets: tuple[int, ...] = ()
+        if not any(size < 0 for size in shape) and has_uneven_blocks(shape, blocks):
+            offsets = offsets_of_blocks(shape, blocks)
+        split = axes[: max((dim + 1 for dim, used in enumerate(axes) if used), default=0)]
+        key = (grid.name, split, offsets)
+        if key not in self._shardings:
+            with ir.InsertionPoint(self._first), self._function.location:
+                self._shardings[key] = shard.sharding(grid.name, split, offsets)
+        return self._shardings[key]
+
+    def _grid_of(self, sharding: TensorSharding, value: Any) -> DeviceGrid:
+        if sharding.unreduced_axes:
+            axes = ", ".join(map(str, sharding.unreduced_axes))
+            raise PassFailure(
+                f"{_description(value)} is unreduced along {axes}, which an annotation of upstream's cannot say: "
+                "reduce it first",
+                self._blamed(value),
+            )
+        name = sharding.mesh_or_ref
+        if not isinstance(name, str):
+            raise PassFailure(
+                f"{_description(value)} has the sharding {sharding}, whose mesh has no name: "
+                "run 'sdy-lift-inlined-meshes' first",
+                self._blamed(value),
+            )
+        return self._grids[name]
+
+    def _blamed(self, value: Any) -> Any:
+        """The operation that a diagnostic about a value points at."""
+        return self._function if isinstance(value.owner, ir.Block) else value.owner
+
+
+def _is_replaced(op: Any) -> bool:
+    return op.name in _STEERING or _reshards(op)
+
+
+def _reject_unsayable(op: Any) -> None:
+    if op.name.startswith("sdy.") and not _is_replaced(op):
+        raise PassFailure(f"'{op.name}' has no counterpart in upstream's annotations", op)
+
+
+def _is_annotation(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and bool(value.owner.operation.name == "shard.shard")
+
+
+def _strip(function: Any) -> None:
+    """Removes what sdy has in attributes of the function and of its operations."""
+    for key in ("arg_attrs", "res_attrs"):
+        if key in function.attributes:
+            kept = [_without_sdy(attrs) for attrs in function.attributes[key]]
+            if any(len(attrs) for attrs in kept):
+                function.attributes[key] = ir.ArrayAttr.get(kept, function.context)
+            else:
+                del function.attributes[key]
+    for op in ops_below(function):
+        for name in [name for name in op.attributes if name.startswith("sdy.")]:
+            del op.attributes[name]
+
+
+def _without_sdy(attrs: Any) -> Any:
+    kept = {named.name: named.attr for named in attrs if not named.name.startswith("sdy.")}
+    return ir.DictAttr.get(kept, attrs.context)
+
+
+def _name(function: Any) -> str:
+    return str(function.attributes["sym_name"].value)
+
+
+def _description(value: Any) -> str:
+    """How a diagnostic names a value."""
+    if isinstance(value.owner, ir.Block):
+        return f"argument {ir.BlockArgument(value).arg_number}"
+    index = next(index for index, result in enumerate(value.owner.results) if result == value)
+    return f"result {index} of '{value.owner.operation.name}'"
 
 
 @register

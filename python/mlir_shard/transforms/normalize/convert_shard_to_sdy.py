@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.dialects import sdy, shard
+from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
+from mlir_shard.ir.editing import operations_named, operations_where
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
-from mlir_shard.transforms.normalize.block_offsets import offsets_of_blocks
-from mlir_shard.transforms.operations import operations_named, operations_where
+from mlir_shard.transforms.normalize.convert_sdy_to_shard import offsets_of_blocks
 
 
 @register

@@ -11,12 +11,12 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import owning_op, shardable_value, sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.function_shardings import rank_of
-from mlir_shard.transforms.operations import operations_named_in_post_order
-from mlir_shard.transforms.propagate.debug_constraints import ConstraintRecord
+from mlir_shard.transforms.propagate.debug_record import ConstraintRecord
+from mlir_shard.transforms.shardings import rank_of
 
 CONSTRAINT = "sdy.sharding_constraint"
 MANUAL = "sdy.manual_computation"

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.host import ir
+from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.call_graph import CallGraph
+from mlir_shard.transforms.call_graph import CallGraph, FunctionCopies
 from mlir_shard.transforms.constant_expressions import ConstantExpressions
-from mlir_shard.transforms.function_copies import FunctionCopies
 
 
 @register

@@ -10,10 +10,10 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.sharding import AxisRef, ManualAxes, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import axes_difference, sort_and_merge
-from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.shardings import common_mesh
 
 MeshRef = tuple["str | Mesh", Mesh]

@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.rules.registry import Group, is_among
+from mlir_shard.sharding import Mesh, PropagationDirection, TensorSharding
 from mlir_shard.sharding.propagation import propagate_aggressive, propagate_basic
+from mlir_shard.sharding.rule import FactorType
 from mlir_shard.sharding.tensor import first_stage, later_priorities, with_priority
 from mlir_shard.transforms.propagate.debug_fixpoint import RecordingFixpoint
 from mlir_shard.transforms.propagate.debug_record import Record
-from mlir_shard.transforms.propagate.fixpoint import Fixpoint
 from mlir_shard.transforms.propagate.step import Phase, Steps, Strategy, both_ways
-from mlir_shard.transforms.propagate.value_graph import ValueGraph
+from mlir_shard.transforms.propagate.value_graph import Fixpoint, NodeKind, OpClass, ValueGraph
 
 STRATEGIES: dict[str, tuple[Strategy, ...]] = {
     "basic": (propagate_basic,),
@@ -132,3 +134,58 @@ def _shardings_of(members: tuple[int, ...], graph: ValueGraph) -> list[TensorSha
 
 def _says_nothing(sharding: TensorSharding) -> bool:
     return sharding.is_fully_open and sharding.is_fully_replicated
+
+
+NONE, FORWARD, BACKWARD, BOTH = PropagationDirection
+
+
+def _passing_on(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+    match kind.op_class:
+        case OpClass.ELEMENTWISE | OpClass.RESHAPING | OpClass.EDGE:
+            return BOTH
+        case OpClass.SLICING:
+            return FORWARD
+        case _:
+            return NONE
+
+
+def _passing_on_single_uses(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+    return NONE if kind.shared_operands else _passing_on(kind, factor_type)
+
+
+def _without_communication(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+    return _all_but_broadcasts(kind, factor_type) if factor_type is FactorType.PASS_THROUGH else NONE
+
+
+def _all_but_broadcasts(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+    return BACKWARD if kind.op_class is OpClass.BROADCAST else BOTH
+
+
+def _all(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+    return BOTH
+
+
+_SCHEDULE = (_passing_on_single_uses, _passing_on, _without_communication, _all_but_broadcasts, _all)
+
+
+def _through(group: Group) -> Phase:
+    def phase(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+        return BOTH if is_among(kind.op_name, group) else NONE
+
+    return phase
+
+
+def _up_to(phases: tuple[Phase, ...]) -> Phase:
+    def phase(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
+        return reduce(PropagationDirection.union, (one(kind, factor_type) for one in phases), NONE)
+
+    return phase
+
+
+def phases(first: Iterable[Group] = ()) -> tuple[Phase, ...]:
+    """The phases in their order: `first` are the groups of ops, by name, that propagate before all others.
+
+    Each phase goes wherever one before it goes.
+    """
+    one_by_one = (*map(_through, first), *_SCHEDULE)
+    return tuple(_up_to(one_by_one[: number + 1]) for number in range(len(one_by_one)))

@@ -14,18 +14,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import _native
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import has_edges, is_static
 from mlir_shard.host import ir
+from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules import RuleCache
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import OpShardingRule, PropagationDirection
-from mlir_shard.transforms.propagate.function_signatures import ARGUMENTS, RESULTS, FunctionSignatures
-from mlir_shard.transforms.propagate.numbered_edges import NumberedEdge, numbered_edges
-from mlir_shard.transforms.propagate.op_classes import op_class
+from mlir_shard.transforms.propagate.module_parts import (
+    ARGUMENTS,
+    RESULTS,
+    FunctionSignatures,
+    NumberedEdge,
+    numbered_edges,
+    op_class,
+)
 from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, OpClass, ValueGraph
 
 # Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.

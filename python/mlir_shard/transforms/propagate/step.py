@@ -17,8 +17,7 @@ from mlir_shard.sharding.propagation import Directions
 from mlir_shard.sharding.propagation_edges import AxisMove, axis_moves
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.sharding.tensor import EdgeFrame
-from mlir_shard.transforms.propagate.fixpoint import States
-from mlir_shard.transforms.propagate.value_graph import NOTHING, UNKNOWN, NodeKind, OpClass, ValueGraph
+from mlir_shard.transforms.propagate.value_graph import NOTHING, UNKNOWN, NodeKind, OpClass, States, ValueGraph
 from mlir_shard.transforms.shardings import common_mesh
 
 # The direction in which a phase of propagation goes along factors of a type, of nodes of some kind.

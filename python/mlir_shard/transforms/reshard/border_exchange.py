@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
+from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.window_halo import WindowHalo
 from mlir_shard.sharding import AxisRef
 from mlir_shard.transforms.collectives.stablehlo import StablehloCollectives

@@ -34,7 +34,6 @@ from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
-from mlir_shard.transforms.function_shardings import Side, shardings_of
 from mlir_shard.transforms.reshard.insertion import apply, put_after
 from mlir_shard.transforms.reshard.op_choices import RESHARDED_ALWAYS, AskedOp, OpChoices
 from mlir_shard.transforms.reshard.op_signatures import Signature, Way, kind_of, size_of, tensor_of
@@ -44,7 +43,7 @@ from mlir_shard.transforms.reshard.single_device import reshard_around
 from mlir_shard.transforms.reshard.summands import summands
 from mlir_shard.transforms.reshard.targets import Targets
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
-from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
+from mlir_shard.transforms.shardings import COMPUTING, Side, rule_cache, shardings_of
 
 
 class CompatibleOps:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.passes.registry import PassFailure
 
 TOKEN = "!stablehlo.token"

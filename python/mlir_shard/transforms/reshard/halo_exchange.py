@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.halo import Halo
 from mlir_shard.resharding.shard_shift import shift_pairs
 from mlir_shard.sharding import AxisRef, ManualAxes, TensorSharding, TensorShardingPerValue

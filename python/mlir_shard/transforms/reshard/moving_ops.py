@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.halo import Halo, halo_of_window
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.asm.editor import remove_attributes
 from mlir_shard.dialects import sdy
+from mlir_shard.ir import replica_groups
+from mlir_shard.ir.editing import operations_named, remove_attributes
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.function_shardings import Side, set_shardings, shardings_of
-from mlir_shard.transforms.normalize import replica_groups
-from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.shardings import Side, set_shardings, shardings_of
 
 
 @register

@@ -7,15 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.asm.editor import attribute_columns
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import attribute_columns, operations_named
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.call_graph import functions
 from mlir_shard.transforms.data_flow_edges import set_result_shardings
-from mlir_shard.transforms.function_shardings import Side, shardings_per_value
-from mlir_shard.transforms.operations import operations_named
+from mlir_shard.transforms.shardings import Side, shardings_per_value
 
 
 @register

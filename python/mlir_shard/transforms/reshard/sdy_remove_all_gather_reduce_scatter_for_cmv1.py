@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.canonicalize.pattern import defining_op, has_one_use
-from mlir_shard.transforms.operations import operations_named
 
 DOTS = ("stablehlo.dot", "stablehlo.dot_general")
 

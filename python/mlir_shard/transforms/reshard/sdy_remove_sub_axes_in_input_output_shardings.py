@@ -11,7 +11,7 @@ from typing import Any
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import DimensionSharding, TensorSharding
 from mlir_shard.transforms.call_graph import main_function
-from mlir_shard.transforms.function_shardings import Side, replace_shardings
+from mlir_shard.transforms.shardings import Side, replace_shardings
 
 
 @register

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.op_mesh import op_mesh
@@ -21,7 +22,6 @@ from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
 from mlir_shard.transforms.limits import check_sizes
-from mlir_shard.transforms.operations import operations_named_in_post_order
 from mlir_shard.transforms.reshard.insertion import apply, put_after
 from mlir_shard.transforms.reshard.joined_ops import CONCATENATE, exchange_parts
 from mlir_shard.transforms.reshard.moving_ops import Surroundings, communicates_along, exchange_around
@@ -29,8 +29,7 @@ from mlir_shard.transforms.reshard.reversed_ops import ReversedMeshes, reverse_a
 from mlir_shard.transforms.reshard.sliced_ops import SLICE, exchange_stretches
 from mlir_shard.transforms.reshard.split_reshapes import resolve_reshape
 from mlir_shard.transforms.reshard.windowed_ops import BORDERED, exchange_borders
-from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
-from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.shardings import COMPUTING, meshes_around, rule_cache
 
 MOVING = ("stablehlo.pad", "stablehlo.slice")
 

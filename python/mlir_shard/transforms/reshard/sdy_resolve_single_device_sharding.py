@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlir_shard.asm.editor import attribute_columns, distinct_attributes
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import attribute_columns, distinct_attributes, operations_with
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
 from mlir_shard.sharding import AxisRef, AxisRefList, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.canonicalize.pattern import defining_op
-from mlir_shard.transforms.operations import operations_with
 from mlir_shard.transforms.reshard.device_guard import guarded, is_this_device
 from mlir_shard.transforms.reshard.single_device import program_mesh
 from mlir_shard.transforms.shardings import meshes_around

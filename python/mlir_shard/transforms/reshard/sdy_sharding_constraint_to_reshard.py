@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.operations import operations_named
 
 
 @register

@@ -7,17 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
-from mlir_shard.asm.editor import attribute_columns
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import has_edges, keeps_argument_shardings
+from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.editing import attribute_columns, first_names, operations_named
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.transforms.call_graph import functions
-from mlir_shard.transforms.function_shardings import Side, shardings_of
-from mlir_shard.transforms.operations import first_names, operations_named
 from mlir_shard.transforms.reshard.unreduced_axes import CALL, REDUCING_COLLECTIVES, RETURNS, UnreducedAxes
-from mlir_shard.transforms.sharding_attributes import shardings_in
+from mlir_shard.transforms.shardings import Side, shardings_in, shardings_of
 
 BARRIER = "sdy.propagation_barrier"
 

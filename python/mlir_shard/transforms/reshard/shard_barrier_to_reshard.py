@@ -9,8 +9,8 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.operations import operations_named
 
 
 @register

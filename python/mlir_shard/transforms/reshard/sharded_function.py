@@ -7,12 +7,12 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import has_edges
+from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.function_shardings import Side, shardings_of
+from mlir_shard.transforms.shardings import Side, shardings_of
 
 UNSHARDED = 0
 

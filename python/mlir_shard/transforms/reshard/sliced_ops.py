@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.window_halo import window_halo
 from mlir_shard.sharding import Mesh, TensorSharding

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.halo import halo_of_split
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.reshape_groups import ReshapeGroup, cuts_alike, holds_equal_blocks, reshape_groups

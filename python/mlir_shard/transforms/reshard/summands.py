@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
+from mlir_shard.ir.editing import ADDITIONS
 from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.axes import AxisRef
-from mlir_shard.transforms.operations import ADDITIONS
 from mlir_shard.transforms.reshard.op_signatures import Signature
 from mlir_shard.transforms.reshard.sharded_function import ShardedFunction
 

@@ -14,7 +14,7 @@ from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.verify import check_unreduced_transition, common_mesh
 from mlir_shard.transforms.call_graph import callee
 from mlir_shard.transforms.data_flow_edges import MANUAL
-from mlir_shard.transforms.function_shardings import Side, shardings_of
+from mlir_shard.transforms.shardings import Side, shardings_of
 
 CALL = "func.call"
 RETURNS = ("func.return", "sdy.return")

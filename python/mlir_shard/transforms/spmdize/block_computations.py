@@ -16,8 +16,8 @@ from mlir_shard.rules.reduction import reduction_kind
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, axes_difference
 from mlir_shard.sharding.projection import ShardingProjection, TensorFactorShardings
-from mlir_shard.transforms.dynamic_shapes import dynamic_value
-from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
+from mlir_shard.transforms.limits import dynamic_value
+from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
 from mlir_shard.transforms.spmdize.placed_values import Placed
 

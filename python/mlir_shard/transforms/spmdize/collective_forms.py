@@ -8,8 +8,8 @@ from collections.abc import Hashable
 from math import prod
 from typing import Any
 
-from mlir_shard.dialects.replica_groups import REPLICA_GROUPS
 from mlir_shard.host import ir
+from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.transforms.reshard.collective_courses import element_size
 
 GATHERS = ("shard.all_gather", "stablehlo.all_gather")

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from mlir_shard.dialects import shard
-from mlir_shard.dialects.replica_groups import REPLICA_GROUPS, axes_of, mesh_or_ref_of
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.replica_groups import REPLICA_GROUPS, axes_of, mesh_or_ref_of
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.communication import CollectiveKind, Communication, GroupAxis, Received
 from mlir_shard.sharding import Mesh
-from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.reshard.collective_courses import element_size
 from mlir_shard.transforms.shardings import meshes_around
 from mlir_shard.transforms.spmdize.index_values import IndexValues

@@ -12,7 +12,7 @@ from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.sharding import AxisRef, TensorSharding
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.device_grid import DeviceGrid
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlir_shard.dialects import shard
 from mlir_shard.host import dialect, ir
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.ir import shard
+from mlir_shard.transforms.device_grid import DeviceGrid
 
 _arith, _tensor = dialect("arith"), dialect("tensor")
 

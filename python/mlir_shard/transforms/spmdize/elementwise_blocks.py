@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.rules import RuleCache
 from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.sharding.rule import FactorType
-from mlir_shard.transforms.walk import ops_below
 
 _LINALG = frozenset(
     f"linalg.{name}"

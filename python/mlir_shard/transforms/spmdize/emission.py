@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.dialects import shard, stablehlo
-from mlir_shard.dialects.tensor import join_from_front, reshape, split_to_front
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir import shard, stablehlo
+from mlir_shard.ir.shard import join_from_front, reshape, split_to_front
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -22,8 +22,8 @@ from mlir_shard.resharding.steps import (
     Placement,
     Together,
 )
+from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize import permutation
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.grid_reshards import Resharding
 from mlir_shard.transforms.spmdize.relocation import Relocation
 from mlir_shard.transforms.spmdize.tile_exchange import exchange

@@ -15,7 +15,7 @@ from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import DirectExchange, Move, Placement
 from mlir_shard.resharding.way_moves import move_between
 from mlir_shard.sharding.mesh import MOST_DEVICES, TooManyDevicesError
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.relocation import Relocation
 
 Shape = tuple[int, ...]

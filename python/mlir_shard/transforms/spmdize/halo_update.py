@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects import shard
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir import shard
 from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.resharding.window_halo import WindowHalo
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.device_position import device_index
 from mlir_shard.transforms.spmdize.emission import zeros
 

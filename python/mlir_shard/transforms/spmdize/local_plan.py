@@ -11,7 +11,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edges_of, has_edges
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.transforms.function_shardings import Side, shardings_of, types_of
+from mlir_shard.transforms.shardings import Side, shardings_of, types_of
 from mlir_shard.transforms.spmdize.block_computations import BlockComputations, OnBlocks
 from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
 from mlir_shard.transforms.spmdize.placed_values import Placed, PlacedValues, are_alike

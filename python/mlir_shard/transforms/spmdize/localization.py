@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.dialects.type_runs import length_attribute
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, continue_with, set_result_types
 from mlir_shard.sharding import AxisRef, Mesh

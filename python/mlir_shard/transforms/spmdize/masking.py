@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.rules.linalg_loops import loops_of
 from mlir_shard.rules.uneven_shards import Bounds, Mask, inside_bounds, is_before, masking_number
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.device_position import device_index
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, UnevenEdge
 

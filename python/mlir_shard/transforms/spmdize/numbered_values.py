@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
-from mlir_shard.asm.arrays import ModuleArrays
+from mlir_shard.ir.arrays import ModuleArrays
 
 Known = TypeVar("Known", bound=Hashable)
 

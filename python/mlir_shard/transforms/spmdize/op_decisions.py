@@ -19,7 +19,7 @@ from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import add_axes_or_merge
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import FactorType
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.halo_update import HaloUpdate
 from mlir_shard.transforms.spmdize.local_factors import local_factor_axes, shardings_of
 from mlir_shard.transforms.spmdize.op_plan import UnevenEdge

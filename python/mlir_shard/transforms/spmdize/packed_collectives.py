@@ -11,8 +11,8 @@ from itertools import accumulate
 from math import prod
 from typing import Any
 
-from mlir_shard.dialects import shard, tensor
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
 from mlir_shard.resharding.communication import Communication
 from mlir_shard.resharding.cost_model import CostModel
 from mlir_shard.resharding.device_rates import DeviceRates
@@ -45,21 +45,21 @@ def pack(collectives: list[Any]) -> list[Any]:
     first, operands = collectives[0], [collective.operands[0] for collective in collectives]
     sizes = [prod(operand.type.shape) for operand in operands]
     total = sum(sizes)
-    packed = tensor.empty([total], operands[0].type.element_type)
+    packed = shard.empty([total], operands[0].type.element_type)
     starts = [end - size for end, size in zip(accumulate(sizes), sizes, strict=True)]
     for operand, size, start in zip(operands, sizes, starts, strict=True):
-        packed = tensor.insert_slice(tensor.reshape(operand, [size]), packed, [start])
+        packed = shard.insert_slice(shard.reshape(operand, [size]), packed, [start])
     attributes, type_ = dict(first.attributes.items()), packed.type
     rows: list[int] = []
     if first.name == ALL_GATHER:
         # A row for each device: what it has of all tensors.
         rows = [prod(first.results[0].type.shape) // sizes[0]]
-        packed, type_ = tensor.reshape(packed, [1, total]), shard.resized(type_, [*rows, total])
+        packed, type_ = shard.reshape(packed, [1, total]), shard.resized(type_, [*rows, total])
         attributes[_DIM] = ir.IntegerAttr.get(ir.IndexType.get(), 0)
     together = ir.Operation.create(first.name, [type_], [packed], attributes).results[0]
     return [
-        tensor.reshape(
-            tensor.extract_slice(together, [*(0 for _ in rows), start], [*rows, size]), collective.results[0].type.shape
+        shard.reshape(
+            shard.extract_slice(together, [*(0 for _ in rows), start], [*rows, size]), collective.results[0].type.shape
         )
         for collective, size, start in zip(collectives, sizes, starts, strict=True)
     ]

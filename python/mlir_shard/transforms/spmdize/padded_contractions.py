@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.ir import stablehlo
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_element
 from mlir_shard.rules.stablehlo.windows import is_one_window
 from mlir_shard.sharding import OpShardingRule

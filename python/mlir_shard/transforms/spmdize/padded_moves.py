@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.transforms.spmdize.padding_rules import UnevenOp, pad_along_factors, pad_nothing, padding_of
 
 # What has one operand and one result, which are the same but for their shardings.

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.ir import stablehlo
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.transforms.spmdize.padding_rules import (
     PaddedFactors,

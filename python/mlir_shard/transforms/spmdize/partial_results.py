@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.dialects import shard, stablehlo
 from mlir_shard.host import ir
+from mlir_shard.ir import shard, stablehlo
 from mlir_shard.resharding.steps import AllGather, GridAxes
 from mlir_shard.rules.reduction import Combination
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.emission import all_gather
 
 

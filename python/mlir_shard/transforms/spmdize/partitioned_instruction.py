@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.op_mesh import op_mesh
 from mlir_shard.rules.builder import rank_of

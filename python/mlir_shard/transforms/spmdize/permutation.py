@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.dialects import shard
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir import shard
 from mlir_shard.resharding.device_permutation import axis_orders
 from mlir_shard.resharding.steps import Placement
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.device_position import table_index
 from mlir_shard.transforms.spmdize.relocation import Relocation
 

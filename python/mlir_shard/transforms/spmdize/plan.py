@@ -12,6 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import Placement
@@ -20,11 +21,11 @@ from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
 from mlir_shard.rules.uneven_shards import Mask, mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.transforms.dynamic_shapes import dynamic_value
+from mlir_shard.transforms.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.limits import dynamic_value
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
-from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
+from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 from mlir_shard.transforms.spmdize.computations import computation_sides
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.spmdize.grid_reshards import GridReshards, NoPlan, Resharding, exchanged
 from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
 from mlir_shard.transforms.spmdize.op_decisions import Decision, OpDecisions, uneven_edges
@@ -38,7 +39,6 @@ from mlir_shard.transforms.spmdize.regions import (
 )
 from mlir_shard.transforms.spmdize.relocation import arriving, leaving
 from mlir_shard.transforms.spmdize.repeated_ops import RepeatedOps, Repeats, is_repeatable
-from mlir_shard.transforms.walk import ops_below
 
 Reshards = tuple[Resharding | None, ...]
 

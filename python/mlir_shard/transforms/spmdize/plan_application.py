@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.rules.partition import Blocks, PartitionError
 from mlir_shard.rules.reduction import Combination, combination_of
 from mlir_shard.rules.scalar_dialects import smaller_splat
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.device_position import device_index, table_entry
 from mlir_shard.transforms.spmdize.emission import emit
 from mlir_shard.transforms.spmdize.grid_reshards import Resharding

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import ir
-from mlir_shard.transforms.walk import ops_in
+from mlir_shard.ir.editing import ops_in
 
 _DIALECTS = frozenset(("arith", "complex", "linalg", "math", "shard", "stablehlo", "tosa"))
 _WAITING_DIALECTS = _DIALECTS | {"tensor"}

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlir_shard.dialects.data_flow_edges import DataFlowEdge
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.transforms.spmdize.numbered_values import NumberedValues
-from mlir_shard.transforms.walk import ops_below
 
 # Ops of sdy that change how their operand lies, and nothing else: what a tensor is does not depend on where it lies.
 # Partial results are known as such and reduced where they are made, so a reduction may find nothing left to do.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.layout import device_array
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
+from mlir_shard.transforms.device_grid import DeviceGrid
 
 _Numbers = npt.NDArray[np.int64]
 

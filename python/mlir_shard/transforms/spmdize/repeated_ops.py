@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from mlir_shard.asm.arrays import ModuleArrays
+from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules.partition import PartitionRule
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.transforms.spmdize.numbered_values import Known, NumberedValues

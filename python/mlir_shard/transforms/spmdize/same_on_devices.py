@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import ops_below, ops_in
 from mlir_shard.transforms.spmdize.collective_forms import GATHERS, REDUCES, among
 from mlir_shard.transforms.spmdize.pure_ops import is_pure
-from mlir_shard.transforms.walk import ops_below, ops_in
 
 _DEVICE_IDS = frozenset(("stablehlo.partition_id", "stablehlo.replica_id"))
 _SHARING = frozenset((*GATHERS, *REDUCES))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.dialects import stablehlo
+from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.device_permutation import device_permutation
 from mlir_shard.sharding import AxisRef, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, split_mesh_axes

@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mlir_shard.asm import editor
 from mlir_shard.dialects import sdy
+from mlir_shard.ir import editing
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import CollectiveForms, StablehloProgram
-from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import meshes_around
 from mlir_shard.transforms.spmdize.local_plan import LocalPlanner, OpPlan, Signature
@@ -70,7 +70,7 @@ def convert_global_to_local(module: Any, program: StablehloProgram) -> None:
         repeated.carry_out(plan.op, partial(_carry_out, localization, plan))
     program.channels.renumber(module, first)
     # Rules are of whole tensors.
-    editor.remove_attributes(module, sdy.SHARDING_RULE)
+    editing.remove_attributes(module, sdy.SHARDING_RULE)
     for named in operations_named(module, "sdy.named_computation", "sdy.return"):
         refresh_lengths(named)
 

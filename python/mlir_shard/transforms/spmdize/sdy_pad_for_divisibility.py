@@ -12,9 +12,8 @@ from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.sharding import Mesh
-from mlir_shard.transforms.function_shardings import Side, shardings_of, types_of
 from mlir_shard.transforms.limits import check_sizes
-from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.shardings import Side, meshes_around, shardings_of, types_of
 from mlir_shard.transforms.spmdize import padded_contractions, padded_moves, padded_regions, padded_slices
 from mlir_shard.transforms.spmdize.padded_values import PaddedValues, PaddingError
 from mlir_shard.transforms.spmdize.padding_rules import UnevenOp, pad, padding_of

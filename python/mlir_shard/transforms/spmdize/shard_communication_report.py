@@ -11,11 +11,11 @@ from typing import Any, Literal, TextIO
 
 from rich.console import Console
 
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.cost_model import CostModel
-from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.spmdize.communication_reading import COLLECTIVES, CommunicationReader
 from mlir_shard.transforms.spmdize.communication_report import CommunicationReport, ReportedCollective
 from mlir_shard.transforms.spmdize.served_ops import served_op

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from mlir_shard.dialects import shard
-from mlir_shard.dialects.replica_groups import REPLICA_GROUPS
+from mlir_shard.ir import shard
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.spmdize.collective_forms import CHANNEL, is_of_values, reduction
 from mlir_shard.transforms.spmdize.communication_reading import COLLECTIVES
 

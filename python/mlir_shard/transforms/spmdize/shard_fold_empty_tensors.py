@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.dialects import empty_tensors
+from mlir_shard.ir import empty_tensors
 from mlir_shard.passes.registry import Pass, register
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.canonicalize.pattern import defining_op
-from mlir_shard.transforms.operations import operations_named
 
 _linalg, _tensor = dialect("linalg"), dialect("tensor")
 _MOVING = ("shard.all_gather", "shard.all_slice", "shard.all_to_all", "stablehlo.all_gather", "stablehlo.all_to_all")

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard.ir.editing import operations_named, operations_named_in_post_order
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.operations import operations_named, operations_named_in_post_order
 from mlir_shard.transforms.spmdize.collective_forms import is_of_values
 from mlir_shard.transforms.spmdize.communication_reading import COLLECTIVES
 from mlir_shard.transforms.spmdize.loop_invariants import LOOPS, LoopInvariants

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.canonicalize.pattern import has_one_use
-from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.spmdize.collective_forms import (
     AMONG,
     CHANNEL,

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named, ops_in
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.resharding.communication import Communication
-from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.spmdize import packed_collectives
 from mlir_shard.transforms.spmdize.collective_forms import CHANNEL, among, is_of_values, reduction
 from mlir_shard.transforms.spmdize.communication_reading import CommunicationReader
 from mlir_shard.transforms.spmdize.pure_ops import can_wait
-from mlir_shard.transforms.walk import ops_in
 
 _VARIADIC = "stablehlo.all_reduce"
 _MERGED = packed_collectives.PACKED | {_VARIADIC}

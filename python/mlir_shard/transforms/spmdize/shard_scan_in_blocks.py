@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlir_shard.dialects import sdy, stablehlo
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.windows import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
 from mlir_shard.sharding import DimensionSharding, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.operations import operations_named
 from mlir_shard.transforms.reshard.insertion import apply
 from mlir_shard.transforms.shardings import meshes_around
 

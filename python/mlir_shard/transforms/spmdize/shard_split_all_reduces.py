@@ -7,13 +7,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from mlir_shard.dialects import shard
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules import RuleCache
 from mlir_shard.transforms.canonicalize.pattern import users
-from mlir_shard.transforms.operations import operations_named
-from mlir_shard.transforms.rule_cache import rule_cache
+from mlir_shard.transforms.shardings import rule_cache
 from mlir_shard.transforms.spmdize.collective_forms import num_bytes
 from mlir_shard.transforms.spmdize.elementwise_blocks import OnBlock, on_block
 from mlir_shard.transforms.spmdize.same_on_devices import KnownSame

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.ir.editing import operations_where
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.partition import names_own_factors
 from mlir_shard.sharding import Mesh, OpShardingRule
-from mlir_shard.transforms.operations import operations_where
 from mlir_shard.transforms.shardings import common_mesh, meshes_around
 from mlir_shard.transforms.spmdize.block_computations import BlockComputations
 from mlir_shard.transforms.spmdize.placed_values import Placed

@@ -9,22 +9,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mlir_shard.asm import editor
-from mlir_shard.dialects import sdy, shard
+from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
+from mlir_shard.ir import editing, replica_groups, shard
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.diagnostic import remark
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.function_shardings import Side, shardings_of
+from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.limits import check_sizes
-from mlir_shard.transforms.normalize import replica_groups
-from mlir_shard.transforms.operations import operations_named
-from mlir_shard.transforms.shardings import meshes_around
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.shardings import Side, meshes_around, shardings_of
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, Signature
 from mlir_shard.transforms.spmdize.plan import Planner
 from mlir_shard.transforms.spmdize.plan_application import PlanApplication
@@ -209,7 +207,7 @@ def _report(gathered: Iterable[tuple[Any, str]]) -> None:
 
 def _remove_attributes(module: Any) -> None:
     """Removes what is sdy's on ops and in signatures."""
-    editor.remove_attributes(module, "sdy.")
+    editing.remove_attributes(module, "sdy.")
     for function in operations_named(module, "func.func"):
         attributes = function.attributes
         for name in ("arg_attrs", "res_attrs"):

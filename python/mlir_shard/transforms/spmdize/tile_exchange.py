@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.dialects import shard
-from mlir_shard.dialects.tensor import extract_slice
 from mlir_shard.host import dialect
+from mlir_shard.ir import shard
+from mlir_shard.ir.shard import extract_slice
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.resharding.tile_rounds import Start, TileRound, tile_rounds
+from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize import permutation
-from mlir_shard.transforms.spmdize.device_grid import DeviceGrid
 from mlir_shard.transforms.spmdize.device_position import table_index
 
 _tensor = dialect("tensor")

@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.registry import has_rule
 from mlir_shard.transforms.reshard.sharded_function import UNSHARDED, ShardedFunction
-from mlir_shard.transforms.rule_cache import COMPUTING, rule_cache
+from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 from mlir_shard.transforms.spmdize.padded_regions import REGION_OPS
 from mlir_shard.transforms.spmdize.padded_values import PaddedValues
 from mlir_shard.transforms.spmdize.padding_rules import UnevenOp

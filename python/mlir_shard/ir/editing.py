@@ -1,0 +1,220 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Many operations found, read and changed natively; and walks that let exceptions through, which the host's walk wraps.
+
+A pass gives the new value of each distinct attribute or type once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from mlir_shard import _native, host
+from mlir_shard._native import Side
+from mlir_shard.asm.module import native_host
+from mlir_shard.host import ir
+
+__all__ = [
+    "Side",
+    "add_links",
+    "append",
+    "attribute_columns",
+    "block_count",
+    "children",
+    "distinct_attributes",
+    "function_type",
+    "inline_body",
+    "remove_attributes",
+    "replace",
+    "replace_attributes",
+    "set_signature_column",
+    "signature_column",
+    "take_links",
+    "terminator",
+]
+
+
+@cache
+def _editor() -> _native.Editor:
+    return _native.Editor(str(host.capi_library()), host.capsule_prefix())
+
+
+def _operation(capsule: Any) -> Any:
+    return ir.Operation._CAPICreate(capsule)
+
+
+def _attribute(capsule: Any) -> Any:
+    return ir.Attribute._CAPICreate(capsule).maybe_downcast()
+
+
+def _type(capsule: Any) -> Any:
+    return ir.Type._CAPICreate(capsule).maybe_downcast()
+
+
+def _pointers(ops: Sequence[Any]) -> list[Any]:
+    return [op.operation._CAPIPtr for op in ops]
+
+
+def children(op: Any, name: str) -> list[Any]:
+    """The operations of a name right in the regions of one."""
+    return [_operation(capsule) for capsule in _editor().children(op.operation._CAPIPtr, name)]
+
+
+def attribute_columns(ops: Sequence[Any], *names: str) -> list[list[Any]]:
+    """For each name the attribute of each operation, None for none; equal ones are the same object."""
+    columns, capsules = _editor().attribute_columns(_pointers(ops), names)
+    # The number of no attribute is -1: it stands for the last one here.
+    distinct = [*map(_attribute, capsules), None]
+    return [[distinct[number] for number in column] for column in columns]
+
+
+def distinct_attributes(root: Any, name: str, holders: Sequence[str]) -> list[Any]:
+    """The distinct attributes of `root` and below it that are discardable and have that name, also in signatures of
+    functions, or that operations of the names in `holders` have."""
+    return [_attribute(one) for one in _editor().distinct_attributes(root.operation._CAPIPtr, name, holders)]
+
+
+def replace_attributes(root: Any, name: str, holders: Sequence[str], replaced: Callable[[Any], Any]) -> None:
+    """Replaces those attributes by what `replaced` gives, asked once for each, in the order of the text."""
+    _editor().replace_attributes(
+        root.operation._CAPIPtr, name, holders, lambda capsule: replaced(_attribute(capsule))._CAPIPtr
+    )
+
+
+def remove_attributes(root: Any, name: str) -> None:
+    """Removes the discardable attributes of `root` and below it that have that name; `"sdy."` is all of a dialect."""
+    _editor().remove_attributes(root.operation._CAPIPtr, name)
+
+
+def signature_column(function: Any, side: Side, name: str) -> tuple[list[int], list[Any], list[int], list[Any]]:
+    """The attribute of a name and the type of each argument or result of a function, by numbers: those of the
+    attributes, -1 for none, the distinct attributes, the numbers of the types, and the distinct types."""
+    numbers, attributes, numbers_of_types, types = _editor().signature_column(function.operation._CAPIPtr, side, name)
+    return numbers, list(map(_attribute, attributes)), numbers_of_types, list(map(_type, types))
+
+
+def set_signature_column(function: Any, side: Side, name: str, attributes: Sequence[Any]) -> None:
+    """Gives each argument or result of a function its attribute of a name; None takes it away."""
+    capsules = [None if attribute is None else attribute._CAPIPtr for attribute in attributes]
+    _editor().set_signature_column(function.operation._CAPIPtr, side, name, capsules)
+
+
+def replace(
+    op: Any, name: str, added: Mapping[str, Any], *, dropped: Sequence[str] | None = None, body: Any | None = None
+) -> Any:
+    """Puts an operation called `name` in the place of `op`, which is erased: nothing may use its wrapper any more.
+
+    It has the operands, results and location of `op`, the attributes but for the `dropped` ones, None being all, and
+    the `added` ones, which do not replace those that stay. It takes the body of the operation `body`.
+    """
+    attributes = [(key, attribute._CAPIPtr) for key, attribute in added.items()]
+    taken = None if body is None else body.operation._CAPIPtr
+    return _operation(_editor().replace(op.operation._CAPIPtr, name, dropped, attributes, taken))
+
+
+def append(parent: Any, name: str, attributes: Mapping[str, Any], body: Any) -> Any:
+    """Puts an operation at the end of the body of `parent`, with the location of the operation `body` and its body."""
+    entries = [(key, attribute._CAPIPtr) for key, attribute in attributes.items()]
+    return _operation(_editor().append(parent.operation._CAPIPtr, name, entries, body.operation._CAPIPtr))
+
+
+def function_type(op: Any) -> Any:
+    """The type from the arguments of the body of an operation to its results, as an attribute."""
+    return _attribute(_editor().function_type(op.operation._CAPIPtr))
+
+
+def terminator(op: Any) -> Any:
+    """The last operation in the first block of an operation."""
+    return _operation(_editor().terminator(op.operation._CAPIPtr))
+
+
+def block_count(op: Any) -> int:
+    """The number of blocks in the first region of an operation."""
+    return _editor().block_count(op.operation._CAPIPtr)
+
+
+def inline_body(call: Any, function: Any) -> None:
+    """Replaces a call by a copy of the operations in the only block of a function or computation, which may be `call`
+    itself; the call is erased. The copies have call sites as locations, as upstream's inliner makes them."""
+    _editor().inline_body(call.operation._CAPIPtr, function.operation._CAPIPtr)
+
+
+def add_links(
+    ops: Sequence[Any],
+    side: Side,
+    name: str,
+    attribute: str,
+    attributes: Sequence[Sequence[Any]],
+    is_wanted: Callable[[Any], bool],
+) -> None:
+    """Puts an operation called `name`, from a value to one of its type, between each argument or result of operations
+    and its uses.
+
+    Not where the type is not wanted, asked once for each, or where such an operation is the only use already.
+    `attributes` has, for each of `ops`, what each gets as `attribute`; none where that is empty.
+    """
+    capsules = [[one._CAPIPtr for one in of_op] for of_op in attributes]
+    _editor().add_links(_pointers(ops), side, name, attribute, capsules, lambda capsule: is_wanted(_type(capsule)))
+
+
+def take_links(ops: Sequence[Any], side: Side, name: str, attribute: str) -> list[list[Any]]:
+    """Removes the operations called `name` that are the only use of an argument or result of operations.
+
+    Gives for each of `ops` what each of them had as `attribute`; None where it had none, or where there was none.
+    """
+    taken = _editor().take_links(_pointers(ops), side, name, attribute)
+    return [[None if one is None else _attribute(one) for one in of_op] for of_op in taken]
+
+
+ADDITIONS = ("arith.addf", "arith.addi", "linalg.add", "stablehlo.add", "tosa.add")
+
+
+def first_names(root: Any) -> list[str]:
+    """The names of the operations below `root`, each once, in the order in which they first come."""
+    return [op.name for op in _operations(native_host().first_operations(root.operation._CAPIPtr))]
+
+
+def operations_where(root: Any, is_wanted: Callable[[str], bool]) -> list[Any]:
+    """The operations below `root` whose name is wanted, in pre-order; asked once per name."""
+    names = [name for name in first_names(root) if is_wanted(name)]
+    return operations_named(root, *names) if names else []
+
+
+def operations_named(root: Any, *names: str) -> list[Any]:
+    """The operations below `root` that have one of the names, in pre-order."""
+    return _operations(native_host().operations_named(root.operation._CAPIPtr, names, post_order=False))
+
+
+def operations_named_in_post_order(root: Any, *names: str) -> list[Any]:
+    """The operations below `root` that have one of the names, each after those inside it."""
+    return _operations(native_host().operations_named(root.operation._CAPIPtr, names, post_order=True))
+
+
+def operations_with(root: Any, attribute: str) -> list[Any]:
+    """`root` and the operations below it that have a discardable attribute of that name, in pre-order."""
+    uses = native_host().attribute_uses(root.operation._CAPIPtr, [(attribute, False)], [])
+    # The other places are the arguments and results in a function's signature.
+    return [ir.Operation._CAPICreate(capsule) for capsule, _, place, _ in uses if place == 0]
+
+
+def _operations(capsules: list[Any]) -> list[Any]:
+    return [ir.Operation._CAPICreate(capsule) for capsule in capsules]
+
+
+def ops_below(root: Any, enters: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
+    """The operations inside `root`, each before those in its regions, which are left out where `enters` says no."""
+    for region in root.operation.regions:
+        for block in region.blocks:
+            for op in list(block.operations):
+                op = op.operation
+                yield op
+                if len(op.regions) and enters(op):
+                    yield from ops_below(op, enters)
+
+
+def ops_in(root: Any) -> Iterator[Any]:
+    """`root` itself, then the operations inside it."""
+    yield root.operation
+    yield from ops_below(root)

@@ -1,0 +1,241 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Upstream's dialects `shard` and `tensor`: short ways to build and read their operations, on static shapes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.sharding import ReductionOp
+
+_shard = host.dialect("shard")
+DYNAMIC = -(2**63)
+# What a grid that was an sdy mesh carries besides its shape, so that its axes get their names back.
+AXIS_NAMES = "mlir_shard.axis_names"
+
+
+def grid(name: str, shape: Sequence[int]) -> Any:
+    """A `shard.grid` of `shape` at the current insertion point."""
+    return _shard.GridOp(name, list(shape)).operation
+
+
+def grid_shape(op: Any) -> tuple[int, ...]:
+    """The shape of a `shard.grid`; a dynamic size is `DYNAMIC`."""
+    return tuple(op.operation.attributes["shape"])
+
+
+def split_axes(op: Any) -> tuple[tuple[int, ...], ...]:
+    """The grid axes of each dimension in a `shard.sharding`; dimensions after the last are not split."""
+    text = str(op.operation.attributes["split_axes"])
+    # The bindings have no accessors for this attribute; it prints as #shard<axisarray[[0, 1], []]>.
+    listed = text.removeprefix("#shard<axisarray").removesuffix(">")
+    return tuple(tuple(axes) for axes in json.loads(listed))
+
+
+def sharding(grid_name: str, axes_per_dim: Sequence[Sequence[int]], offsets: Sequence[int] = ()) -> Any:
+    """A `shard.sharding` at the current insertion point: the grid axes of each dimension, and where blocks begin.
+
+    Dimensions after the last are not split. `offsets` has, for each dimension that is split, the start of every block
+    and the end of the last; without them all blocks are of one size.
+    """
+    # Upstream cannot read the attribute without any dimension, not even for a scalar.
+    split = [list(axes) for axes in axes_per_dim] or [[]]
+    attribute = ir.Attribute.parse(f"#shard<axisarray{split}>")
+    return _shard.ShardingOp(grid_name, attribute, [], [], static_sharded_dims_offsets=list(offsets)).result
+
+
+def annotate(value: Any, sharding: Any, *, for_users: bool) -> Any:
+    """The result of a `shard.shard` at the current insertion point, of the value itself or of how users take it."""
+    return _shard.ShardOp(value, sharding, annotate_for_users=for_users).result
+
+
+def all_reduce(name: str, value: Any, axes: Sequence[int], reduction: ReductionOp | str) -> Any:
+    """The reduction of `value` over the devices along `axes`, by one of upstream's kinds; same type."""
+    return _shard.AllReduceOp(value.type, name, value, grid_axes=_axes(axes), reduction=_partial(reduction)).result
+
+
+def all_gather(name: str, value: Any, axes: Sequence[int], dim: int, groups: int) -> Any:
+    """`value` of all `groups` devices along `axes`, concatenated along `dim`."""
+    type_ = _with_size(value.type, dim, value.type.shape[dim] * groups)
+    return _shard.AllGatherOp(type_, name, value, dim, grid_axes=_axes(axes)).result
+
+
+def all_slice(name: str, value: Any, axes: Sequence[int], dim: int, groups: int) -> Any:
+    """This device's block along `dim` of the `groups` blocks that the devices along `axes` share out.
+
+    ValueError where the size is not a multiple of the number of blocks.
+    """
+    type_ = resized(value.type, _divided(value.type, dim, groups))
+    return _shard.AllSliceOp(type_, name, value, dim, grid_axes=_axes(axes)).result
+
+
+def all_to_all(name: str, value: Any, axes: Sequence[int], split_dim: int, concat_dim: int, groups: int) -> Any:
+    """This device's block along `split_dim` of each of the `groups` devices along `axes`, joined along `concat_dim`.
+
+    ValueError where the size is not a multiple of the number of blocks.
+    """
+    shape = _divided(value.type, split_dim, groups)
+    shape[concat_dim] *= groups
+    return _shard.AllToAllOp(
+        resized(value.type, shape), name, value, split_dim, concat_dim, grid_axes=_axes(axes)
+    ).result
+
+
+def reduce_scatter(name: str, value: Any, axes: Sequence[int], dim: int, groups: int, reduction: ReductionOp) -> Any:
+    """This device's block along `dim` of the reduction of `value` over the `groups` devices along `axes`.
+
+    ValueError where the size is not a multiple of the number of blocks.
+    """
+    type_, kind = resized(value.type, _divided(value.type, dim, groups)), _partial(reduction)
+    return _shard.ReduceScatterOp(type_, name, value, dim, grid_axes=_axes(axes), reduction=kind).result
+
+
+def shift(name: str, value: Any, axis: int, offset: int, *, rotate: bool) -> Any:
+    """`value` of the device `offset` before this one along `axis`; with `rotate` the last is before the first."""
+    return _shard.ShiftOp(value.type, name, value, axis, offset, grid_axes=_axes([axis]), rotate=rotate).result
+
+
+def send(name: str, value: Any, axes: Sequence[int], destination: Sequence[Any]) -> Any:
+    """Sends `value` to the device that has these positions, `index` values, along `axes`."""
+    at = [DYNAMIC] * len(axes)
+    return _shard.SendOp(value.type, name, value, at, list(destination), grid_axes=_axes(axes)).result
+
+
+def recv(name: str, value: Any, axes: Sequence[int], source: Sequence[Any]) -> Any:
+    """What the device that has these positions, `index` values, along `axes` has sent: a tensor like `value`."""
+    at = ir.DenseI64ArrayAttr.get([DYNAMIC] * len(axes))
+    return _shard.RecvOp(value.type, name, value, list(source), grid_axes=_axes(axes), source=at).result
+
+
+def broadcast(name: str, value: Any, axes: Sequence[int], root: Sequence[int]) -> Any:
+    """`value` of the device at `root` along `axes`."""
+    return _shard.BroadcastOp(value.type, name, value, list(root), [], grid_axes=_axes(axes)).result
+
+
+def update_halo(name: str, value: Any, axes_per_dim: Sequence[Sequence[int]], halos: Sequence[tuple[int, int]]) -> Any:
+    """`value` with its borders along each dimension that has axes as its neighbours there have them inside.
+
+    halos: the sizes before and after the elements of each such dimension.
+    """
+    split = ir.Attribute.parse(f"#shard<axisarray{[list(axes) for axes in axes_per_dim]}>")
+    sizes = [size for halo in halos for size in halo]
+    return _shard.UpdateHaloOp(value.type, value, name, split, [], static_halo_sizes=sizes).result
+
+
+def process_index(name: str, axes: Sequence[int]) -> list[Any]:
+    """This device's position along each of `axes`, as `index` values."""
+    types = [ir.IndexType.get()] * len(axes)
+    return list(_shard.ProcessMultiIndexOp(types, name, axes=_axes(axes)).operation.results)
+
+
+def resized(type_: Any, shape: Sequence[int]) -> Any:
+    """The ranked tensor type with another shape, and the same element type and encoding."""
+    return ir.RankedTensorType.get(list(shape), type_.element_type, type_.encoding)
+
+
+def _divided(type_: Any, dim: int, blocks: int) -> list[int]:
+    shape = list(type_.shape)
+    if shape[dim] % blocks:
+        raise ValueError(f"dimension {dim} of {type_} does not divide into {blocks} blocks")
+    shape[dim] //= blocks
+    return shape
+
+
+def _partial(reduction: ReductionOp | str) -> Any:
+    kind = reduction.value if isinstance(reduction, ReductionOp) else reduction
+    return ir.Attribute.parse(f"#shard<partial {kind}>")
+
+
+def _with_size(type_: Any, dim: int, size: int) -> Any:
+    shape = list(type_.shape)
+    shape[dim] = size
+    return resized(type_, shape)
+
+
+def _axes(axes: Sequence[int]) -> Any:
+    return ir.DenseI16ArrayAttr.get(list(axes))
+
+
+_linalg = host.dialect("linalg")
+_tensor = host.dialect("tensor")
+
+
+def empty(shape: Sequence[int], element_type: Any) -> Any:
+    """A tensor whose elements are not said."""
+    return _tensor.empty(list(shape), element_type)
+
+
+def reshape(value: Any, shape: Sequence[int]) -> Any:
+    """The elements of a tensor in the same order, in another shape; no elements are moved for that."""
+    if list(value.type.shape) == list(shape):
+        return value
+    flat = value
+    if value.type.rank != 1:
+        flat_type = resized(value.type, [prod(value.type.shape)])
+        if value.type.rank:
+            flat = _tensor.CollapseShapeOp(flat_type, value, [list(range(value.type.rank))]).result
+        else:
+            flat = _tensor.ExpandShapeOp(flat_type, value, [], [], [1]).result
+    if len(shape) == 1:
+        return flat
+    type_ = resized(value.type, shape)
+    if not shape:
+        return _tensor.CollapseShapeOp(type_, flat, []).result
+    return _tensor.ExpandShapeOp(type_, flat, [list(range(len(shape)))], [], list(shape)).result
+
+
+def extract_slice(value: Any, start: Sequence[int], shape: Sequence[int]) -> Any:
+    """The elements of a tensor from `start` on that are as many as `shape` says."""
+    type_, strides = resized(value.type, shape), [1] * len(shape)
+    return _tensor.ExtractSliceOp(type_, value, [], [], [], list(start), list(shape), strides).result
+
+
+def insert_slice(value: Any, into: Any, start: Sequence[int]) -> Any:
+    """The tensor `into` with the elements of `value` from `start` on."""
+    shape = list(value.type.shape)
+    return _tensor.InsertSliceOp(value, into, [], [], [], list(start), shape, [1] * len(shape)).result
+
+
+def transpose(value: Any, permutation: Sequence[int]) -> Any:
+    """A tensor whose dimension i is dimension `permutation[i]` of `value`."""
+    if list(permutation) == list(range(len(permutation))):
+        return value
+    shape = [value.type.shape[dim] for dim in permutation]
+    into = empty(shape, value.type.element_type)
+    return _linalg.transpose(value, outs=[into], permutation=list(permutation)).operation.results[0]
+
+
+def split_to_front(value: Any, dims: Sequence[int], counts: Sequence[int]) -> Any:
+    """The tensor with each of some dimensions split in equal parts; new dimensions in front number the parts."""
+    shape: list[int] = []
+    numbering: dict[int, int] = {}
+    for dim, size in enumerate(value.type.shape):
+        if dim in dims:
+            count = counts[dims.index(dim)]
+            numbering[dim] = len(shape)
+            shape.append(count)
+            size //= count
+        shape.append(size)
+    front = [numbering[dim] for dim in dims]
+    return transpose(reshape(value, shape), [*front, *(dim for dim in range(len(shape)) if dim not in front)])
+
+
+def join_from_front(value: Any, dims: Sequence[int]) -> Any:
+    """The tensor with its first dimensions, which number parts of each of `dims`, joined to these.
+
+    dims: of the tensor without the dimensions in front.
+    """
+    permutation: list[int] = []
+    shape: list[int] = []
+    for dim, size in enumerate(list(value.type.shape)[len(dims) :]):
+        if dim in dims:
+            permutation.append(dims.index(dim))
+            size *= value.type.shape[dims.index(dim)]
+        permutation.append(len(dims) + dim)
+        shape.append(size)
+    return reshape(transpose(value, permutation), shape)

@@ -1,0 +1,74 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes that add data-flow edges as operations, around ops with regions and around functions and calls.
+
+An edge is where propagation and constraints see what all its values share.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow_edges import edges_of, has_edges, is_static_tensor
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named, operations_where
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.call_graph import functions, has_body, main_function
+from mlir_shard.transforms.data_flow_edges import add_edges
+from mlir_shard.transforms.shardings import Side, shardings_of
+
+
+@register
+class AddDataFlowEdges(Pass):
+    """Puts a `sdy.data_flow_edge` behind each value that owns a data-flow edge; it takes the value's sharding.
+
+    Owners are results, and block arguments of manual and named computations. What has no static shape gets none.
+    """
+
+    name = "sdy-add-data-flow-edges"
+    anchor = "builtin.module"
+    summary = "Adds an edge behind every value that owns a data-flow edge"
+
+    def run(self, op: Any) -> bool:
+        found = operations_where(op, has_edges)
+        for inner in found:
+            owners = [edge.owner for edge in edges_of(inner)]
+            add_edges([owner for owner in owners if isinstance(owner.owner, ir.Block)])
+            add_edges([owner for owner in owners if not isinstance(owner.owner, ir.Block)])
+        return bool(found)
+
+
+@register
+class AddFuncDataFlowEdges(Pass):
+    """Puts a `sdy.func_data_flow_edge` behind each argument of each function but the main one, and behind each result
+    of each call; it takes the sharding of that. What has no static shape gets none."""
+
+    name = "sdy-add-func-data-flow-edges"
+    anchor = "builtin.module"
+    summary = "Adds an edge behind every argument of a function and every result of a call"
+
+    def run(self, op: Any) -> None:
+        main = main_function(op)
+        calls = operations_named(op, "func.call")
+        for function in functions(op).values():
+            if function == main or not has_body(function):
+                continue
+            block = function.regions[0].blocks[0]
+            point = ir.InsertionPoint.at_block_begin(block)
+            for argument, sharding in zip(block.arguments, shardings_of(function, Side.ARGUMENTS), strict=True):
+                _add_edge(argument, sharding, function.location, point)
+        for call in calls:
+            # The edges keep the order of the results: each goes right behind the call, the last one first.
+            for result in reversed(call.results):
+                _add_edge(result, sdy.get_sharding(result), call.location, ir.InsertionPoint.after(call))
+
+
+def _add_edge(value: Any, sharding: TensorSharding | None, location: Any, point: Any) -> None:
+    if not is_static_tensor(value):
+        return
+    edge = sdy.FuncDataFlowEdgeOp(value, loc=location, ip=point)
+    value.replace_all_uses_except(edge.result, edge.operation)
+    if sharding is not None:
+        sdy.set_sharding(edge.result, sharding)

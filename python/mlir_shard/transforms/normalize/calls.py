@@ -1,0 +1,326 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes on calls: a function for each call, calls imported or inlined, functions in the order of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.type_runs import length_attribute
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import (
+    attribute_columns,
+    block_count,
+    inline_body,
+    operations_named,
+    operations_named_in_post_order,
+    replace,
+    terminator,
+)
+from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.call_graph import (
+    ORIGINAL_NAME,
+    CallGraph,
+    FunctionCopies,
+    functions,
+    has_body,
+    name_of,
+    set_callee,
+)
+from mlir_shard.transforms.data_flow_edges import (
+    COMPUTATION,
+    add_computation_edges,
+    edge_of,
+    result_shardings,
+    set_result_shardings,
+)
+from mlir_shard.transforms.shardings import Side, shardings_of, shardings_per_value
+
+
+@register
+class FlattenCallGraph(Pass):
+    """Gives every call but the first of a function a copy of the function, and of all that it calls.
+
+    A copy says in `sdy.original_func_name` what it is a copy of. Functions that are only declared stay shared;
+    recursive calls are refused.
+    """
+
+    name = "sdy-flatten-call-graph"
+    anchor = "builtin.module"
+    summary = "Copies functions until each has at most one call"
+
+    def run(self, op: Any) -> bool:
+        graph = CallGraph.of(op)
+        graph.reject_recursion()
+        copies = FunctionCopies(op)
+        called: set[str] = set()
+        for name in graph.post_order():
+            for call, symbol in zip(graph.calls[name], graph.called[name], strict=True):
+                if symbol in called:
+                    set_callee(call, copies.copy(symbol))
+                else:
+                    called.add(symbol)
+        return bool(called)
+
+
+EXECUTION_THREAD = "execution_thread"
+# What a call says about calling, rather than about what it computes.
+_CALL_ATTRIBUTES = ("callee", "arg_attrs", "res_attrs", "no_inline", sdy.SHARDING)
+
+
+class CalledFunctions:
+    """Puts named computations in the place of calls; what functions have in common is made once."""
+
+    def __init__(self, functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> None:
+        self._meshes = meshes
+        self._functions = functions
+        names = ("sym_name", ORIGINAL_NAME, "function_type", "arg_attrs", EXECUTION_THREAD)
+        columns = attribute_columns(list(functions.values()), *names)
+        self._attributes = dict(zip(functions, zip(*columns, strict=True), strict=True))
+        self._in_shardings: dict[tuple[Any, Any], Any] = {}
+        self._lengths: dict[Any, dict[str, Any]] = {}
+
+    def put(self, name: str, body: Any, call: Any, out_shardings: Any) -> Any:
+        """Makes a call of a function a computation with the body of `body`, and gives that."""
+        symbol, original, type_, _, thread = self._attributes[name]
+        attributes = {"name": original or symbol, **self._lengths_of(type_)}
+        in_shardings = self._in_shardings_of(name)
+        if in_shardings is not None:
+            attributes["in_shardings"] = in_shardings
+        if out_shardings is not None:
+            attributes["out_shardings"] = out_shardings
+        if thread is None:
+            return replace(call, COMPUTATION, attributes, dropped=_CALL_ATTRIBUTES, body=body)
+        attributes[EXECUTION_THREAD] = thread
+        return replace(call, COMPUTATION, attributes, dropped=(*_CALL_ATTRIBUTES, EXECUTION_THREAD), body=body)
+
+    def end(self, name: str, computation: Any) -> None:
+        """Has a computation with the body of a function return what the function did."""
+        lengths = self._lengths_of(self._attributes[name][2])
+        replace(terminator(computation), "sdy.return", {OPERAND_LENGTHS: lengths[RESULT_LENGTHS]})
+
+    def _in_shardings_of(self, name: str) -> Any:
+        _, _, type_, dictionaries, _ = self._attributes[name]
+        key = (type_, dictionaries)
+        if key not in self._in_shardings:
+            function = self._functions[name]
+            shardings = shardings_per_value(function, Side.ARGUMENTS, self._meshes)
+            self._in_shardings[key] = None if shardings is None else sdy.attribute(shardings, function.context)
+        return self._in_shardings[key]
+
+    def _lengths_of(self, type_: Any) -> dict[str, Any]:
+        if type_ not in self._lengths:
+            self._lengths[type_] = {
+                OPERAND_LENGTHS: length_attribute(type_.value.inputs, type_.context),
+                RESULT_LENGTHS: length_attribute(type_.value.results, type_.context),
+            }
+        return self._lengths[type_]
+
+
+@register
+class ImportFuncCalls(Pass):
+    """Makes a named computation of each call, with the body of the function, which goes; further calls get copies.
+
+    Arguments keep the shardings of the function's arguments, results those of the call. Calls of functions that are
+    only declared stay; recursive calls, and functions of several blocks, are refused.
+    """
+
+    name = "sdy-import-func-calls"
+    anchor = "builtin.module"
+    summary = "Turns calls into named computations"
+
+    add_data_flow_edges_on_named_computations: bool = option(True, "Add data-flow edges to named computations")
+
+    def run(self, op: Any) -> bool:
+        graph = CallGraph.of(op)
+        graph.reject_recursion()
+        functions = CalledFunctions(graph.functions, sdy.meshes(op))
+        imported: dict[str, Any] = {}
+        for name in graph.post_order():
+            (shardings,) = attribute_columns(graph.calls[name], sdy.SHARDING)
+            for call, called, sharding in zip(graph.calls[name], graph.called[name], shardings, strict=True):
+                if called in imported:
+                    copied = imported[called].clone(ip=ir.InsertionPoint(call))
+                    functions.put(called, copied, call, sharding)
+                    copied.erase()
+                elif has_body(graph.functions[called]):
+                    imported[called] = functions.put(called, _of_one_block(graph.functions[called]), call, sharding)
+                    functions.end(called, imported[called])
+        for name in imported:
+            graph.functions[name].erase()
+        if self.add_data_flow_edges_on_named_computations:
+            add_computation_edges(operations_named(op, COMPUTATION))
+            return True
+        return bool(imported)
+
+
+def _of_one_block(function: Any) -> Any:
+    count = block_count(function)
+    if count != 1:
+        raise PassFailure(
+            f"function @{name_of(function)} has {count} blocks, and the body of a named computation has one: "
+            "lift control flow to structured ops first",
+            function,
+        )
+    return function
+
+
+@register
+class PreOrderFuncs(Pass):
+    """Moves the functions to the end of the module, each behind those that call it. Declarations stay."""
+
+    name = "sdy-pre-order-funcs"
+    anchor = "builtin.module"
+    summary = "Orders functions so that callers come before what they call"
+
+    def run(self, op: Any) -> None:
+        graph = CallGraph.of(op)
+        end = ir.InsertionPoint(op.regions[0].blocks[0])
+        for name in reversed(graph.post_order()):
+            function = graph.functions[name]
+            function.detach_from_parent()
+            end.insert(function)
+
+
+@register
+class PropagateShardingFromFuncToCall(Pass):
+    """Gives each call without result shardings those of the function it calls, where that has any."""
+
+    name = "sdy-propagate-sharding-from-func-to-call"
+    anchor = "builtin.module"
+    summary = "Gives calls without result shardings those of the function"
+
+    def run(self, op: Any) -> None:
+        found, meshes = functions(op), sdy.meshes(op)
+        calls = operations_named(op, "func.call")
+        symbols, known = attribute_columns(calls, "callee", sdy.SHARDING)
+        of_function: dict[str, TensorShardingPerValue | None] = {}
+        for call, symbol, given in zip(calls, symbols, known, strict=True):
+            name = symbol.value
+            if given is not None or name not in found:
+                continue
+            if name not in of_function:
+                of_function[name] = shardings_per_value(found[name], Side.RESULTS, meshes)
+            shardings = of_function[name]
+            if shardings is not None:
+                call.attributes[sdy.SHARDING] = sdy.attribute(shardings, op.context)
+
+
+NO_INLINE = "no_inline"
+Shardings = Sequence[TensorSharding | None]
+
+
+@register
+class InlineCalls(Pass):
+    """Inlines calls of functions, whatever is in these, and named computations without data-flow edges.
+
+    Shardings of the function's arguments and of the results become sharding constraints. A call or function that says
+    `no_inline` becomes a named computation, for `sdy-export-named-computations` to make a call of again. Recursive
+    calls, and those of functions that are only declared or have several blocks, stay: their operands are constrained to
+    the shardings that the function gives its arguments, and their results have those of its results.
+    """
+
+    name = "shard-inline-calls"
+    anchor = "builtin.module"
+    summary = "Inlines calls, those of functions with sdy's operations too"
+
+    def run(self, op: Any) -> bool:
+        computations = operations_named_in_post_order(op, COMPUTATION)
+        for computation in computations:
+            if not _has_edges(computation):
+                _inline(computation, computation, _in_shardings(computation), result_shardings(computation))
+        graph = CallGraph.of(op)
+        calls = _Calls(op, graph)
+        order = graph.post_order()
+        # A function comes after those it calls, but for one on the way back to itself.
+        waiting, inlined = set(order), set()
+        for name in order:
+            is_recursive = not waiting.isdisjoint(graph.called[name])
+            for call, called in zip(graph.calls[name], graph.called[name], strict=True):
+                calls.replace(call, called, can_inline=called in inlined)
+            waiting.remove(name)
+            if not is_recursive and block_count(graph.functions[name]) == 1:
+                inlined.add(name)
+        return bool(computations) or any(graph.calls.values())
+
+
+class _Calls:
+    """Replaces the calls of a module; what functions have in common is found once."""
+
+    def __init__(self, module: Any, graph: CallGraph) -> None:
+        self._meshes = sdy.meshes(module)
+        self._functions = graph.functions
+        self._called = CalledFunctions(graph.functions, self._meshes)
+        self._arguments: dict[str, Shardings] = {}
+        self._results: dict[str, tuple[TensorSharding, ...] | None] = {}
+
+    def replace(self, call: Any, name: str, *, can_inline: bool) -> None:
+        """Inlines a call of the function `name`, or makes of it what it has to be where it cannot be inlined."""
+        function = self._functions.get(name)
+        if function is None:
+            return
+        arguments, results = self._arguments_of(name, function), result_shardings(call) or self._results_of(name)
+        if not can_inline:
+            _constrain_operands(call, arguments)
+            if results is not None:
+                set_result_shardings(call, results)
+        elif NO_INLINE in call.attributes or NO_INLINE in function.attributes:
+            if results is not None:
+                set_result_shardings(call, results)
+            self._make_computation(call, name, function)
+        else:
+            _inline(call, function, arguments, results)
+
+    def _make_computation(self, call: Any, name: str, function: Any) -> None:
+        copied = function.clone(ip=ir.InsertionPoint(call))
+        shardings = call.attributes.get(sdy.SHARDING)
+        computation = self._called.put(name, copied, call, shardings)
+        self._called.end(name, computation)
+        computation.attributes[NO_INLINE] = ir.UnitAttr.get(computation.context)
+        copied.erase()
+
+    def _arguments_of(self, name: str, function: Any) -> Shardings:
+        if name not in self._arguments:
+            self._arguments[name] = shardings_of(function, Side.ARGUMENTS)
+        return self._arguments[name]
+
+    def _results_of(self, name: str) -> tuple[TensorSharding, ...] | None:
+        if name not in self._results:
+            shardings = shardings_per_value(self._functions[name], Side.RESULTS, self._meshes)
+            self._results[name] = None if shardings is None else shardings.shardings
+        return self._results[name]
+
+
+def _inline(call: Any, function: Any, arguments: Shardings, results: Shardings | None) -> None:
+    _constrain_operands(call, arguments)
+    after = ir.InsertionPoint.after(call)
+    for result, sharding in zip(call.results, results or (), strict=results is not None):
+        if sharding is not None:
+            constraint = sdy.ShardingConstraintOp(result, sharding, loc=call.location, ip=after)
+            result.replace_all_uses_except(constraint.result, constraint.operation)
+    inline_body(call, function)
+
+
+def _constrain_operands(call: Any, shardings: Shardings) -> None:
+    for index, sharding in enumerate(shardings):
+        if sharding is not None:
+            operand = call.operands[index]
+            constraint = sdy.ShardingConstraintOp(operand, sharding, loc=call.location, ip=ir.InsertionPoint(call))
+            call.operands[index] = constraint.result
+
+
+def _in_shardings(computation: Any) -> Shardings:
+    if "in_shardings" not in computation.attributes:
+        return ()
+    shardings: tuple[TensorSharding, ...] = computation.attributes["in_shardings"].value.shardings
+    return shardings
+
+
+def _has_edges(computation: Any) -> bool:
+    values = (*computation.regions[0].blocks[0].arguments, *computation.results)
+    return any(edge_of(value) is not None for value in values)

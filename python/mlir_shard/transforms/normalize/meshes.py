@@ -1,0 +1,188 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes on meshes: inlined in shardings, lifted to one symbol each, and without axes of size one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.ir import replica_groups
+from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of, set_mesh_or_ref
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
+from mlir_shard.transforms.shardings import shardings_in, transform_shardings
+
+
+@register
+class InlineMeshes(Pass):
+    """Puts the mesh in place of its symbol in every sharding and in the replica groups of StableHLO's collectives, and
+    erases the `sdy.mesh` operations."""
+
+    name = "sdy-inline-meshes"
+    anchor = "builtin.module"
+    summary = "Inlines meshes in shardings and erases their definitions"
+
+    def run(self, op: Any) -> None:
+        meshes = sdy.meshes(op)
+        if not meshes:
+            return
+
+        def inlined(sharding: TensorSharding) -> TensorSharding:
+            ref = sharding.mesh_or_ref
+            return replace(sharding, mesh_or_ref=meshes[ref]) if isinstance(ref, str) and ref in meshes else sharding
+
+        transform_shardings(op, inlined)
+        replica_groups.inline_meshes(op)
+        for inner in list(op.regions[0].blocks[0].operations):
+            if inner.operation.name == "sdy.mesh":
+                inner.operation.erase()
+
+
+STABLEHLO_MESH = "stablehlo.mesh"
+
+
+@register
+class LiftInlinedMeshes(Pass):
+    """Puts a symbol in place of each mesh that a sharding or the replica groups of a StableHLO collective hold, and
+    erases definitions of a mesh that has one already.
+
+    A new mesh of one device i and no axes is called `maximal_mesh_i`, one of no devices `empty_mesh`, and any other
+    the first of `mesh`, `mesh_0`, `mesh_1`, ... that is free. Every definition says its mesh in StableHLO's form too,
+    in the attribute `stablehlo.mesh`.
+    """
+
+    name = "sdy-lift-inlined-meshes"
+    anchor = "builtin.module"
+    summary = "Lifts meshes inlined in shardings to symbols, one for each mesh"
+
+    def run(self, op: Any) -> None:
+        symbols = _MeshSymbols(op)
+
+        def lifted(sharding: TensorSharding) -> TensorSharding:
+            name = symbols.name_for(sharding.mesh_or_ref)
+            return sharding if name == sharding.mesh_or_ref else replace(sharding, mesh_or_ref=name)
+
+        if any(symbols.is_replaced(sharding.mesh_or_ref) for sharding in shardings_in(op)):
+            transform_shardings(op, lifted)
+        for collective in collectives(op):
+            ref = mesh_or_ref_of(collective)
+            if ref is not None and (name := symbols.name_for(ref)) != ref:
+                set_mesh_or_ref(collective, name)
+        symbols.say_in_stablehlo()
+
+
+class _MeshSymbols:
+    """The meshes of a module by symbol, of equal ones the first alone: the others are erased."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._symbols = ir.SymbolTable(module)
+        self._definitions: dict[Mesh, Any] = {}
+        self._names: dict[Mesh, str] = {}
+        self._kept: dict[str, str] = {}
+        for op in list(module.regions[0].blocks[0].operations):
+            if op.operation.name == "sdy.mesh":
+                self._add_definition(op.operation)
+
+    def _add_definition(self, op: Any) -> None:
+        mesh, name = op.attributes["mesh"].value, op.attributes["sym_name"].value
+        if mesh in self._names:
+            self._kept[name] = self._names[mesh]
+            self._symbols.erase(op)
+        else:
+            self._names[mesh], self._definitions[mesh] = name, op
+
+    def is_replaced(self, mesh_or_ref: str | Mesh) -> bool:
+        """Whether `name_for` gives another symbol in place of this mesh or symbol."""
+        return isinstance(mesh_or_ref, Mesh) or mesh_or_ref in self._kept
+
+    def name_for(self, mesh_or_ref: str | Mesh) -> str:
+        """The symbol of a mesh, defined where it is new; of an erased definition, that of the one kept."""
+        if isinstance(mesh_or_ref, str):
+            return self._kept.get(mesh_or_ref, mesh_or_ref)
+        if mesh_or_ref not in self._names:
+            self._names[mesh_or_ref] = self._define(mesh_or_ref)
+        return self._names[mesh_or_ref]
+
+    def _define(self, mesh: Mesh) -> str:
+        if self._definitions:
+            point = ir.InsertionPoint.after(next(reversed(self._definitions.values())))
+        else:
+            point = ir.InsertionPoint.at_block_begin(self._module.regions[0].blocks[0])
+        op = sdy.MeshOp(_wanted_name(mesh), mesh, loc=self._module.location, ip=point).operation
+        self._definitions[mesh] = op
+        name: str = self._symbols.insert(op).value
+        return name
+
+    def say_in_stablehlo(self) -> None:
+        """Gives each definition that has none the mesh in StableHLO's form."""
+        for mesh, op in self._definitions.items():
+            if STABLEHLO_MESH not in op.attributes:
+                op.attributes[STABLEHLO_MESH] = _stablehlo_mesh(mesh, op.context)
+
+
+def _wanted_name(mesh: Mesh) -> str:
+    if mesh.is_maximal:
+        return f"maximal_mesh_{mesh.maximal_device_id}"
+    return "empty_mesh" if mesh.is_empty else "mesh"
+
+
+def _stablehlo_mesh(mesh: Mesh, context: Any) -> Any:
+    i64 = ir.IntegerType.get_signless(64, context)
+    axes = [
+        ir.DictAttr.get(
+            {"name": ir.StringAttr.get(axis.name, context), "size": ir.IntegerAttr.get(i64, axis.size)}, context
+        )
+        for axis in mesh.axes
+    ]
+    entries = {"axes": ir.ArrayAttr.get(axes, context)}
+    if mesh.device_ids:
+        ids = [ir.IntegerAttr.get(i64, device) for device in mesh.device_ids]
+        entries["device_ids"] = ir.DenseElementsAttr.get(ids, ir.RankedTensorType.get([len(ids)], i64))
+    return ir.DictAttr.get(entries, context)
+
+
+@register
+class RemoveSizeOneAxes(Pass):
+    """Takes axes of size one out of every sharding: they shard nothing, and would only conflict.
+
+    Meshes, and the axes that a computation is manual on, keep them.
+    """
+
+    name = "sdy-remove-size-one-axes"
+    anchor = "builtin.module"
+    summary = "Removes axes of size one from shardings"
+
+    def run(self, op: Any) -> bool:
+        meshes = sdy.meshes(op)
+        if not any(axis.size == 1 for mesh in meshes.values() for axis in mesh.axes):
+            return False
+
+        def without(sharding: TensorSharding) -> TensorSharding:
+            ref = sharding.mesh_or_ref
+            mesh = ref if isinstance(ref, Mesh) else meshes.get(ref)
+            return sharding if mesh is None else _without_size_one_axes(sharding, mesh)
+
+        transform_shardings(op, without)
+        return True
+
+
+def _without_size_one_axes(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
+    def kept(axes: tuple[AxisRef, ...]) -> tuple[AxisRef, ...]:
+        return tuple(axis for axis in axes if axis.size(mesh) != 1)
+
+    def dimension(dim: DimensionSharding) -> DimensionSharding:
+        axes = kept(dim.axes)
+        # A closed dimension without axes takes no part in propagation, so it may not have a priority.
+        priority = dim.priority if axes or not dim.is_closed else None
+        return DimensionSharding(axes, dim.is_closed, priority)
+
+    return replace(
+        sharding,
+        dim_shardings=tuple(map(dimension, sharding.dim_shardings)),
+        replicated_axes=kept(sharding.replicated_axes),
+        unreduced_axes=kept(sharding.unreduced_axes),
+    )

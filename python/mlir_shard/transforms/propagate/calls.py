@@ -1,0 +1,192 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes that restore calls: named computations become calls, and calls share functions whose copies are equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import (
+    append,
+    attribute_columns,
+    function_type,
+    operations_named,
+    operations_named_in_post_order,
+    replace,
+    terminator,
+)
+from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.call_graph import ORIGINAL_NAME, functions, set_callee
+from mlir_shard.transforms.data_flow_edges import COMPUTATION, take_shardings
+from mlir_shard.transforms.shardings import Side, shardings_per_value
+
+EXECUTION_THREAD = "execution_thread"
+_OWN_ATTRIBUTES = ("name", "in_shardings", "out_shardings", EXECUTION_THREAD, OPERAND_LENGTHS, RESULT_LENGTHS)
+
+
+@register
+class ExportNamedComputations(Pass):
+    """Makes of each named computation a private function of that name, and a call of it.
+
+    The function's arguments and the results of the call get the shardings of the computation, or those of its
+    data-flow edges, which go; with `shard-function-results` the function's results get those of the call. A name that
+    is taken gets a number. The function says in `sdy.original_func_name` what the computation was called.
+    """
+
+    name = "sdy-export-named-computations"
+    anchor = "builtin.module"
+    summary = "Turns named computations into functions and calls"
+
+    shard_function_results: bool = option(False, "Give the results of functions the shardings of their calls' results")
+
+    def run(self, op: Any) -> bool:
+        computations = operations_named_in_post_order(op, COMPUTATION)
+        export = _Export(op)
+        names, threads = attribute_columns(computations, "name", EXECUTION_THREAD)
+        shardings = take_shardings(computations)
+        for computation, name, thread, (given, made) in zip(computations, names, threads, shardings, strict=True):
+            attributes = {} if thread is None else {EXECUTION_THREAD: thread}
+            if self.shard_function_results and made:
+                attributes[Side.RESULTS.value] = export.dictionaries_of(made)
+            function = export.function(computation, name, given, attributes)
+            export.call(computation, function, made)
+        return bool(computations)
+
+
+class _Export:
+    """Makes functions and calls in a module; what several have in common is made once."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._symbols = ir.SymbolTable(module)
+        self._private = ir.StringAttr.get("private", module.context)
+        self._dictionaries: dict[tuple[TensorSharding, ...], Any] = {}
+        self._attributes: dict[tuple[TensorSharding, ...], Any] = {}
+
+    def function(
+        self, computation: Any, name: Any, shardings: tuple[TensorSharding, ...] | None, attributes: dict[str, Any]
+    ) -> str:
+        """Makes a private function at the end of the module with the body of a computation; gives its symbol."""
+        attributes["sym_name"] = attributes[ORIGINAL_NAME] = name
+        attributes["sym_visibility"] = self._private
+        attributes["function_type"] = function_type(computation)
+        if shardings:
+            attributes[Side.ARGUMENTS.value] = self.dictionaries_of(shardings)
+        function = append(self._module, "func.func", attributes, computation)
+        replace(terminator(function), "func.return", {})
+        symbol: str = self._symbols.insert(function).value
+        return symbol
+
+    def call(self, computation: Any, symbol: str, shardings: tuple[TensorSharding, ...] | None) -> None:
+        """Puts a call of a function in the place of a computation, with those shardings of its results."""
+        added = {"callee": ir.FlatSymbolRefAttr.get(symbol, self._module.context)}
+        if shardings is None:
+            replace(computation, "func.call", added, dropped=_OWN_ATTRIBUTES)
+            return
+        if shardings not in self._attributes:
+            self._attributes[shardings] = sdy.attribute(TensorShardingPerValue(shardings), self._module.context)
+        added[sdy.SHARDING] = self._attributes[shardings]
+        replace(computation, "func.call", added, dropped=(*_OWN_ATTRIBUTES, sdy.SHARDING))
+
+    def dictionaries_of(self, shardings: tuple[TensorSharding, ...]) -> Any:
+        """The attributes of arguments or results with those shardings, as an array."""
+        if shardings not in self._dictionaries:
+            context = self._module.context
+            self._dictionaries[shardings] = ir.ArrayAttr.get(
+                [ir.DictAttr.get({sdy.SHARDING: sdy.attribute(one, context)}, context) for one in shardings], context
+            )
+        return self._dictionaries[shardings]
+
+
+# The manual axes of the computation that a function was made of.
+MANUAL_AXES = "sdy.func_manual_axes"
+
+
+@register
+class UnflattenCallGraph(Pass):
+    """Makes calls of copies of a function that agree in shardings call the first of them.
+
+    Copies that no call is left of stay, for `symbol-dce`; none says any more what it is a copy of.
+    """
+
+    name = "sdy-unflatten-call-graph"
+    anchor = "builtin.module"
+    summary = "Makes calls share functions that are copies with the same shardings"
+
+    dedup_functions_fully: bool = option(
+        False, "Share one copy whatever the shardings of arguments and results, that of which the most calls agree"
+    )
+
+    def run(self, op: Any) -> None:
+        found, meshes = functions(op), sdy.meshes(op)
+        every = operations_named(op, "func.call")
+        (symbols,) = attribute_columns(every, "callee")
+        pairs = [(call, name) for call, symbol in zip(every, symbols, strict=True) if (name := symbol.value) in found]
+        calls, called = [call for call, _ in pairs], [name for _, name in pairs]
+        copies = _copies({name: found[name] for name in called}, meshes)
+        chosen = _most_called(called, copies) if self.dedup_functions_fully else _first_called(called, copies)
+        for call, name in zip(calls, called, strict=True):
+            if chosen[name] != name:
+                set_callee(call, chosen[name])
+        for attribute in (ORIGINAL_NAME, MANUAL_AXES):
+            (column,) = attribute_columns(list(found.values()), attribute)
+            for function, value in zip(found.values(), column, strict=True):
+                if value is not None:
+                    del function.attributes[attribute]
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """What a function is a copy of, and the shardings it has as such, by a number."""
+
+    original: tuple[str, Any]
+    shardings: int
+
+
+def _copies(functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> dict[str, _Copy]:
+    """The functions as copies; equal shardings have equal numbers."""
+    numbers: dict[tuple[TensorShardingPerValue | None, ...], int] = {}
+    known: dict[tuple[Any, ...], int] = {}
+    names = ("sym_name", ORIGINAL_NAME, MANUAL_AXES, "function_type", *(side.value for side in Side))
+    columns = attribute_columns(list(functions.values()), *names)
+    copies = {}
+    for (name, function), row in zip(functions.items(), zip(*columns, strict=True), strict=True):
+        symbol, original, manual, *signature = row
+        key = tuple(signature)
+        if key not in known:
+            shardings = tuple(shardings_per_value(function, side, meshes) for side in Side)
+            known[key] = numbers.setdefault(shardings, len(numbers))
+        copies[name] = _Copy(((original or symbol).value, manual), known[key])
+    return copies
+
+
+def _first_called(called: list[str], copies: Mapping[str, _Copy]) -> dict[str, str]:
+    """For each function the one to call instead: of those that are alike the one called first."""
+    first: dict[_Copy, str] = {}
+    for name in called:
+        first.setdefault(copies[name], name)
+    return {name: first[copy] for name, copy in copies.items()}
+
+
+def _most_called(called: list[str], copies: Mapping[str, _Copy]) -> dict[str, str]:
+    """For each function the one to call instead: of all copies one with the shardings that the most calls have.
+
+    Of shardings that as many calls have, those that had so many first.
+    """
+    counts: Counter[_Copy] = Counter()
+    best: dict[tuple[str, Any], str] = {}
+    for name in called:
+        copy = copies[name]
+        counts[copy] += 1
+        kept = best.setdefault(copy.original, name)
+        if counts[copy] > counts[copies[kept]]:
+            best[copy.original] = name
+    return {name: best[copy.original] for name, copy in copies.items()}

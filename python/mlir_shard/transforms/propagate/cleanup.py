@@ -1,0 +1,319 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes after propagation: close shardings, sink data-flow edges, merge constants, and fix shardings of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import gcd
+from typing import Any
+
+from mlir_shard._native import ExpressionKind as Kind
+from mlir_shard.asm.module import native_host
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
+from mlir_shard.host import ir
+from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.editing import attribute_columns, first_names, operations_named, operations_where, terminator
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.constants import constant_ops
+from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
+from mlir_shard.transforms.call_graph import functions, has_body, main_function
+from mlir_shard.transforms.constant_expressions import expression_kind
+from mlir_shard.transforms.data_flow_edges import (
+    EDGE,
+    MANUAL,
+    argument_owners,
+    argument_shardings,
+    edge_of,
+    result_shardings,
+    set_argument_shardings,
+    set_result_shardings,
+    shardings_of_edges,
+)
+from mlir_shard.transforms.propagate import debug_record
+from mlir_shard.transforms.shardings import (
+    Side,
+    attributes_of,
+    rank_of,
+    replace_shardings,
+    set_attributes,
+    set_shardings,
+    shardings_in,
+    shardings_of,
+    transform_shardings,
+)
+
+
+@register
+class CloseShardings(Pass):
+    """Closes every dimension of every sharding, and drops the replicated axes, which a closed sharding need not say."""
+
+    name = "sdy-close-shardings"
+    anchor = "builtin.module"
+    summary = "Closes tensor shardings and drops replicated axes"
+
+    def run(self, op: Any) -> bool:
+        is_open = any(_closed(sharding) != sharding for sharding in shardings_in(op))
+        if is_open:
+            transform_shardings(op, _closed)
+        return is_open
+
+
+def _closed(sharding: TensorSharding) -> TensorSharding:
+    # Where nothing is sharded and nothing can be any more, a priority would say nothing.
+    dims = (dim.closed() if dim.axes else DimensionSharding((), is_closed=True) for dim in sharding.dim_shardings)
+    return replace(sharding, dim_shardings=tuple(dims), replicated_axes=())
+
+
+BROADCAST = "stablehlo.broadcast_in_dim"
+_MERGED = (Kind.CONSTANT, Kind.OF_CONSTANTS, Kind.ASKED_EACH, Kind.EXPANSION)
+
+
+@register
+class ConstantOrScalarMerger(Pass):
+    """Merges constants of a block that agree in type and all attributes, shardings too, and broadcasts of one scalar
+    that do. What is in different blocks stays apart.
+
+    With `expressions` all that `sdy-constant-or-scalar-splitter` splits is merged.
+    """
+
+    name = "sdy-constant-or-scalar-merger"
+    anchor = "func.func"
+    summary = "Merges equal constants and broadcasts of scalars that have the same sharding"
+
+    expressions: bool = option(False, "Merge whole constant expressions, tensors without content among them")
+
+    def run(self, op: Any) -> None:
+        names = first_names(op) if self.expressions else [*constant_ops(), BROADCAST]
+        native_host().merge_equal(op.operation._CAPIPtr, names, _of_expressions if self.expressions else _of_constants)
+
+
+def _of_constants(capsule: Any) -> list[int] | None:
+    op = ir.Operation._CAPICreate(capsule)
+    return [] if op.name != BROADCAST or rank_of(op.operands[0].type) == 0 else None
+
+
+def _of_expressions(capsule: Any) -> list[int] | None:
+    """The operands that have to be constant for the op to be an expression: all but scalars, which are shared."""
+    op = ir.Operation._CAPICreate(capsule)
+    if len(op.results) != 1 or expression_kind(op) not in _MERGED:
+        return None
+    is_constant_op = op.name in constant_ops()
+    if rank_of(op.results[0].type) == 0 and not is_constant_op:
+        return None
+    return [index for index, operand in enumerate(op.operands) if rank_of(operand.type) > 0]
+
+
+@register
+class RemovePropagationDebugInfo(Pass):
+    """Removes the attributes that say from where and in which steps propagation took shardings."""
+
+    name = "sdy-remove-propagation-debug-info"
+    anchor = "builtin.module"
+    summary = "Removes what propagation said about the origins of shardings"
+
+    def run(self, op: Any) -> None:
+        _clean(op)
+        arrays = ModuleArrays(op)
+        carrying = {
+            signature
+            for signature, one in enumerate(arrays.representatives())
+            if one.name == "func.func" or any(name in one.attributes for name in debug_record.ALL)
+        }
+        for number, signature in enumerate(arrays.signatures):
+            if signature in carrying:
+                _clean(arrays.operation(number))
+
+
+def _clean(op: Any) -> None:
+    for name in debug_record.ALL:
+        if name in op.attributes:
+            del op.attributes[name]
+    if op.name == "func.func":
+        for side in Side:
+            _clean_signature(op, side)
+
+
+def _clean_signature(function: Any, side: Side) -> None:
+    old = attributes_of(function, side)
+    new = [{name: one for name, one in entries.items() if name not in debug_record.ALL} for entries in old]
+    if new != old:
+        set_attributes(function, side, new)
+
+
+@register
+class PropagateToFuncResults(Pass):
+    """Gives each result of each function but the main one the sharding of the value returned, or none."""
+
+    name = "sdy-propagate-to-func-results"
+    anchor = "builtin.module"
+    summary = "Copies the shardings of returned values to the results of functions"
+
+    def run(self, op: Any) -> None:
+        main = main_function(op)
+        for function in functions(op).values():
+            if function == main or not has_body(function):
+                continue
+            last = terminator(function)
+            if last.name == "func.return":
+                set_shardings(function, Side.RESULTS, [sharding_of(value) for value in last.operands])
+
+
+@register
+class SinkDataFlowEdges(Pass):
+    """Gives the owner of each `sdy.data_flow_edge` the edge's sharding, and uses it instead of the edge.
+
+    Where some edges of an operation are sharded, its other block arguments or results become fully open.
+    """
+
+    name = "sdy-sink-data-flow-edges"
+    anchor = "func.func"
+    summary = "Moves the shardings of data-flow edges to their owners"
+
+    sink_debug_sharding_origins: bool = option(False, "Keep what edges say about the origins of shardings")
+    sink_debug_propagation_edge_sharding: bool = option(False, "Keep what edges say about the steps of propagation")
+
+    def run(self, op: Any) -> bool:
+        found = operations_where(op, lambda name: name == EDGE or has_edges(name))
+        for owner in found:
+            if owner.name != EDGE:
+                self._sink(owner)
+        for edge in found:
+            if edge.name == EDGE:
+                edge.results[0].replace_all_uses_with(edge.operands[0])
+                edge.erase()
+        return bool(found)
+
+    def _sink(self, op: Any) -> None:
+        owners = [edge.owner for edge in edges_of(op)]
+        arguments = [owner for owner in owners if isinstance(owner.owner, ir.Block)]
+        results = [owner for owner in owners if not isinstance(owner.owner, ir.Block)]
+        of_arguments = shardings_of_edges(arguments)
+        if of_arguments is not None:
+            set_argument_shardings(op, of_arguments)
+        of_results = shardings_of_edges(results)
+        if of_results is not None:
+            set_result_shardings(op, of_results)
+        if self.sink_debug_sharding_origins:
+            _keep(op, arguments, debug_record.SHARDING_ORIGINS, debug_record.BLOCK_ARG_SHARDING_ORIGINS)
+            _keep(op, results, debug_record.SHARDING_ORIGINS, debug_record.RESULT_SHARDING_ORIGINS)
+        if self.sink_debug_propagation_edge_sharding:
+            _keep(op, arguments, debug_record.PROPAGATION_EDGES, debug_record.BLOCK_ARG_PROPAGATION_EDGES)
+            _keep(op, results, debug_record.PROPAGATION_EDGES, debug_record.RESULT_PROPAGATION_EDGES)
+
+
+def _keep(op: Any, owners: Sequence[Any], on_edge: str, on_owner: str) -> None:
+    """Collects an attribute of the owners' edges in one of the operation; edges without it are left out."""
+    edges = [edge for owner in owners if (edge := edge_of(owner)) is not None]
+    found = [edge.attributes[on_edge] for edge in edges if on_edge in edge.attributes]
+    op.attributes[on_owner] = ir.ArrayAttr.get(found, op.context)
+
+
+@register
+class SinkFuncDataFlowEdges(Pass):
+    """Gives the operand of each `sdy.func_data_flow_edge` the edge's sharding, and uses it instead of the edge.
+
+    Where the edge has none, what is sharded becomes fully open.
+    """
+
+    name = "sdy-sink-func-data-flow-edges"
+    anchor = "func.func"
+    summary = "Moves the shardings of function edges to arguments and call results"
+
+    def run(self, op: Any) -> bool:
+        arguments = shardings_of(op, Side.ARGUMENTS)
+        edges = operations_named(op, "sdy.func_data_flow_edge")
+        for edge in edges:
+            operand, result = edge.operands[0], edge.results[0]
+            in_signature = isinstance(operand.owner, ir.Block)
+            known = arguments[operand.arg_number] if in_signature else sdy.get_sharding(operand)
+            sharding = sdy.get_sharding(result) or _opened(known)
+            if in_signature:
+                arguments[operand.arg_number] = sharding
+            elif sharding is not None:
+                sdy.set_sharding(operand, sharding)
+            result.replace_all_uses_with(operand)
+            edge.erase()
+        if edges:
+            set_shardings(op, Side.ARGUMENTS, arguments)
+        return bool(edges)
+
+
+def _opened(sharding: TensorSharding | None) -> TensorSharding | None:
+    return None if sharding is None else TensorSharding.fully_open(sharding.rank, sharding.mesh_or_ref)
+
+
+@register
+class UpdateNonDivisibleInputOutputShardings(Pass):
+    """Shards arguments and results of functions, calls and manual computations along as many of their axes, from the
+    major one on, as divide each dimension evenly: nobody outside has to pad a tensor."""
+
+    name = "sdy-update-non-divisible-input-output-shardings"
+    anchor = "builtin.module"
+    summary = "Makes the shardings of inputs and outputs divide their dimensions evenly"
+
+    def run(self, op: Any) -> None:
+        meshes = sdy.meshes(op)
+        for function in functions(op).values():
+            for side in Side:
+                replace_shardings(function, side, lambda sharding, type_: _even(sharding, shape_of(type_), meshes))
+        for one in _with_shardings(op):
+            results = result_shardings(one)
+            if results is not None:
+                even = _evenly(results, [result.type for result in one.results], meshes)
+                if even != list(results):
+                    set_result_shardings(one, even)
+            arguments = argument_shardings(one)
+            if arguments is not None:
+                types = [argument.type for argument in argument_owners(one)]
+                set_argument_shardings(one, _evenly(arguments, types, meshes))
+
+
+def _with_shardings(module: Any) -> list[Any]:
+    """The manual computations, and the calls whose results are sharded at all."""
+    ops = operations_named(module, "func.call", MANUAL)
+    (shardings,) = attribute_columns(ops, sdy.SHARDING)
+    is_even = {attribute: _is_unsharded(attribute) for attribute in set(shardings)}
+    return [op for op, attribute in zip(ops, shardings, strict=True) if op.name == MANUAL or not is_even[attribute]]
+
+
+def _is_unsharded(attribute: Any) -> bool:
+    return attribute is None or all(sharding.is_fully_replicated for sharding in attribute.value.shardings)
+
+
+def _evenly(
+    shardings: Sequence[TensorSharding], types: Sequence[Any], meshes: Mapping[str, Mesh]
+) -> list[TensorSharding]:
+    return [_even(sharding, shape_of(type_), meshes) for sharding, type_ in zip(shardings, types, strict=True)]
+
+
+def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, Mesh]) -> TensorSharding:
+    # Dynamic sizes are negative, and what is no tensor has none.
+    if len(shape) != sharding.rank or any(size < 0 for size in shape):
+        return sharding
+    mesh = sharding.mesh_or_ref if isinstance(sharding.mesh_or_ref, Mesh) else meshes.get(sharding.mesh_or_ref)
+    if mesh is None:
+        return sharding
+    dims = tuple(_even_dim(dim, size, mesh) for dim, size in zip(sharding.dim_shardings, shape, strict=True))
+    return sharding if dims == sharding.dim_shardings else replace(sharding, dim_shardings=dims)
+
+
+def _even_dim(dim: DimensionSharding, size: int, mesh: Mesh) -> DimensionSharding:
+    """The longest prefix of the axes, the last of them perhaps a sub-axis, that divides a dimension of that size."""
+    if size % dim.sharded_size(mesh) == 0:
+        return dim
+    axes: list[AxisRef] = []
+    for axis in dim.axes:
+        whole = axis.size(mesh)
+        part = gcd(whole, size)
+        if part > 1:
+            axes.append(axis if part == whole else AxisRef.sub(axis.name, axis.pre_size, part))
+        if part < whole:
+            break
+        size //= part
+    return DimensionSharding(tuple(axes), dim.is_closed)

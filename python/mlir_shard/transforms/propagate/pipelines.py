@@ -1,0 +1,118 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The pipelines of propagation: Shardy's, and the one from any input language."""
+
+from __future__ import annotations
+
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import register_pipeline
+from mlir_shard.transforms.canonicalize.canonicalize import PATTERNS
+from mlir_shard.transforms.normalize.sdy_import_pipeline import constraint_passes
+from mlir_shard.transforms.pipeline_steps import step
+
+
+@register_pipeline("sdy-propagation-pipeline", "Propagates shardings, with all that comes before and after")
+def propagation_pipeline(
+    dedup_functions_fully: bool = option(False, "keep one copy of each function, whatever its callers' shardings"),
+    keep_sharding_rules: bool = option(False, "keep the sharding rules of operations as attributes"),
+    conservative_propagation: bool = option(False, "do not split axes, nor shard what then needs communication"),
+    op_priorities: tuple[tuple[str, ...], ...] = option(
+        (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or several in braces"
+    ),
+    debug_sharding_origins: bool = option(False, "say where shardings come from"),
+    debug_propagation_edge_sharding: bool = option(False, "say along which edges shardings propagate"),
+    avoid_export_for_partitioning: bool = option(False, "leave the program such that it can be propagated again"),
+    enable_insert_explicit_collectives: bool = option(False, "make reshards everywhere, and collectives of them"),
+    remove_all_gather_reduce_scatter_for_cmv1: bool = option(
+        False, "leave all-gathers before and reduce-scatters after a matmul to the matmul"
+    ),
+    enable_explicit_gather_scatter_batching: bool = option(False, "make batch dimensions of gathers explicit first"),
+    update_non_divisible_input_output_shardings: bool = option(True, "shard inputs and outputs evenly, by whole axes"),
+    inline_meshes: bool = option(False, "have shardings hold their meshes, and no definitions of meshes"),
+    module_dump_directory: str = option("", "where to write the modules between the stages"),
+) -> str:
+    """The import pipeline, calls made transparent, propagation by user priorities, calls made of functions again, and
+    the export pipeline. Functions are copied for each call, and imported, unless `dedup-functions-fully` keeps them:
+    then a function has one sharding for all its calls."""
+    passes = [
+        step(
+            "sdy-import-pipeline",
+            dedup_functions_fully=dedup_functions_fully,
+            enable_explicit_gather_scatter_batching=enable_explicit_gather_scatter_batching,
+            debug_sharding_origins=debug_sharding_origins,
+            debug_propagation_edge_sharding=debug_propagation_edge_sharding,
+            dump_directory=module_dump_directory,
+            dump_index=1,
+        )
+    ]
+    if dedup_functions_fully:
+        passes += ["sdy-add-func-data-flow-edges"]
+    else:
+        passes += ["sdy-flatten-call-graph", "symbol-dce", "sdy-import-func-calls", "symbol-dce"]
+        passes += constraint_passes(debug_sharding_origins, debug_propagation_edge_sharding)
+    passes += [
+        "sdy-pre-order-funcs",
+        step(
+            "sdy-user-priority-propagate",
+            # Reshards are to keep to the rules that propagation kept to; others can be had again.
+            keep_sharding_rules=keep_sharding_rules or conservative_propagation,
+            conservative_propagation=conservative_propagation,
+            op_priorities=op_priorities or None,
+            debug_sharding_origins=debug_sharding_origins,
+            debug_propagation_edge_sharding=debug_propagation_edge_sharding,
+        ),
+    ]
+    if dedup_functions_fully:
+        passes += ["sdy-propagate-to-func-results", "func.func(sdy-sink-func-data-flow-edges)"]
+    else:
+        passes += ["sdy-export-named-computations", "sdy-propagate-to-func-results"]
+    passes += ["sdy-unflatten-call-graph", "symbol-dce", "sdy-insert-func-call-reshards"]
+    passes += [
+        step(
+            "sdy-export-pipeline",
+            avoid_export_for_partitioning=avoid_export_for_partitioning,
+            enable_insert_explicit_collectives=enable_insert_explicit_collectives,
+            remove_all_gather_reduce_scatter_for_cmv1=remove_all_gather_reduce_scatter_for_cmv1,
+            keep_sharding_rules=keep_sharding_rules,
+            update_non_divisible_input_output_shardings=update_non_divisible_input_output_shardings,
+            inline_meshes=inline_meshes,
+            dump_sharding_origins=debug_sharding_origins,
+            dump_propagation_edges=debug_propagation_edge_sharding,
+            dump_directory=module_dump_directory,
+            dump_index=2,
+        )
+    ]
+    return ",".join(passes)
+
+
+# They drop shardings that propagation starts from.
+_PATTERNS_OF_SDY = tuple(sorted({pattern.label for pattern in PATTERNS}))
+
+
+@register_pipeline("shard-propagate", "Decides the sharding of every tensor from a few annotations")
+def shard_propagate(
+    conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication"),
+) -> str:
+    """Calls are inlined, upstream's `shard` annotations and sdy's constraints and groups are taken in, shardings
+    propagated by the priorities of users and of ops, through regions too, and closed. Each use of a constant, or of a
+    tensor without content, is sharded on its own; what is equal afterwards is merged."""
+    passes = [
+        "shard-inline-calls",
+        "symbol-dce",
+        step("canonicalize", disable_patterns=_PATTERNS_OF_SDY),
+        "convert-shard-to-sdy",
+        "shard-unify-meshes",
+        step("sdy-constant-or-scalar-splitter", convert_constants=False, split_inside=True),
+        "sdy-apply-sharding-constraints",
+        "sdy-sharding-group-import",
+        "sdy-add-data-flow-edges",
+        step("sdy-user-priority-propagate", conservative_propagation=conservative_propagation),
+        step("sdy-export-named-computations", shard_function_results=True),
+        "sdy-unflatten-call-graph",
+        "symbol-dce",
+        "func.func(sdy-sink-data-flow-edges)",
+        "sdy-remove-sharding-groups",
+        "sdy-close-shardings",
+        f"func.func({step('sdy-constant-or-scalar-merger', expressions=True)})",
+    ]
+    return ",".join(passes)

@@ -1,0 +1,274 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The propagation passes: read the module, propagate by a plan of phases, write the shardings back."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.registered_function import RegistrationError
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.passes.diagnostic import warn
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.rules import RuleError, RuleOptions
+from mlir_shard.rules.registry import check_order, is_among, op_priorities
+from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding.tensor import without_priorities
+from mlir_shard.transforms.dead_code import erase_dead_code
+from mlir_shard.transforms.limits import is_dynamic
+from mlir_shard.transforms.propagate.debug_fixpoint import begin_record, write_record
+from mlir_shard.transforms.propagate.module_parts import ARGUMENTS, RESULTS, set_argument_sharding
+from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, disagreeing_groups, phases, propagate
+from mlir_shard.transforms.propagate.read_module import ModuleReader
+from mlir_shard.transforms.propagate.sharding_rules import is_describable
+from mlir_shard.transforms.shardings import Side, rule_cache, set_shardings, shardings_of
+
+
+def write_shardings(reader: ModuleReader, original: array[int]) -> None:
+    """Writes the sharding of each place whose state is not the `original` one any more."""
+    arrays, graph = reader.arrays, reader.graph
+    context = arrays.operation(0).context if len(arrays) else None
+
+    def per_value(state: int) -> Any:
+        return sdy.attribute(TensorShardingPerValue((_sharding(reader, state),)), context)
+
+    def single(state: int) -> Any:
+        return sdy.attribute(_sharding(reader, state), context)
+
+    unwritten = original
+    for key, is_per_value in sdy.SHARDING_KEYS.items():
+        make = per_value if is_per_value else single
+        others = arrays.write_states(graph.states, unwritten, reader.signatures_with(key), key, make)
+        unwritten = graph.states[:]
+        for place in others:
+            unwritten[place] = original[place]
+    functions: dict[tuple[int, str], dict[int, int]] = {}
+    for place in others:
+        state = graph.states[place]
+        sharding = graph.table[state]
+        if sharding is None:
+            continue
+        if place >= reader.first_result:
+            function, index = reader.results[place - reader.first_result]
+            functions.setdefault((function, RESULTS), {})[index] = state
+        elif arrays.definers[place - 1] >= 0:
+            sdy.set_sharding(arrays.value(place - 1), sharding)
+        elif place - 1 in reader.argument_of:
+            function, index = reader.argument_of[place - 1]
+            functions.setdefault((function, ARGUMENTS), {})[index] = state
+        else:
+            set_argument_sharding(arrays.value(place - 1).maybe_downcast(), sharding)
+    for (function, key), states in functions.items():
+        reader.functions.write(arrays.operation(function), key, states)
+
+
+def _sharding(reader: ModuleReader, state: int) -> TensorSharding:
+    sharding = reader.graph.table[state]
+    if sharding is None:
+        raise ValueError("propagation took a sharding away")
+    return sharding
+
+
+class PropagationPass(Pass):
+    """A pass that propagates by a plan."""
+
+    anchor = "builtin.module"
+
+    keep_sharding_rules: bool = option(False, "keep the sharding rules of ops, given and found, as attributes")
+    conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication")
+    debug_sharding_origins: bool = option(False, "say where the sharding of each tensor is from, as attributes")
+    debug_propagation_edge_sharding: bool = option(False, "say in which steps axes went through each op, as attributes")
+
+    def plan(self) -> Plan:
+        """The plan that the options of the pass ask for."""
+        raise NotImplementedError(f"pass '{self.name}' has no method `plan`")
+
+    def run(self, op: Any) -> None:
+        plan = self.plan()
+        # Shardy's driver erases it where it comes by.
+        erase_dead_code(op)
+        try:
+            reader = self._read(op, plan)
+            if _separate_groups(reader):
+                reader = self._read(op, plan)
+        except RuleError as error:
+            raise PassFailure(str(error), error.op) from error
+        original = reader.graph.states[:]
+        origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
+        record = begin_record(op, reader, origins=origins) if origins or edges else None
+        propagate(reader.graph, plan, record)
+        write_shardings(reader, original)
+        if record is not None:
+            write_record(reader, record, origins=origins, edges=edges)
+        if self.keep_sharding_rules:
+            _attach_rules(reader)
+        else:
+            _remove_rules(reader)
+
+    def _read(self, module: Any, plan: Plan) -> ModuleReader:
+        rules = rule_cache(RuleOptions(conservative=self.conservative_propagation))
+        reader = ModuleReader(module, rules, by_op_name=plan.by_op_name)
+        _reject_unsupported_types(reader.first_ops())
+        return reader
+
+
+def _reject_unsupported_types(ops: Iterable[Any]) -> None:
+    for op in ops:
+        for number, result in enumerate(op.results):
+            type_ = result.type
+            if isinstance(type_, ir.TupleType):
+                raise PassFailure(f"propagation does not look into tuples, but a result has type {type_}", op)
+            if is_dynamic(type_):
+                why = f"propagation needs static shapes, but result {number} has type {type_}"
+                raise PassFailure(f"'{op.name}' op: {why}", op)
+
+
+def _separate_groups(reader: ModuleReader) -> bool:
+    """Where members of a group have different shardings, puts an open constraint behind each; whether it had to.
+
+    The group is then one of the constraints, and each member keeps the sharding it has.
+    """
+    groups = disagreeing_groups(reader.graph)
+    for members, sharding in groups:
+        values = [reader.arrays.value(place - 1).maybe_downcast() for place in members]
+        claims = [
+            (f"this one has {_spelled(reader.graph.sharding(place))}", values[i]) for i, place in enumerate(members)
+        ]
+        warn("the members of a sharding group have different shardings, so each keeps its own", values[0], claims)
+        for value in values:
+            block = isinstance(value.owner, ir.Block)
+            point = ir.InsertionPoint.at_block_begin(value.owner) if block else ir.InsertionPoint.after(value.owner)
+            open_like = TensorSharding.fully_open(sharding.rank, sharding.mesh_or_ref)
+            constraint = sdy.ShardingConstraintOp(value, open_like, loc=value.location, ip=point)
+            value.replace_all_uses_except(constraint.result, constraint.operation)
+    return bool(groups)
+
+
+def _spelled(sharding: TensorSharding | None) -> str:
+    return "none" if sharding is None else str(sharding)
+
+
+def _attach_rules(reader: ModuleReader) -> None:
+    for op, rule in reader.ops_with_rules():
+        if is_describable(op):
+            op.attributes[sdy.SHARDING_RULE] = sdy.attribute(rule)
+
+
+def _remove_rules(reader: ModuleReader) -> None:
+    """Takes away all rules that are not the user's."""
+    uses, distinct = reader.arrays.attributed(sdy.SHARDING_RULE)
+    for op, index in uses:
+        if not sdy.value(distinct[index]).is_custom_rule:
+            del reader.arrays.operation(op).attributes[sdy.SHARDING_RULE]
+
+
+@register
+class BasicPropagate(PropagationPass):
+    """Propagates the shardings that values have to all others, forward and backward, along the factors of each op's
+    sharding rule, until nothing changes.
+
+    A factor is sharded along the longest list of axes that contradicts nothing in any operand or result. An op
+    without a rule lets nothing through.
+    """
+
+    name = "sdy-basic-propagate"
+    summary = "Runs the basic sharding propagation algorithm"
+
+    def plan(self) -> Plan:
+        return Plan(STRATEGIES["basic"], conservative=self.conservative_propagation)
+
+
+@register
+class AggressivePropagate(PropagationPass):
+    """Propagates like `sdy-basic-propagate`, but lets the tensors of an op differ along a factor: each takes as many
+    axes as it can. Of two factors that want the same axis in a tensor, the one has it whose sharding comes from the
+    larger tensor.
+
+    That leaves less replicated, at the price of communication where tensors differ.
+    """
+
+    name = "sdy-aggressive-propagate"
+    summary = "Runs the aggressive sharding propagation algorithm"
+
+    propagation_strategy: str = option("aggressive", "what resolves conflicts, and when", tuple(STRATEGIES))
+
+    def plan(self) -> Plan:
+        return Plan(STRATEGIES[self.propagation_strategy], conservative=self.conservative_propagation)
+
+
+@register
+class OpPriorityPropagate(AggressivePropagate):
+    """Propagates like `sdy-aggressive-propagate`, several times over, each time through more ops and in more
+    directions than before: first through elementwise ops and the like, where no operand has another use, last through
+    all ops and both ways.
+
+    Ops in `op-priorities` come before all these, and before those a dialect has registered: one after the other, or
+    several together where they are in braces.
+    """
+
+    name = "sdy-op-priority-propagate"
+    summary = "Runs the op-priority propagation algorithm"
+
+    run_op_priority_propagation: bool = option(True, "go by the priorities of ops")
+    op_priorities: tuple[tuple[str, ...], ...] = option(
+        (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or several in braces"
+    )
+
+    def plan(self) -> Plan:
+        plan = super().plan()
+        if self.run_op_priority_propagation:
+            order = self._order()
+            return replace(plan, phases=phases(order), by_op_name=bool(order))
+        if self.op_priorities:
+            raise PassFailure("op-priorities are given, but run-op-priority-propagation=false has them not count")
+        return plan
+
+    def _order(self) -> list[tuple[str, ...]]:
+        try:
+            check_order(self.op_priorities)
+        except RegistrationError as error:
+            raise PassFailure(f"op-priorities: {error}") from error
+        for group in self.op_priorities:
+            for name in group:
+                _check_is_op(name)
+        registered = [
+            tuple(name for name in group if not any(is_among(name, own) for own in self.op_priorities))
+            for group in op_priorities()
+        ]
+        return [*self.op_priorities, *filter(None, registered)]
+
+
+def _check_is_op(name: str) -> None:
+    """Raises PassFailure for the name of an op that no program here can hold."""
+    context = ir.Context.current
+    if context.allow_unregistered_dialects or name.endswith(".*") or context.is_registered_operation(name):
+        return
+    raise PassFailure(f"op-priorities: there is no op '{name}' here: no dialect that is loaded has one of this name")
+
+
+@register
+class UserPriorityPropagate(OpPriorityPropagate):
+    """Propagates like `sdy-op-priority-propagate`, once for each priority that a dimension sharding has, 0 first; a
+    dimension takes part from its own priority on. Afterwards no sharding has priorities.
+    """
+
+    name = "sdy-user-priority-propagate"
+    summary = "Runs the user-priority propagation algorithm"
+
+    def plan(self) -> Plan:
+        return replace(super().plan(), by_user_priority=True)
+
+    def run(self, op: Any) -> None:
+        super().run(op)
+        # Nothing propagates to the results of functions that are called: their shardings lose their priorities here.
+        for function in operations_named(op, "func.func"):
+            shardings = shardings_of(function, Side.RESULTS)
+            plain = {one: without_priorities(one) for one in set(shardings) if one is not None}
+            if any(one != without for one, without in plain.items()):
+                set_shardings(function, Side.RESULTS, [one and plain[one] for one in shardings])
