@@ -34,8 +34,8 @@ import mlir_shard
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.resharding.communication import Communication
-from mlir_shard.transforms.spmdize.communication_reading import COLLECTIVES
-from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
+from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
+from mlir_shard.transforms.communication.shard_communication_report import communication_report
 
 _MIB = 2**20
 TARGETS = ("shard", "stablehlo")

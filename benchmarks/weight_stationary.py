@@ -23,8 +23,8 @@ from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.communication import CollectiveKind
 from mlir_shard.runtime.execution import execute
 from mlir_shard.runtime.reference.verify import compare
-from mlir_shard.transforms.spmdize.communication_report import CommunicationReport
-from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
+from mlir_shard.transforms.communication.communication_report import CommunicationReport
+from mlir_shard.transforms.communication.shard_communication_report import communication_report
 
 _ROOT = Path(__file__).parent.parent
 _LAYER = _ROOT / "docs" / "examples" / "weight_stationary.mlir"

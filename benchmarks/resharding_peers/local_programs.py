@@ -12,8 +12,8 @@ import mlir_shard
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.cost_model import CostModel
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.transforms.spmdize.communication_report import CommunicationReport
-from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
+from mlir_shard.transforms.communication.communication_report import CommunicationReport
+from mlir_shard.transforms.communication.shard_communication_report import communication_report
 from resharding_peers.pairs import MESH
 from resharding_peers.random_reshards import Reshard
 

@@ -21,7 +21,7 @@ from mlir_shard.runtime.compile import PROPAGATED, Lower, Pipelines, compile_mod
 from mlir_shard.runtime.execution import random_inputs, run_program
 from mlir_shard.runtime.program import Engine, Port, Program
 from mlir_shard.runtime.reference.unsharded import drop_sharding
-from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
+from mlir_shard.transforms.communication.shard_communication_report import communication_report
 from random_programs.cases import op_at
 from random_programs.ranks_engine import RanksEnded
 from random_programs.region_ops import whole_text

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mlir_shard.runtime.execution import Result
     from mlir_shard.runtime.program import RankTimes
     from mlir_shard.tools.source import Console
-    from mlir_shard.transforms.spmdize.communication_report import CommunicationReport
+    from mlir_shard.transforms.communication.communication_report import CommunicationReport
 
 
 STANDARD_OUTPUT = "-"
@@ -46,7 +46,7 @@ def of_module(module: Any) -> CommunicationReport:
     """The report of a local module; RunError where it says too little of its collectives."""
     from mlir_shard.passes.registry import PassFailure
     from mlir_shard.runtime.error import RunError
-    from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
+    from mlir_shard.transforms.communication.shard_communication_report import communication_report
 
     try:
         return communication_report(module.operation)
@@ -56,7 +56,7 @@ def of_module(module: Any) -> CommunicationReport:
 
 def write_communication(path: str, report: CommunicationReport) -> None:
     """As JSON to a file named so, else as a table; UsageError where the file cannot be written."""
-    from mlir_shard.transforms.spmdize.shard_communication_report import write as write_to
+    from mlir_shard.transforms.communication.shard_communication_report import write as write_to
 
     if path == STANDARD_OUTPUT:
         print(flush=True)

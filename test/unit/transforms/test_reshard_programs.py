@@ -16,8 +16,8 @@ import mlir_shard
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.transforms.communication.shard_communication_report import communication_report
 from mlir_shard.transforms.reshard.sdy_reshard_to_collectives import MOST_EXCHANGING
-from mlir_shard.transforms.spmdize.shard_communication_report import communication_report
 
 PIPELINE = "builtin.module(spmd-pipeline)"
 # Plans of the least bytes take several dimensions at once where those of the least time take one after the other.

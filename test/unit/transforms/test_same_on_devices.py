@@ -11,7 +11,7 @@ import pytest
 import mlir_shard
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
-from mlir_shard.transforms.spmdize.same_on_devices import KnownSame, SameOnDevices
+from mlir_shard.transforms.communication.device_uniformity import KnownSame, SameOnDevices
 
 PROGRAM = """
 shard.grid @grid(shape = 2x2)

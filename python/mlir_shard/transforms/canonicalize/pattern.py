@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.host import ir, rewrite
+from mlir_shard.host import rewrite
 
 Rewrite = Callable[[Any, Any], bool]
 
@@ -49,37 +49,3 @@ def _callback(pattern: Pattern, applied: list[str]) -> Callable[[Any, Any], bool
         return False
 
     return match_and_rewrite
-
-
-def defining_op(value: Any, name: str) -> Any | None:
-    """The operation that defines `value` where it is called `name`; else None."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != name:
-        return None
-    return owner.operation
-
-
-def has_one_use(value: Any) -> bool:
-    """Whether exactly one operand is `value`."""
-    return len(list(value.uses)) == 1
-
-
-def users(value: Any) -> list[Any]:
-    """The operations that use `value`, each once, in no particular order."""
-    found: list[Any] = []
-    for use in value.uses:
-        if use.owner.operation not in found:
-            found.append(use.owner.operation)
-    return found
-
-
-def create_like(op: Any, operand: Any, attributes: dict[str, Any], name: str | None = None) -> Any:
-    """An operation with one operand before `op`, with its location and result type: `op`'s kind unless named."""
-    return ir.Operation.create(
-        name or op.name,
-        results=[op.results[0].type],
-        operands=[operand],
-        attributes=attributes,
-        loc=op.location,
-        ip=ir.InsertionPoint(op),
-    )

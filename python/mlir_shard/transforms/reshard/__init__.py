@@ -1,3 +1,17 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Passes that make changes of sharding explicit."""
+
+# The passes of files that are not named for one; all others are in the file of their name.
+PASSES = {
+    "cleanup": (
+        "sdy-drop-sharding-and-mesh",
+        "sdy-drop-sharding-rules",
+        "sdy-remove-all-gather-reduce-scatter-for-cmv1",
+        "sdy-remove-sharding-groups",
+        "sdy-remove-sub-axes-in-input-output-shardings",
+        "sdy-sharding-constraint-to-reshard",
+        "shard-barrier-to-reshard",
+    ),
+    "unreduced_axes": ("sdy-verify-unreduced-axes",),
+}

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlir_shard.host import ir
+from mlir_shard.ir.values import element_size
 from mlir_shard.resharding.collective_course import collectives_between
 from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import ReshardError
@@ -155,19 +155,6 @@ class _Ends:
     mesh: Mesh
     target: TensorSharding
     target_mesh: Mesh
-
-
-def element_size(type_: Any) -> int | None:
-    """The bytes of an element of a tensor; None where it has no number of bits."""
-    element = type_.element_type
-    parts = 1
-    if isinstance(element, ir.ComplexType):
-        element, parts = element.element_type, 2
-    if isinstance(element, ir.IndexType):
-        return 8 * parts
-    if not isinstance(element, ir.IntegerType | ir.FloatType):
-        return None
-    return -(-element.width * parts // 8)
 
 
 def _shape(type_: Any) -> Shape:

@@ -11,11 +11,11 @@ from typing import Any
 
 from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
+from mlir_shard.ir.values import element_size
 from mlir_shard.resharding.op_cost import OpTensor
 from mlir_shard.resharding.op_reshards import OpKind
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import OpShardingRule
-from mlir_shard.transforms.reshard.collective_courses import element_size
 
 _DOTS = ("stablehlo.dot", "stablehlo.dot_general")
 _INDEXING = (

@@ -10,13 +10,13 @@ from typing import Any, Literal
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register, shared
 from mlir_shard.resharding.cost_model import CostModel, Objective
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import ReductionOp
-from mlir_shard.transforms.canonicalize.pattern import defining_op, has_one_use
 from mlir_shard.transforms.reshard.collective_courses import Courses, Plans
 from mlir_shard.transforms.reshard.collective_insertion import build
 from mlir_shard.transforms.reshard.insertion import REDUCTION_CODES

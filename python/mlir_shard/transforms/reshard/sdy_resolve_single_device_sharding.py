@@ -1,9 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one device computes is computed under a condition on the device's number, and summed over all devices.
-
-The others add zeros, so that every device has the result. The idea is Shardy's.
-"""
+"""Ops that one device computes: under a condition on the device's number, with the results summed over all devices."""
 
 from __future__ import annotations
 
@@ -12,15 +9,59 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import attribute_columns, distinct_attributes, operations_with
+from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
 from mlir_shard.sharding import AxisRef, AxisRefList, Mesh, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.canonicalize.pattern import defining_op
-from mlir_shard.transforms.reshard.device_guard import guarded, is_this_device
 from mlir_shard.transforms.reshard.single_device import program_mesh
 from mlir_shard.transforms.shardings import meshes_around
+
+TOKEN = "!stablehlo.token"
+
+
+def is_this_device(device: int, *, by_replica: bool) -> Any:
+    """A tensor<i1> that is true on the device of that number, at the current insertion point and location."""
+    number = stablehlo.device_number(by_replica=by_replica)
+    return stablehlo.compare("EQ", number, stablehlo.scalar(device))
+
+
+def guarded(op: Any, condition: Any) -> Any:
+    """A `stablehlo.if` that runs a copy of `op` where the condition is true, and gives zeros and tokens where not.
+
+    It is made at the current insertion point and location. Raises PassFailure where a result has no zero.
+    """
+    types = [result.type for result in op.results]
+    guard = ir.Operation.create("stablehlo.if", types, [condition], regions=2)
+    taken, other = (region.blocks.append() for region in guard.regions)
+    with ir.InsertionPoint(taken):
+        _return(list(op.clone().operation.results))
+    with ir.InsertionPoint(other):
+        _return([_nothing(type_, op) for type_ in types])
+    return guard
+
+
+def _nothing(type_: Any, op: Any) -> Any:
+    if str(type_) == TOKEN:
+        return stablehlo.build("create_token", type_)
+    if not (
+        isinstance(type_, ir.RankedTensorType)
+        and type_.has_static_shape
+        and (stablehlo.has_zero(type_.element_type) or isinstance(type_.element_type, ir.IndexType))
+    ):
+        raise PassFailure(
+            f"'{op.name}' op cannot run on one device only: there is no constant zero of type {type_} "
+            "for the others, which takes a static shape and elements that are integers or floats",
+            op,
+        )
+    return stablehlo.splat(type_, 0)
+
+
+def _return(values: list[Any]) -> None:
+    ir.Operation.create("stablehlo.return", [], values)
+
 
 RESHARD = "sdy.reshard"
 

@@ -15,17 +15,17 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.op_mesh import op_mesh
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.transforms.canonicalize.pattern import defining_op, has_one_use
+from mlir_shard.transforms.halo.halo_exchange import ManualPart
+from mlir_shard.transforms.halo.moving_ops import Surroundings, exchange_around
+from mlir_shard.transforms.halo.sdy_resolve_permutation_factors import resolve_permutation_factors
 from mlir_shard.transforms.reshard.collective_courses import Courses
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
-from mlir_shard.transforms.reshard.halo_exchange import ManualPart
-from mlir_shard.transforms.reshard.moving_ops import Surroundings, exchange_around
 from mlir_shard.transforms.reshard.sdy_reshard_to_collectives import reshards_to_collectives
-from mlir_shard.transforms.reshard.sdy_resolve_permutation_factors import resolve_permutation_factors
 from mlir_shard.transforms.spmdize.padded_values import PaddedValues
 from mlir_shard.transforms.spmdize.sdy_convert_global_to_local import convert_global_to_local
 from mlir_shard.transforms.spmdize.sdy_pad_for_divisibility import pad_function

@@ -13,8 +13,8 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
+from mlir_shard.transforms.halo.moving_ops import Surroundings
 from mlir_shard.transforms.limits import check_sizes
-from mlir_shard.transforms.reshard.moving_ops import Surroundings
 from mlir_shard.transforms.shardings import meshes_around
 from mlir_shard.transforms.spmdize.partitioned_instruction import partition_alone
 

@@ -9,10 +9,10 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.ir.editing import operations_where
+from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.reduction import combination_of, may_combine, reduction_op
 from mlir_shard.sharding import OpShardingRule
-from mlir_shard.transforms.canonicalize.pattern import defining_op
 from mlir_shard.transforms.shardings import rule_cache
 
 _RESHARD = "sdy.reshard"

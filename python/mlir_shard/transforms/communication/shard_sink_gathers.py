@@ -10,15 +10,21 @@ from typing import Any
 from mlir_shard.host import ir
 from mlir_shard.ir import shard, stablehlo
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.values import defining_op, element_size, users
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules import RuleCache
-from mlir_shard.transforms.canonicalize.pattern import defining_op, users
-from mlir_shard.transforms.reshard.collective_courses import element_size
+from mlir_shard.transforms.communication.collective_forms import (
+    GATHERS,
+    OnBlock,
+    among,
+    dim_of,
+    num_bytes,
+    on_block,
+    received_bytes,
+)
+from mlir_shard.transforms.communication.device_uniformity import KnownSame, SameOnDevices
+from mlir_shard.transforms.communication.simplify import uniform
 from mlir_shard.transforms.shardings import rule_cache
-from mlir_shard.transforms.spmdize.collective_forms import GATHERS, among, dim_of, num_bytes, received_bytes
-from mlir_shard.transforms.spmdize.elementwise_blocks import OnBlock, on_block
-from mlir_shard.transforms.spmdize.same_on_devices import KnownSame, SameOnDevices
-from mlir_shard.transforms.spmdize.shard_fold_uniform_collectives import uniform
 
 _CASTS = frozenset(
     ("arith.extf", "arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp", "stablehlo.convert", "tosa.cast")

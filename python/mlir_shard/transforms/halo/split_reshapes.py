@@ -16,8 +16,8 @@ from mlir_shard.resharding.op_mesh import mesh_of
 from mlir_shard.resharding.reshape_groups import ReshapeGroup, cuts_alike, holds_equal_blocks, reshape_groups
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference
-from mlir_shard.transforms.reshard.halo_exchange import Exchange, ManualPart
-from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_static
+from mlir_shard.transforms.halo.halo_exchange import Exchange, ManualPart
+from mlir_shard.transforms.halo.moving_ops import Surroundings, is_static
 
 
 class ShardedReshape:

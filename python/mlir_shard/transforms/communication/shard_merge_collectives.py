@@ -1,25 +1,92 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives that do not need each other, carried out as one."""
+"""Independent collectives over the same devices, merged to one.
+
+Collectives of `shard` have one tensor each: the merged one has a tensor that holds all of theirs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from itertools import accumulate
+from math import prod
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named, ops_in
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.resharding.communication import Communication
-from mlir_shard.transforms.spmdize import packed_collectives
-from mlir_shard.transforms.spmdize.collective_forms import CHANNEL, among, is_of_values, reduction
-from mlir_shard.transforms.spmdize.communication_reading import CommunicationReader
-from mlir_shard.transforms.spmdize.pure_ops import can_wait
+from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.device_rates import DeviceRates
+from mlir_shard.transforms.communication.collective_forms import (
+    CHANNEL,
+    among,
+    dim_of,
+    is_of_values,
+    num_bytes,
+    reduction,
+)
+from mlir_shard.transforms.communication.communication_reading import CommunicationReader
+from mlir_shard.transforms.communication.device_uniformity import can_wait
+
+ALL_GATHER = "shard.all_gather"
+ALL_REDUCE = "shard.all_reduce"
+PACKED = frozenset((ALL_GATHER, ALL_REDUCE))
+"""The collectives that `pack` makes one of several."""
+_DIM = "gather_axis"
+
+
+def gains(collective: Any, communication: Communication) -> bool:
+    """Whether it takes less time together with others that gain than alone.
+
+    That is where its tensors are copied in at most half the latency: each is read and written on the way in, and on the
+    way out. However many are packed, they save the latency of all but one, which is at least half that of all.
+    """
+    types = [value.type for value in (*collective.operands, *collective.results)]
+    if any(not num_bytes(type_) or type_.encoding is not None for type_ in types):
+        return False
+    if collective.name == ALL_GATHER and not _is_of_rows(collective):
+        return False
+    copied = 2 * sum(num_bytes(type_) or 0 for type_ in types)
+    return DeviceRates().seconds(0, copied) <= communication.latency(CostModel().link) / 2
+
+
+def pack(collectives: list[Any]) -> list[Any]:
+    """Makes at the insertion point one collective of several that are alike but for shapes; gives their results."""
+    first, operands = collectives[0], [collective.operands[0] for collective in collectives]
+    sizes = [prod(operand.type.shape) for operand in operands]
+    total = sum(sizes)
+    packed = shard.empty([total], operands[0].type.element_type)
+    starts = [end - size for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    for operand, size, start in zip(operands, sizes, starts, strict=True):
+        packed = shard.insert_slice(shard.reshape(operand, [size]), packed, [start])
+    attributes, type_ = dict(first.attributes.items()), packed.type
+    rows: list[int] = []
+    if first.name == ALL_GATHER:
+        # A row for each device: what it has of all tensors.
+        rows = [prod(first.results[0].type.shape) // sizes[0]]
+        packed, type_ = shard.reshape(packed, [1, total]), shard.resized(type_, [*rows, total])
+        attributes[_DIM] = ir.IntegerAttr.get(ir.IndexType.get(), 0)
+    together = ir.Operation.create(first.name, [type_], [packed], attributes).results[0]
+    return [
+        shard.reshape(
+            shard.extract_slice(together, [*(0 for _ in rows), start], [*rows, size]), collective.results[0].type.shape
+        )
+        for collective, size, start in zip(collectives, sizes, starts, strict=True)
+    ]
+
+
+def _is_of_rows(gather: Any) -> bool:
+    """Whether what devices have comes in the result one behind the other in memory."""
+    dim = dim_of(gather)
+    return dim is not None and prod(gather.operands[0].type.shape[:dim]) == 1
+
 
 _VARIADIC = "stablehlo.all_reduce"
-_MERGED = packed_collectives.PACKED | {_VARIADIC}
+_MERGED = PACKED | {_VARIADIC}
 
 
 @dataclass(slots=True)
@@ -57,7 +124,7 @@ class MergeCollectives(Pass):
             if not is_of_values(collective) or any(not value.type.has_static_shape for value in collective.operands):
                 continue
             communication = reader.read(collective)
-            if collective.name == _VARIADIC or packed_collectives.gains(collective, communication):
+            if collective.name == _VARIADIC or gains(collective, communication):
                 found.setdefault(collective.block, {})[collective] = communication
         # What an op hashes to changes with its operands, so all are looked up before any change.
         blocks = [_Block(block, collectives, self.most_bytes) for block, collectives in found.items()]
@@ -149,8 +216,8 @@ class _Block:
 def _merge(collectives: list[Any], before: Any) -> None:
     location = ir.Location.fused([one.location for one in collectives], context=before.context)
     with ir.InsertionPoint(before), location:
-        is_packed = collectives[0].name in packed_collectives.PACKED
-        merged = packed_collectives.pack(collectives) if is_packed else _all_reduce_of_all(collectives)
+        is_packed = collectives[0].name in PACKED
+        merged = pack(collectives) if is_packed else _all_reduce_of_all(collectives)
     results = iter(merged)
     for one in collectives:
         for result in one.results:
@@ -172,7 +239,7 @@ def _all_reduce_of_all(reduces: list[Any]) -> list[Any]:
 
 def _kind(collective: Any) -> Hashable:
     """What collectives have in common that can be one."""
-    if collective.name == packed_collectives.ALL_GATHER:
+    if collective.name == ALL_GATHER:
         return among(collective), collective.operands[0].type.element_type
     attributes = tuple((name, value) for name, value in collective.attributes.items() if name != CHANNEL)
     elements = frozenset(operand.type.element_type for operand in collective.operands)

@@ -10,13 +10,12 @@ from typing import Any
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.values import users
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules import RuleCache
-from mlir_shard.transforms.canonicalize.pattern import users
+from mlir_shard.transforms.communication.collective_forms import OnBlock, num_bytes, on_block
+from mlir_shard.transforms.communication.device_uniformity import KnownSame
 from mlir_shard.transforms.shardings import rule_cache
-from mlir_shard.transforms.spmdize.collective_forms import num_bytes
-from mlir_shard.transforms.spmdize.elementwise_blocks import OnBlock, on_block
-from mlir_shard.transforms.spmdize.same_on_devices import KnownSame
 
 
 @register

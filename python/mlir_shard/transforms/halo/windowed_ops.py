@@ -27,12 +27,10 @@ from mlir_shard.rules.windows import (
 )
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes
-from mlir_shard.transforms.reshard.border_exchange import BorderExchange, with_borders
-from mlir_shard.transforms.reshard.halo_exchange import ManualPart
-from mlir_shard.transforms.reshard.moving_ops import Surroundings, is_zero_constant
+from mlir_shard.transforms.halo.halo_exchange import BorderExchange, ManualPart, with_borders
+from mlir_shard.transforms.halo.moving_ops import Surroundings, is_zero_constant
 
 _bindings = host.module("_mlir_libs._stablehlo")
-
 BORDERED = (CONVOLUTION, PAD, REDUCE_WINDOW)
 
 

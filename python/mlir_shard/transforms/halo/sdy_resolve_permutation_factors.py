@@ -21,14 +21,18 @@ from mlir_shard.sharding import OpShardingRule, TensorSharding
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
+from mlir_shard.transforms.halo.joined_ops import CONCATENATE, ReversedMeshes, exchange_parts, reverse_across_devices
+from mlir_shard.transforms.halo.moving_ops import (
+    SLICE,
+    Surroundings,
+    communicates_along,
+    exchange_around,
+    exchange_stretches,
+)
+from mlir_shard.transforms.halo.split_reshapes import resolve_reshape
+from mlir_shard.transforms.halo.windowed_ops import BORDERED, exchange_borders
 from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.reshard.insertion import apply, put_after
-from mlir_shard.transforms.reshard.joined_ops import CONCATENATE, exchange_parts
-from mlir_shard.transforms.reshard.moving_ops import Surroundings, communicates_along, exchange_around
-from mlir_shard.transforms.reshard.reversed_ops import ReversedMeshes, reverse_across_devices
-from mlir_shard.transforms.reshard.sliced_ops import SLICE, exchange_stretches
-from mlir_shard.transforms.reshard.split_reshapes import resolve_reshape
-from mlir_shard.transforms.reshard.windowed_ops import BORDERED, exchange_borders
 from mlir_shard.transforms.shardings import COMPUTING, meshes_around, rule_cache
 
 MOVING = ("stablehlo.pad", "stablehlo.slice")

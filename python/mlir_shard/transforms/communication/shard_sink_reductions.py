@@ -11,14 +11,13 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import ADDITIONS, operations_named
+from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.canonicalize.pattern import defining_op, has_one_use
 from mlir_shard.transforms.collectives.channels import Channels
-from mlir_shard.transforms.spmdize.collective_forms import AMONG, CHANNEL, GATHERS, REDUCES, adds, among, dim_of
-from mlir_shard.transforms.spmdize.communication_reading import CommunicationReader
+from mlir_shard.transforms.communication.collective_forms import AMONG, CHANNEL, GATHERS, REDUCES, adds, among, dim_of
+from mlir_shard.transforms.communication.communication_reading import CommunicationReader
 
 _DOT = "stablehlo.dot_general"
-
 _bindings = host.module("_mlir_libs._stablehlo")
 
 

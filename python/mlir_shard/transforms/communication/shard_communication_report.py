@@ -16,9 +16,8 @@ from mlir_shard.passes import diagnostic
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.cost_model import CostModel
-from mlir_shard.transforms.spmdize.communication_reading import COLLECTIVES, CommunicationReader
-from mlir_shard.transforms.spmdize.communication_report import CommunicationReport, ReportedCollective
-from mlir_shard.transforms.spmdize.served_ops import served_op
+from mlir_shard.transforms.communication.communication_reading import COLLECTIVES, CommunicationReader
+from mlir_shard.transforms.communication.communication_report import CommunicationReport, ReportedCollective, served_op
 
 _LOOPS = frozenset({"affine.for", "affine.parallel", "scf.for", "scf.forall", "scf.parallel", "scf.while"}) | {
     "stablehlo.while"

@@ -1,16 +1,21 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What collectives of `shard` and of StableHLO have in common: which devices take part, and along which dimension."""
+"""What collectives of `shard` and of StableHLO have in common, and elementwise ops on local tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
-from mlir_shard.transforms.reshard.collective_courses import element_size
+from mlir_shard.ir.values import element_size
+from mlir_shard.rules import RuleCache
+from mlir_shard.rules.elementwise import is_elementwise
+from mlir_shard.sharding.rule import FactorType
 
 GATHERS = ("shard.all_gather", "stablehlo.all_gather")
 REDUCES = ("shard.all_reduce", "stablehlo.all_reduce")
@@ -18,7 +23,6 @@ SCATTERS = ("shard.reduce_scatter", "stablehlo.reduce_scatter")
 CHANNEL = "channel_handle"
 AMONG = ("grid", "grid_axes", REPLICA_GROUPS, "use_global_device_ids")
 """The attributes that say which devices communicate."""
-
 _DIMS = {
     "shard.all_gather": "gather_axis",
     "shard.all_slice": "slice_axis",
@@ -75,3 +79,48 @@ def received_bytes(gather: Any) -> int | None:
     """The bytes that an all-gather of one tensor brings a device; None where shapes are not known."""
     before, after = num_bytes(gather.operands[0].type), num_bytes(gather.results[0].type)
     return None if before is None or after is None else after - before
+
+
+_LINALG = frozenset(
+    f"linalg.{name}"
+    for name in (
+        *("abs", "add", "ceil", "div", "div_unsigned", "elementwise", "erf", "exp", "floor", "generic", "log", "map"),
+        *("max", "min", "mul", "negf", "powf", "reciprocal", "round", "rsqrt", "select", "sqrt", "square", "sub"),
+        "tanh",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OnBlock:
+    """An op that is to work on blocks: the dimension of each operand that is cut, None where it stays whole."""
+
+    op: Any
+    operand_dims: tuple[int | None, ...]
+
+
+def on_block(op: Any, value: Any, dim: int, rules: RuleCache) -> OnBlock | None:
+    """How an op with the operand `value` works on blocks of dimension `dim` of its result; None where it does not."""
+    if len(op.results) != 1 or not (is_elementwise(op.name) or op.name in _LINALG):
+        return None
+    if list(op.results[0].type.shape) != list(value.type.shape) or any(
+        one.name == "linalg.index" for one in ops_below(op)
+    ):
+        return None
+    rule = rules.rule_for(op)
+    if rule is None or any(
+        rule.factor_type(factor) is not FactorType.PASS_THROUGH for factor in range(rule.num_factors)
+    ):
+        return None
+    factors = rule.result_mappings[0].dim_mappings[dim].factor_indices
+    if len(factors) != 1:
+        return None
+    dims: list[int | None] = []
+    for operand, mapping in zip(op.operands, rule.operand_mappings, strict=True):
+        cut = [at for at, one in enumerate(mapping.dim_mappings) if factors[0] in one.factor_indices]
+        is_whole = cut and mapping.dim_mappings[cut[0]].factor_indices == factors
+        is_value = operand == value
+        if len(cut) > 1 or (cut and not is_whole) or (is_value and cut != [dim]):
+            return None
+        dims.append(cut[0] if cut else None)
+    return OnBlock(op, tuple(dims))

@@ -1,0 +1,56 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values of the host's IR: what defines and uses them, and the sizes of their elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.host import ir
+
+
+def defining_op(value: Any, name: str) -> Any | None:
+    """The operation that defines `value` where it is called `name`; else None."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != name:
+        return None
+    return owner.operation
+
+
+def has_one_use(value: Any) -> bool:
+    """Whether exactly one operand is `value`."""
+    return len(list(value.uses)) == 1
+
+
+def users(value: Any) -> list[Any]:
+    """The operations that use `value`, each once, in no particular order."""
+    found: list[Any] = []
+    for use in value.uses:
+        if use.owner.operation not in found:
+            found.append(use.owner.operation)
+    return found
+
+
+def create_like(op: Any, operand: Any, attributes: dict[str, Any], name: str | None = None) -> Any:
+    """An operation with one operand before `op`, with its location and result type: `op`'s kind unless named."""
+    return ir.Operation.create(
+        name or op.name,
+        results=[op.results[0].type],
+        operands=[operand],
+        attributes=attributes,
+        loc=op.location,
+        ip=ir.InsertionPoint(op),
+    )
+
+
+def element_size(type_: Any) -> int | None:
+    """The bytes of an element of a tensor; None where it has no number of bits."""
+    element = type_.element_type
+    parts = 1
+    if isinstance(element, ir.ComplexType):
+        element, parts = element.element_type, 2
+    if isinstance(element, ir.IndexType):
+        return 8 * parts
+    if not isinstance(element, ir.IntegerType | ir.FloatType):
+        return None
+    return -(-element.width * parts // 8)

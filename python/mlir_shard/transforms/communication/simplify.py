@@ -1,0 +1,261 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes that drop, join and fold collectives, and the pipeline of all that optimize communication."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Literal
+
+from mlir_shard.host import dialect, ir
+from mlir_shard.ir import empty_tensors, shard
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.replica_groups import REPLICA_GROUPS
+from mlir_shard.ir.values import defining_op, has_one_use
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, register, register_pipeline
+from mlir_shard.transforms.communication.collective_forms import (
+    AMONG,
+    CHANNEL,
+    GATHERS,
+    SCATTERS,
+    among,
+    dim_of,
+    is_of_values,
+    reduction,
+)
+from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
+
+# Of these, a device that is alone in its group has the result.
+_FOLDABLE = frozenset(("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"))
+# Between partners, so that one is nothing without the other.
+_KEPT = frozenset(("shard.send", "shard.recv"))
+
+
+@register
+class DropCollectives(Pass):
+    """Has the result of an earlier collective that is equal but for its channel take the place of a later one, and the
+    operand that of a collective among groups of one device; removes those whose results nothing uses.
+
+    The host does so for `shard`; of StableHLO's collectives it does not know that they do nothing else.
+    """
+
+    name = "shard-drop-collectives"
+    anchor = "builtin.module"
+    summary = "Drops collectives that are equal to others, unused or of single devices"
+
+    def run(self, op: Any) -> bool:
+        grids = {
+            grid.attributes["sym_name"].value: shard.grid_shape(grid) for grid in operations_named(op, "shard.grid")
+        }
+        earlier: dict[Any, dict[Hashable, Any]] = {}
+        kept: list[Any] = []
+        is_changed = False
+        for collective in operations_named(op, *sorted(COLLECTIVES - _KEPT)):
+            if not is_of_values(collective):
+                continue
+            if _is_alone(collective, grids):
+                replacement: Any = list(collective.operands)
+            else:
+                replacement = _equal_one(collective, earlier)
+            if replacement is None:
+                kept.append(collective)
+                continue
+            for result, other in zip(collective.results, replacement, strict=True):
+                result.replace_all_uses_with(other)
+            collective.erase()
+            is_changed = True
+        for collective in reversed(kept):
+            if not any(list(result.uses) for result in collective.results) and len(collective.results):
+                collective.erase()
+                is_changed = True
+        return is_changed
+
+
+def _equal_one(collective: Any, earlier: dict[Any, dict[Hashable, Any]]) -> list[Any] | None:
+    """The results of one that comes before in a block around; else this one is remembered."""
+    attributes = frozenset((name, value) for name, value in collective.attributes.items() if name != CHANNEL)
+    kind = reduction(collective) if len(collective.regions) else None
+    types = tuple(result.type for result in collective.results)
+    key = (collective.name, tuple(collective.operands), attributes, CHANNEL in collective.attributes, kind, types)
+    for block in _blocks_around(collective):
+        found = earlier.get(block, {}).get(key)
+        if found is not None:
+            return list(found.results)
+    earlier.setdefault(collective.block, {})[key] = collective
+    return None
+
+
+def _blocks_around(op: Any) -> Iterator[Any]:
+    while op is not None and op.parent is not None:
+        yield op.block
+        op = op.parent.operation
+
+
+def _is_alone(collective: Any, grids: dict[str, tuple[int, ...]]) -> bool:
+    """Whether it is among groups of one device."""
+    dialect, _, kind = collective.name.partition(".")
+    if kind not in _FOLDABLE or [one.type for one in collective.operands] != [one.type for one in collective.results]:
+        return False
+    if dialect == "shard":
+        grid = grids.get(collective.attributes["grid"].value)
+        axes = list(collective.attributes["grid_axes"]) if "grid_axes" in collective.attributes else []
+        return grid is not None and all(grid[axis] == 1 for axis in axes)
+    groups = collective.attributes[REPLICA_GROUPS]
+    # Without a list of groups, all devices are one.
+    return hasattr(groups, "type") and groups.type.rank == 2 and groups.type.shape[0] > 0 and groups.type.shape[1] == 1
+
+
+_SLICE = "shard.all_slice"
+
+
+@register
+class JoinCollectives(Pass):
+    """An all-gather of what a reduce-scatter made, along the same devices and dimension, becomes an all-reduce; a slice
+    of what was gathered so is what was there before.
+
+    An all-reduce brings devices as many bytes in as many messages as the two, so it takes as long. Where something else
+    uses the blocks that are scattered the two stay: an all-reduce beside would cost more.
+    """
+
+    name = "shard-join-collectives"
+    anchor = "builtin.module"
+    summary = "Joins reduce-scatters with all-gathers, and all-gathers with slices"
+
+    def run(self, op: Any) -> bool:
+        is_changed = False
+        for gather in operations_named(op, *GATHERS):
+            is_changed |= _all_reduce(gather)
+        for one in operations_named(op, _SLICE):
+            is_changed |= _undo(one)
+        return is_changed
+
+
+def _all_reduce(gather: Any) -> bool:
+    scatter = _made_alike(gather, SCATTERS)
+    if scatter is None or scatter.block != gather.block or not has_one_use(scatter.results[0]):
+        return False
+    value, kept = scatter.operands[0], (*AMONG, CHANNEL, "reduction")
+    if value.type != gather.results[0].type:
+        return False
+    reduce = ir.Operation.create(
+        scatter.name.replace("reduce_scatter", "all_reduce"),
+        [value.type],
+        [value],
+        {name: scatter.attributes[name] for name in kept if name in scatter.attributes},
+        regions=len(scatter.regions),
+        loc=scatter.location,
+        ip=ir.InsertionPoint(scatter),
+    )
+    for number, region in enumerate(scatter.regions):
+        region.blocks[0].append_to(reduce.regions[number])
+    gather.results[0].replace_all_uses_with(reduce.results[0])
+    gather.erase()
+    scatter.erase()
+    return True
+
+
+def _undo(slice_: Any) -> bool:
+    gather = _made_alike(slice_, GATHERS)
+    if gather is None or gather.operands[0].type != slice_.results[0].type:
+        return False
+    slice_.results[0].replace_all_uses_with(gather.operands[0])
+    slice_.erase()
+    if not list(gather.results[0].uses):
+        gather.erase()
+    return True
+
+
+def _made_alike(op: Any, names: tuple[str, ...]) -> Any | None:
+    """The op that makes the operand, where it has one of the names and is along the same devices and dimension."""
+    dim = dim_of(op) if is_of_values(op) else None
+    owner = None if dim is None else op.operands[0].owner
+    if owner is None or isinstance(owner, ir.Block) or owner.operation.name not in names:
+        return None
+    maker = owner.operation
+    return maker if dim_of(maker) == dim and among(maker) == among(op) else None
+
+
+_linalg = dialect("linalg")
+_tensor = dialect("tensor")
+_MOVING = ("shard.all_gather", "shard.all_slice", "shard.all_to_all", "stablehlo.all_gather", "stablehlo.all_to_all")
+_CONSTANTS = ("arith.constant", "stablehlo.constant")
+
+
+@register
+class FoldUniformCollectives(Pass):
+    """Makes the result of a collective that only moves elements anew where its operand is an empty tensor, or filled
+    with one constant: no device has to receive what it knows. What is left without use is removed."""
+
+    name = "shard-fold-uniform-collectives"
+    anchor = "builtin.module"
+    summary = "Folds collectives of tensors that hold one constant"
+
+    def run(self, op: Any) -> bool:
+        is_changed = False
+        for collective in operations_named(op, *_MOVING):
+            is_changed |= _fold(collective)
+        return is_changed
+
+
+def _fold(collective: Any) -> bool:
+    if len(collective.results) > 1 or not collective.results[0].type.has_static_shape:
+        return False
+    with ir.InsertionPoint(collective), collective.location:
+        made = uniform(collective.operands[0], collective.results[0].type)
+    if made is None:
+        return False
+    maker = collective.operands[0].owner.operation
+    collective.results[0].replace_all_uses_with(made)
+    collective.erase()
+    if not list(maker.results[0].uses):
+        maker.erase()
+    return True
+
+
+def uniform(value: Any, type_: Any) -> Any | None:
+    """What a value holds all over, in another type, built here; None where it is not known to be one."""
+    if defining_op(value, "tensor.empty") is not None:
+        return _tensor.EmptyOp(type_.shape, type_.element_type).result
+    fill = defining_op(value, "linalg.fill")
+    if fill is not None:
+        scalar = fill.operands[0]
+        is_constant = defining_op(scalar, "arith.constant") is not None
+        return _linalg.fill(scalar, outs=[_tensor.EmptyOp(type_.shape, type_.element_type)]) if is_constant else None
+    for name in _CONSTANTS:
+        constant = defining_op(value, name)
+        elements = None if constant is None else constant.attributes["value"]
+        if isinstance(elements, ir.DenseElementsAttr) and elements.is_splat:
+            same = ir.DenseElementsAttr.get_splat(type_, elements.get_splat_value())
+            return ir.Operation.create(name, [type_], attributes={"value": same}).result
+    return None
+
+
+@register
+class FoldEmptyTensors(Pass):
+    """Puts constants in the place of StableHLO operations, and of moves of sdy, whose results have no elements.
+
+    A concatenation does without what is empty, and a reduction of nothing is its initial values. Collectives and slices
+    of what is empty, which StableHLO and the lowering to LLVM partly refuse, do not come about.
+    """
+
+    name = "shard-fold-empty-tensors"
+    anchor = "builtin.module"
+    summary = "Replaces what is computed or moved of tensors without elements"
+
+    def run(self, op: Any) -> bool:
+        return empty_tensors.fold(op)
+
+
+@register_pipeline("shard-optimize-communication", "Makes what a local program communicates less")
+def shard_optimize_communication(
+    collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives"),
+) -> str:
+    """Each pass goes by the program alone, so every device does the same in the same order."""
+    common = "shard-drop-collectives,shard-fold-uniform-collectives,shard-hoist-collectives"
+    sinking = "shard-join-collectives,shard-sink-gathers,shard-sink-reductions"
+    if collectives == "stablehlo":
+        return f"{common},{sinking},shard-merge-collectives,shard-drop-collectives,canonicalize,cse"
+    simplify = "shard-simplify,shard-fold-uniform-collectives"
+    merged = "shard-split-all-reduces,shard-merge-collectives"
+    return f"{common},shard-simplify,{sinking},{merged},{simplify},canonicalize,cse"

@@ -1,0 +1,6 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops that move elements along sharded dimensions, as pads, slices and windows do, with exchanges between neighbours.
+
+`sdy_resolve_permutation_factors` is the pass; a file for each family of ops; `halo_exchange` is what all of them use.
+"""

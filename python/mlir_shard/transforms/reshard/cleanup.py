@@ -1,0 +1,188 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes of the export that remove what only propagation needs, or turn it into reshards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.ir import replica_groups
+from mlir_shard.ir.editing import operations_named, operations_with, remove_attributes
+from mlir_shard.ir.values import defining_op, has_one_use
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.sharding import DimensionSharding, TensorSharding
+from mlir_shard.transforms.call_graph import main_function
+from mlir_shard.transforms.shardings import Side, replace_shardings, set_shardings, shardings_of
+
+
+@register
+class DropShardingAndMesh(Pass):
+    """Removes the attribute `sdy.sharding` from all operations, arguments and results, and the definitions of meshes.
+
+    Operations of the sdy dialect keep the shardings in attributes of their own. Replica groups along axes of a mesh say
+    themselves what it is.
+    """
+
+    name = "sdy-drop-sharding-and-mesh"
+    anchor = "builtin.module"
+    summary = "Removes meshes, and shardings from everything but operations of sdy"
+
+    def run(self, op: Any) -> None:
+        remove_attributes(op, sdy.SHARDING)
+        for function in operations_named(op, "func.func"):
+            for side in Side:
+                set_shardings(function, side, [None] * len(shardings_of(function, side)))
+        replica_groups.inline_meshes(op)
+        for mesh in operations_named(op, "sdy.mesh"):
+            mesh.erase()
+
+
+@register
+class DropShardingRules(Pass):
+    """Removes the attribute `sdy.sharding_rule` from all operations; a custom rule stays."""
+
+    name = "sdy-drop-sharding-rules"
+    anchor = "func.func"
+    summary = "Drops the sharding rules of operations, custom ones excepted"
+
+    def run(self, op: Any) -> bool:
+        found = operations_with(op, sdy.SHARDING_RULE)
+        for one in found:
+            if not sdy.value(one.attributes[sdy.SHARDING_RULE]).is_custom_rule:
+                del one.attributes[sdy.SHARDING_RULE]
+        return bool(found)
+
+
+DOTS = ("stablehlo.dot", "stablehlo.dot_general")
+
+
+@register
+class RemoveAllGatherReduceScatterForCMV1(Pass):
+    """Removes each all-gather that only a matmul uses, and a reduce-scatter that alone uses a matmul none of whose
+    all-gathers went. The matmul then has the sharding that the reduce-scatter gave; partial sums stay as they are.
+
+    What is left is for a compiler that overlaps the communication with the matmul (XLA's collective matmul).
+    """
+
+    name = "sdy-remove-all-gather-reduce-scatter-for-cmv1"
+    anchor = "func.func"
+    summary = "Removes the all-gather before, or the reduce-scatter after, a matmul"
+
+    def run(self, op: Any) -> None:
+        removed: list[Any] = []
+        for dot in operations_named(op, *DOTS):
+            found = [defining_op(operand, "sdy.all_gather") for operand in dot.operands]
+            gathers = [one for one in found if one is not None and has_one_use(one.results[0])]
+            removed += gathers or _scatter(dot)
+        for collective in removed:
+            collective.results[0].replace_all_uses_with(collective.operands[0])
+            collective.erase()
+
+
+def _scatter(dot: Any) -> list[Any]:
+    """The reduce-scatter that a matmul takes over, with its sharding."""
+    result = dot.results[0]
+    if not has_one_use(result):
+        return []
+    user = next(iter(result.uses)).owner.operation
+    sharding = sdy.get_sharding(result)
+    if user.name != "sdy.reduce_scatter" or sharding is None or sharding.unreduced_axes:
+        return []
+    sdy.set_sharding(result, sdy.get_sharding(user.results[0]))
+    return [user]
+
+
+@register
+class RemoveShardingGroups(Pass):
+    """Erases every `sdy.sharding_group`."""
+
+    name = "sdy-remove-sharding-groups"
+    anchor = "builtin.module"
+    summary = "Removes sharding groups after propagation"
+
+    def run(self, op: Any) -> bool:
+        members = operations_named(op, "sdy.sharding_group")
+        for member in members:
+            member.erase()
+        return bool(members)
+
+
+@register
+class RemoveSubAxesInInputOutputShardings(Pass):
+    """Shards the open dimensions of the main function's arguments and results along their axes before the first
+    sub-axis only. What is closed is the user's word, and stays."""
+
+    name = "sdy-remove-sub-axes-in-input-output-shardings"
+    anchor = "builtin.module"
+    summary = "Removes sub-axes, and what comes after them, from open dimensions of inputs and outputs"
+
+    def run(self, op: Any) -> None:
+        main = main_function(op)
+        for side in Side:
+            replace_shardings(main, side, lambda sharding, _: _with_whole_axes(sharding))
+
+
+def _with_whole_axes(sharding: TensorSharding) -> TensorSharding:
+    return replace(sharding, dim_shardings=tuple(map(_whole_axes, sharding.dim_shardings)))
+
+
+def _whole_axes(dim: DimensionSharding) -> DimensionSharding:
+    if dim.is_closed:
+        return dim
+    return replace(dim, axes=tuple(takewhile(lambda axis: axis.sub_axis_info is None, dim.axes)))
+
+
+@register
+class ShardingConstraintToReshard(Pass):
+    """Replaces each `sdy.sharding_constraint` by an `sdy.reshard` to the same sharding."""
+
+    name = "sdy-sharding-constraint-to-reshard"
+    anchor = "func.func"
+    summary = "Converts sharding constraints into reshards"
+
+    def run(self, op: Any) -> bool:
+        constraints = operations_named(op, "sdy.sharding_constraint")
+        for constraint in constraints:
+            attributes = {name: constraint.attributes[name] for name in constraint.attributes}
+            with ir.InsertionPoint(constraint):
+                reshard = ir.Operation.create(
+                    "sdy.reshard",
+                    [constraint.results[0].type],
+                    [constraint.operands[0]],
+                    attributes,
+                    loc=constraint.location,
+                )
+            constraint.results[0].replace_all_uses_with(reshard.results[0])
+            constraint.erase()
+        return bool(constraints)
+
+
+@register
+class BarrierToReshard(Pass):
+    """Replaces each `sdy.propagation_barrier` by an `sdy.reshard`, or by its operand where that is sharded alike.
+
+    A barrier without a sharding of its own is its operand too.
+    """
+
+    name = "shard-barrier-to-reshard"
+    anchor = "func.func"
+    summary = "Converts propagation barriers into reshards, where their sides are sharded differently"
+
+    def run(self, op: Any) -> bool:
+        barriers = operations_named(op, "sdy.propagation_barrier")
+        for barrier in barriers:
+            value, result = barrier.operands[0], barrier.results[0]
+            sharding = sdy.get_sharding(result)
+            if sharding is not None and not sharding.is_equivalent(sharding_of(value)):
+                attributes = {"sharding": sdy.attribute(sharding, op.context)}
+                with ir.InsertionPoint(barrier):
+                    made = ir.Operation.create("sdy.reshard", [result.type], [value], attributes, loc=barrier.location)
+                value = made.results[0]
+            result.replace_all_uses_with(value)
+            barrier.erase()
+        return bool(barriers)
