@@ -105,14 +105,6 @@ def capi_library() -> Path:
     raise HostError(f"the MLIR bindings in `{PREFIX}` hold no library with the C API in {library_directory()}")
 
 
-def opt_tool() -> Path | None:
-    """The mlir-opt-like driver the bindings ship, where they ship one."""
-    for path in sorted(library_directory().glob("*mlir-opt")):
-        if os.access(path, os.X_OK):
-            return path
-    return None
-
-
 def capsule_prefix() -> str:
     """What the name of a capsule begins with in which the bindings hand out a C API object; its class follows."""
     return f"{_extension('_mlir').__name__.split('.')[0]}.ir."

@@ -7,7 +7,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from mlir_shard.passes import host_names, host_passes, host_summaries, registry
+from mlir_shard.passes import host_listing, host_passes, registry
 from mlir_shard.passes.options import Option
 from mlir_shard.tools.command_line import OPTIONS
 
@@ -55,11 +55,10 @@ def _passes(with_options: bool) -> Iterator[str]:
             yield from _options(pipeline.options)
     yield ""
     yield "Passes and pipelines of upstream MLIR and StableHLO:"
-    for name in host_names.names():
+    for name, known in host_listing.summaries().items():
         if name in passes or name in pipelines:
             continue
         host_pass = host_passes.make(name)
-        known = host_summaries.summary(name)
         yield from _row(2, f"--{name}", _summary(known.text, None if host_pass.is_pipeline else host_pass.anchor))
         if with_options:
             for option_name, default in host_passes.options(name):

@@ -64,9 +64,9 @@ def _load_passes(arguments: Arguments, console: Console) -> None:
 def _dialects() -> tuple[str, ...]:
     from mlir_shard.asm.attributes import SYNTAXES
     from mlir_shard.dialects.contexts import create_context
-    from mlir_shard.passes import host_names
+    from mlir_shard.passes import host_listing
 
-    return tuple(sorted({*host_names.dialects(create_context()), *SYNTAXES}))
+    return tuple(sorted({*host_listing.dialects(create_context()), *SYNTAXES}))
 
 
 def _optimize(arguments: Arguments, console: Console) -> int:

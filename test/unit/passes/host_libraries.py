@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The names of the host's passes and dialects, which it does not list.
+"""The names of the host's passes and dialects, read from its libraries.
 
 They stand as strings among the read-only data of its shared libraries: whatever looks like a name there is asked
 about. A linker may store a string as the tail of a longer one, so tails are asked about too.
@@ -25,7 +25,7 @@ _PASS = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 
 @functools.cache
-def names() -> tuple[str, ...]:
+def pass_names() -> tuple[str, ...]:
     """The names of the host's passes and pipelines, sorted."""
     candidates = set(_strings(_STRING))
     candidates |= {one[at.end() :] for one in candidates for at in re.finditer("-", one)}

@@ -1,0 +1,57 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The passes and dialects of the host with one line on each pass, which the host's bindings do not list.
+
+They are in `host_passes.txt` and `host_dialects.txt`; a test compares these with the libraries of the host.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mlir_shard.passes import host_passes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Summary:
+    """A line on a pass, and on those of its options that have a description."""
+
+    text: str
+    options: Mapping[str, str]
+
+
+@functools.cache
+def summaries() -> Mapping[str, Summary]:
+    """The passes and pipelines of the host that are registered, sorted by name."""
+    found: dict[str, Summary] = {}
+    options: dict[str, str] = {}
+    for line in _lines("host_passes.txt"):
+        name, _, text = line.strip().partition("  ")
+        if line.startswith(" "):
+            options[name] = text
+        else:
+            options = {}
+            found[name] = Summary(text, options)
+    return {name: one for name, one in found.items() if host_passes.is_registered(name)}
+
+
+def dialects(context: Any) -> tuple[str, ...]:
+    """The namespaces of the host's dialects that a context can load, sorted; loads them."""
+    found = []
+    for name in _lines("host_dialects.txt"):
+        try:
+            context.get_dialect_descriptor(name)
+        except ValueError:
+            continue
+        found.append(name)
+    return tuple(found)
+
+
+def _lines(file: str) -> Iterator[str]:
+    for line in (Path(__file__).parent / file).read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield line
