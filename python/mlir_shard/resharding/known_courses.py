@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
 
 from mlir_shard.resharding import gather_slice
 from mlir_shard.resharding.collective_course import collectives_between
@@ -20,8 +22,11 @@ from mlir_shard.resharding.steps import (
     AllSlice,
     AllToAll,
     CollectivePermute,
+    GridAxes,
     Move,
+    OneDimStep,
     Placement,
+    ReduceScatter,
     Together,
 )
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
@@ -91,6 +96,7 @@ def _ways(
     end = without_single_devices(grid, grid.placement(target.sharding))
     yield gather_slice.plan(start, end), grid
     yield tuple(_by_way_of_whole(start, end)), grid
+    yield tuple(_by_scattering(start, end)), grid
     finest = grid.finest() if splits_axes else grid
     fine_start, fine_end = (
         without_single_devices(finest, finest.placement(layout.sharding)) for layout in (source, target)
@@ -115,13 +121,44 @@ def _by_way_of_whole(start: Placement, end: Placement) -> Iterator[Move]:
     if reduced:
         yield AllReduce(reduced, start.reduction)
     changed = [dim for dim, axes in enumerate(start.dims) if axes != end.dims[dim]]
-    if gathers := [AllGather(dim, start.dims[dim]) for dim in changed if start.dims[dim]]:
-        yield gathers[0] if len(gathers) == 1 else Together(tuple(gathers))
-    if slices := [AllSlice(dim, end.dims[dim]) for dim in changed if end.dims[dim]]:
-        yield slices[0] if len(slices) == 1 else Together(tuple(slices))
+    if gathers := _together([AllGather(dim, start.dims[dim]) for dim in changed if start.dims[dim]]):
+        yield gathers
+    if slices := _together([AllSlice(dim, end.dims[dim]) for dim in changed if end.dims[dim]]):
+        yield slices
 
 
-def _together(steps: Sequence[AllSlice | AllGather]) -> Move | None:
+def _by_scattering(start: Placement, end: Placement) -> Iterator[Move]:
+    """Partial values are scattered along the reduced axes that the target continues a dimension with, and reduced along
+    the others on these smaller shards. Axes that nothing uses are sliced before."""
+    reduced = tuple(axis for axis in start.unreduced if axis not in end.unreduced)
+    sliced, scattered = list(start.dims), list(start.dims)
+    for dim, (have, want) in enumerate(zip(start.dims, end.dims, strict=True)):
+        if want[: len(have)] == have:
+            free = takewhile(lambda axis: axis not in start.used, want[len(have) :])
+            sliced[dim] = (*have, *free)
+            axes = takewhile(lambda axis: axis in reduced, want[len(sliced[dim]) :])
+            scattered[dim] = (*sliced[dim], *axes)
+    yield from _continued(AllSlice, start.dims, sliced)
+    scatter = partial(ReduceScatter, reduction=start.reduction)
+    yield from _continued(scatter, sliced, scattered)
+    used = {axis for axes in scattered for axis in axes}
+    if left := tuple(axis for axis in reduced if axis not in used):
+        yield AllReduce(left, start.reduction)
+    kept = [axes if want[: len(axes)] == axes else () for axes, want in zip(scattered, end.dims, strict=True)]
+    yield from _continued(AllGather, kept, scattered)
+    yield from _continued(AllSlice, kept, end.dims)
+
+
+def _continued(
+    step: Callable[[int, GridAxes], OneDimStep], shorter: Sequence[GridAxes], longer: Sequence[GridAxes]
+) -> Iterator[Move]:
+    """The steps along what `longer` has more for each dimension, as one move."""
+    pairs = enumerate(zip(shorter, longer, strict=True))
+    if move := _together([step(dim, axes[len(kept) :]) for dim, (kept, axes) in pairs if len(axes) > len(kept)]):
+        yield move
+
+
+def _together(steps: Sequence[OneDimStep]) -> Move | None:
     if len(steps) > 1:
         return Together(tuple(steps))
     return steps[0] if steps else None

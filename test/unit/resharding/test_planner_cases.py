@@ -188,3 +188,15 @@ def test_slices_and_gathers_are_one_move_each() -> None:
     assert isinstance(step.move, Together) and step.is_local
     plan = Planner(uses_direct_exchange=False).plan(split, whole, 1)
     assert plan.num_collectives == len(plan.steps) == 1
+
+
+def test_partial_values_are_scattered_before_they_are_reduced_along_other_axes() -> None:
+    mesh = mesh_of(4, 4, 2, 8, 2)
+    first, second, third, fourth, fifth = mesh.axis_names
+    shape = (8, 14336, 4096)
+    whole = layout(mesh, shape, axes(fifth), axes(fourth), [])
+    partial = replace(whole.sharding, unreduced_axes=tuple(map(AxisRef, (first, second, third))))
+    target = layout(mesh, shape, axes(fifth), axes(fourth), axes(second))
+    plan = Planner(uses_direct_exchange=False).plan(TensorLayout(partial, mesh, shape), target, 2)
+    size = 8 * 14336 * 4096 * 2 // 16
+    assert sum(step.most_bytes for step in plan.steps) <= size * 3 // 4 + 2 * (size // 4) * 7 // 8
