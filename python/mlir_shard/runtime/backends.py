@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Lower, Pipelines
@@ -57,6 +57,7 @@ def backend(
     platform: str = CPU,
     collectives: str | None = None,
     observe: Observe | None = None,
+    remarks_above: str = "",
 ) -> Backend:
     """The backend of that name, `mpi` or `pjrt`; RunError where there is none, or a package it needs is missing.
 
@@ -64,7 +65,8 @@ def backend(
     any other one starts ranks on this machine.
     timeout: seconds after which a run is stopped; mpi: which MPI, see `MpiInstallation.find`; cpu: what LLVM compiles
     for, see `Cpu`; platform: of PJRT, see `PjrtEngine`; collectives: whose the program of one device has, `shard` or
-    `stablehlo`, by default what the engine is at home with; observe: is told the times of the sharded run.
+    `stablehlo`, by default what the engine is at home with; observe: is told the times of the sharded run;
+    remarks_above: the option of that name of `shard-spmdize`, which has a default.
     """
     if collectives is not None and collectives not in COLLECTIVES:
         raise RunError(f"there are no collectives '{collectives}': they are {' and '.join(COLLECTIVES)}")
@@ -77,11 +79,18 @@ def backend(
             implementation = MPICH if mpi == WHEEL else MpiInstallation.find(mpi).implementation
             engine = MpiEngine(timeout, mpi, observe)
         lower = partial(lowering_process.lower, implementation=implementation, cpu=Cpu(cpu).name)
-        return Backend(_PIPELINES[collectives or SHARD], lower, engine, SingleProcessEngine(timeout))
+        return Backend(_pipelines(collectives or SHARD, remarks_above), lower, engine, SingleProcessEngine(timeout))
     if name == PJRT:
         if collectives == SHARD:
             raise RunError("PJRT runs StableHLO's collectives, and none of shard")
         executable.check_installed()
         make = partial(PjrtEngine, timeout, platform)
-        return Backend(_PIPELINES[STABLEHLO], xla_module.lower, make(observe), make())
+        return Backend(_pipelines(STABLEHLO, remarks_above), xla_module.lower, make(observe), make())
     raise RunError(f"there is no engine '{name}': they are {' and '.join(ENGINES)}")
+
+
+def _pipelines(collectives: str, remarks_above: str) -> Pipelines:
+    found = _PIPELINES[collectives]
+    if not remarks_above:
+        return found
+    return replace(found, spmdize=f"shard-spmdize{{collectives={collectives} remarks-above={remarks_above}}}")

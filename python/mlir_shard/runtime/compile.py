@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import mlir_shard
+from mlir_shard.passes.diagnostic import Diagnostic, reported
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.passes.resolution import PipelineError
 from mlir_shard.runtime import interface
@@ -68,13 +70,14 @@ def compile_module(
     """
     entry = interface.name_of(interface.entry_function(module, function))
     propagated = _called_from_outside(module, entry)
-    _run(propagated, pipelines.propagate)
+    given: set[str] = set()
+    _run(propagated, pipelines.propagate, given)
     if watch:
         watch(PROPAGATED, propagated)
     ranks = interface.check_ranks(propagated, ranks)
     arguments, results = interface.ports(interface.entry_function(propagated, entry), ranks)
     local = propagated.operation.clone()
-    _run(local, pipelines.spmdize)
+    _run(local, pipelines.spmdize, given)
     if watch:
         watch(LOCAL, local)
     interface.check_local(interface.entry_function(local, entry), arguments, results)
@@ -104,9 +107,16 @@ def _called_from_outside(module: Any, entry: str) -> Any:
     return copied
 
 
-def _run(module: Any, pipeline: str) -> None:
+def _run(module: Any, pipeline: str, given: set[str]) -> None:
+    def report_once(one: Diagnostic) -> None:
+        # Both pipelines may warn of the same.
+        if (text := str(one)) not in given:
+            given.add(text)
+            print(text, file=sys.stderr, flush=True)
+
     try:
-        mlir_shard.run(module, f"builtin.module({pipeline})")
+        with reported(report_once):
+            mlir_shard.run(module, f"builtin.module({pipeline})")
     except PassFailure as failure:
         raise RunError(f"the program cannot be sharded by '{pipeline}'", failure.diagnostics) from failure
     except PipelineError as error:

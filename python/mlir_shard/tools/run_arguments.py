@@ -44,6 +44,7 @@ class RunArguments:
     timing: bool | None
     show: tuple[str, ...]
     communication_report: str | None
+    remarks_above: str
     pipeline: tuple[str, str] | None
     load: tuple[str, ...]
     timeout: float | None
@@ -66,6 +67,8 @@ def parse(argv: Sequence[str], version: str) -> RunArguments:
         raise UsageError(
             "--collectives and --pipeline exclude each other: the pipeline says whose collectives it makes"
         )
+    if given.remarks_above and given.pipeline is not None:
+        raise UsageError("--remarks-above and --pipeline exclude each other: passes of the pipeline have the option")
     return RunArguments(
         input=given.file,
         ranks=given.ranks,
@@ -82,6 +85,7 @@ def parse(argv: Sequence[str], version: str) -> RunArguments:
         timing=given.timing,
         show=given.show,
         communication_report=given.communication_report,
+        remarks_above=given.remarks_above or "",
         pipeline=given.pipeline,
         load=tuple(given.load),
         timeout=given.timeout,
@@ -159,6 +163,13 @@ def _parser(version: str) -> _Parser:
         help="write what the program of one device communicates: a table, to - on the output, or JSON to a .json file",
     )
     add(
+        "--remarks-above",
+        type=_bytes,
+        metavar="BYTES",
+        help="remark on each op for which a device receives more bytes than this because its operands have to be "
+        "gathered; none for no remarks (default: 1048576)",
+    )
+    add(
         "--pipeline",
         type=_pipelines,
         metavar="PROPAGATE;SPMDIZE",
@@ -188,6 +199,12 @@ def _collectives(text: str) -> str:
     if text not in COLLECTIVES:
         hint = did_you_mean(text, COLLECTIVES) or f": they are {' and '.join(COLLECTIVES)}"
         raise argparse.ArgumentTypeError(f"'{text}' has no collectives{hint}")
+    return text
+
+
+def _bytes(text: str) -> str:
+    if text != "none" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of bytes: a whole number, not negative, or none")
     return text
 
 

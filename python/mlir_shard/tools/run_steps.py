@@ -198,6 +198,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         platform=arguments.platform,
         collectives=arguments.collectives,
         observe=progress.observe,
+        remarks_above=arguments.remarks_above,
     )
     progress.say("reading")
     module = _parse(arguments, console)

@@ -19,6 +19,25 @@ from mlir_shard.rules import RuleCache, RuleOptions
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.limits import check_devices
 
+KNOWN_ATTRIBUTES = frozenset(
+    f"sdy.{name}"
+    for name in (
+        "block_arg_propagation_edges",
+        "block_arg_sharding_origins",
+        "func_manual_axes",
+        "manual_axes",
+        "original_func_name",
+        "propagation_edges",
+        "result_propagation_edges",
+        "result_sharding_origins",
+        "sharding",
+        "sharding_origin_name",
+        "sharding_origins",
+        "sharding_rule",
+    )
+)
+"""The names of the discardable attributes of sdy."""
+
 
 def meshes_around(op: Any) -> dict[str, Mesh]:
     """The meshes of the module that `op` is in, by name; PassFailure where one has too many devices to list."""
@@ -202,3 +221,29 @@ def rule_cache(options: RuleOptions | None = None) -> RuleCache:
     """The rules that passes of this run have asked for with these options."""
     given = options or RuleOptions()
     return shared((RuleCache, given), lambda: RuleCache(given))
+
+
+def is_sharded(op: Any) -> bool:
+    """Whether an operation, or an argument or result of a function, has a sharding along an axis of a mesh."""
+    if op.name.startswith("shard."):
+        return True
+    attributes = op.attributes
+    for name in attributes:
+        if name in ("arg_attrs", "res_attrs"):
+            if any(_uses_axes(one.name, one.attr) for dictionary in attributes[name] for one in dictionary):
+                return True
+        elif _uses_axes(name, attributes[name]):
+            return True
+    return False
+
+
+def _uses_axes(name: str, attribute: Any) -> bool:
+    is_read = "." not in name or name in KNOWN_ATTRIBUTES
+    if not is_read or not isinstance(attribute, SdyAttribute):
+        return False
+    value = attribute.value
+    if isinstance(value, Mesh):
+        # On one device is a sharding too.
+        return value.is_maximal
+    shardings = value.shardings if isinstance(value, TensorShardingPerValue) else (value,)
+    return any(isinstance(one, TensorSharding) and bool(one.used_axes or one.unreduced_axes) for one in shardings)

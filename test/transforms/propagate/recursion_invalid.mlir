@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --split-input-file --sdy-propagation-pipeline --verify-diagnostics
+// RUN: shard-opt %s --split-input-file --sdy-propagation-pipeline --verify-diagnostics=only-expected
 
 // A cycle of calls, through one function or several, is named at a call in it.
 

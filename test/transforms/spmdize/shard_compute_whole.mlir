@@ -1,5 +1,5 @@
 // RUN: shard-opt %s --shard-compute-whole | FileCheck %s
-// RUN: shard-opt %s --shard-compute-whole=report=true 2>&1 >%t | FileCheck %s --check-prefix=REPORT
+// RUN: shard-opt %s --shard-compute-whole=remarks-above=0 2>&1 >%t | FileCheck %s --check-prefix=REPORT
 // RUN: shard-opt %s --shard-compute-whole --sdy-convert-global-to-local --sdy-drop-sharding-and-mesh | FileCheck %s --check-prefix=LOCAL
 // RUN: not shard-opt %s --sdy-convert-global-to-local 2>&1 | FileCheck %s --check-prefix=ALONE
 
@@ -17,7 +17,7 @@ sdy.mesh @line = <["x"=6]>
 // CHECK-NEXT:    %[[OWN:.*]] = sdy.all_slice [{"a"}, {}] %[[BACK]] out_sharding=<@mesh, [{"a"}, {"b"}]>
 // CHECK-NEXT:    %[[SUM:.*]] = stablehlo.add %[[OWN]], %[[X]] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {"b"}]>]>}
 // CHECK-NEXT:    return %[[SUM]]
-// REPORT: [[# @LINE + 3]]:8: remark: 'stablehlo.reverse' op: computed on larger blocks, operand 0 gathered to be <@mesh, [{}, {"b"}]>: along dimension 0 a device needs the block of another
+// REPORT: [[# @LINE + 3]]:8: remark: 'stablehlo.reverse' op is computed on larger shards, operand 0 gathered to be <@mesh, [{}, {"b"}]>: along dimension 0 a device needs the block of another
 func.func @one_dimension(%x: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>})
     -> (tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>}) {
   %0 = stablehlo.reverse %x, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {"b"}]>]>} : tensor<12x6xf32>
@@ -30,7 +30,7 @@ func.func @one_dimension(%x: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mes
 // CHECK-DAG:     %[[R:.*]] = sdy.all_gather [{"x"}, {}] %arg1 out_sharding=<@line, [{}, {}]>
 // CHECK-NEXT:    %[[SUM:.*]] = stablehlo.add %[[L]], %[[R]] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
 // CHECK-NEXT:    sdy.all_slice [{"a"}, {"b"}] %[[SUM]] out_sharding=<@mesh, [{"a"}, {"b"}]>
-// REPORT: 'stablehlo.add' op: computed whole: its tensors are on meshes that differ
+// REPORT: 'stablehlo.add' op is computed whole on every device: its tensors are on meshes that differ
 func.func @two_meshes(%x: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>},
                       %y: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@line, [{"x"}, {}]>})
     -> (tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>}) {
@@ -43,7 +43,7 @@ func.func @two_meshes(%x: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, 
 // CHECK-NEXT:    %[[ALL:.*]] = sdy.all_gather [{"a"}, {}] %arg0
 // CHECK-NEXT:    %[[MADE:.*]] = stablehlo.custom_call @whatever(%[[ALL]])
 // CHECK-NEXT:    sdy.all_slice [{}, {"b"}] %[[MADE]]
-// REPORT: 'stablehlo.custom_call' op: computed whole: no sharding rule of it is known
+// REPORT: 'stablehlo.custom_call' op is computed whole on every device: no sharding rule of it is known
 func.func @unknown(%x: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>})
     -> (tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>}) {
   %0 = stablehlo.custom_call @whatever(%x) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"b"}]>]>} : (tensor<12x6xf32>) -> tensor<12x6xf32>
@@ -108,9 +108,9 @@ func.func @elsewhere(%x: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 // CHECK-NEXT:    stablehlo.while(%[[V:.*]] = %[[CUT]], %{{.*}} = %[[ALL]])
 // CHECK:           %[[AGAIN:.*]] = sdy.all_gather [{"a"}, {}] %[[V]]
 // CHECK-NEXT:      stablehlo.return %[[V]], %[[AGAIN]]
-// REPORT: 'stablehlo.while' op: operand 0 is gathered and sliced, to be <@mesh, [{"a"}, {}]>
-// REPORT: 'stablehlo.while' op: operand 1 is gathered and sliced, to be replicated
-// REPORT: 'stablehlo.return' op: operand 1 is gathered and sliced, to be replicated
+// REPORT: 'stablehlo.while' op has operand 0 gathered and sliced, to be <@mesh, [{"a"}, {}]>
+// REPORT: 'stablehlo.while' op has operand 1 gathered and sliced, to be replicated
+// REPORT: 'stablehlo.return' op has operand 1 gathered and sliced, to be replicated
 func.func @loop(%x: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>}, %go: tensor<i1>)
     -> (tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}, tensor<12x6xf32>) {
   %0:2 = stablehlo.while(%v = %x, %w = %x) : tensor<12x6xf32>, tensor<12x6xf32>

@@ -1,4 +1,4 @@
-// RUN: shard-opt %s --spmdize="report-gathered=true" 2>%t | FileCheck %s
+// RUN: shard-opt %s --spmdize="remarks-above=0" 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=SAID < %t
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -54,7 +54,7 @@ func.func @captured(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 // CHECK-LABEL: func.func @unknown(%arg0: tensor<4xf32>
 // CHECK-NEXT: %[[G:.*]] = shard.all_gather %arg0
 // CHECK-NEXT: tensor.extract %[[G]]
-// SAID: remark: 'tensor.extract' is computed whole on every device: it has no partition rule (1 op)
+// SAID: remark: 'tensor.extract' op is computed whole on every device, as it has no partition rule; a device receives 16 bytes
 func.func @unknown(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %i: index) -> f32 {
   %0 = tensor.extract %a[%i] : tensor<8xf32>
   return %0 : f32

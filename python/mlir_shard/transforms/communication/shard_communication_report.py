@@ -11,6 +11,7 @@ from typing import Any, Literal, TextIO
 
 from rich.console import Console
 
+from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.options import option
@@ -18,6 +19,7 @@ from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.cost_model import CostModel
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES, CommunicationReader
 from mlir_shard.transforms.communication.communication_report import CommunicationReport, ReportedCollective, served_op
+from mlir_shard.transforms.shardings import is_sharded
 
 _LOOPS = frozenset({"affine.for", "affine.parallel", "scf.for", "scf.forall", "scf.parallel", "scf.while"}) | {
     "stablehlo.while"
@@ -75,7 +77,8 @@ def write(report: CommunicationReport, file: TextIO, form: Literal["table", "jso
 
 
 def communication_report(module: Any, cost_model: CostModel | None = None) -> CommunicationReport:
-    """The report of a local module; PassFailure where sizes or groups are not known."""
+    """The report of a local module; PassFailure where sizes or groups are not known, or the module is not local."""
+    _check_is_local(module)
     model, reader = cost_model or CostModel(), CommunicationReader(module)
     found = []
     for op in operations_named(module, *sorted(COLLECTIVES)):
@@ -88,6 +91,17 @@ def communication_report(module: Any, cost_model: CostModel | None = None) -> Co
             )
         )
     return CommunicationReport(tuple(found))
+
+
+def _check_is_local(module: Any) -> None:
+    """Raises PassFailure at the first op that has to be partitioned: sdy's own, or one with a sharding along axes."""
+    how = "this reports on local programs: run shard-spmdize or spmd-pipeline first"
+    for op in ModuleArrays(module).representatives():
+        if op.name.startswith("sdy.") and op.name != "sdy.mesh":
+            raise PassFailure(f"the module is not local, as it has '{op.name}'; {how}", op)
+        if is_sharded(op) and not op.name.startswith("shard."):
+            rest = ", and sdy-drop-sharding-and-mesh where shardings were left behind"
+            raise PassFailure(f"the module is not local, as '{op.name}' has shardings of sdy; {how}{rest}", op)
 
 
 def _around(op: Any) -> tuple[str, int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.canonicalize.canonicalize import PATTERNS
+from mlir_shard.transforms.gathers import bound_text, remarks_above
 from mlir_shard.transforms.normalize.sdy_import_pipeline import constraint_passes
 from mlir_shard.transforms.pipeline_steps import step
 
@@ -28,6 +29,7 @@ def propagation_pipeline(
     ),
     enable_explicit_gather_scatter_batching: bool = option(False, "make batch dimensions of gathers explicit first"),
     update_non_divisible_input_output_shardings: bool = option(True, "shard inputs and outputs evenly, by whole axes"),
+    remarks_above: int | None = remarks_above(),
     inline_meshes: bool = option(False, "have shardings hold their meshes, and no definitions of meshes"),
     module_dump_directory: str = option("", "where to write the modules between the stages"),
 ) -> str:
@@ -35,6 +37,7 @@ def propagation_pipeline(
     the export pipeline. Functions are copied for each call, and imported, unless `dedup-functions-fully` keeps them:
     then a function has one sharding for all its calls."""
     passes = [
+        "shard-check-annotations",
         step(
             "sdy-import-pipeline",
             dedup_functions_fully=dedup_functions_fully,
@@ -43,7 +46,7 @@ def propagation_pipeline(
             debug_propagation_edge_sharding=debug_propagation_edge_sharding,
             dump_directory=module_dump_directory,
             dump_index=1,
-        )
+        ),
     ]
     if dedup_functions_fully:
         passes += ["sdy-add-func-data-flow-edges"]
@@ -76,6 +79,7 @@ def propagation_pipeline(
             keep_sharding_rules=keep_sharding_rules,
             update_non_divisible_input_output_shardings=update_non_divisible_input_output_shardings,
             inline_meshes=inline_meshes,
+            remarks_above=bound_text(remarks_above),
             dump_sharding_origins=debug_sharding_origins,
             dump_propagation_edges=debug_propagation_edge_sharding,
             dump_directory=module_dump_directory,
@@ -97,6 +101,7 @@ def shard_propagate(
     propagated by the priorities of users and of ops, through regions too, and closed. Each use of a constant, or of a
     tensor without content, is sharded on its own; what is equal afterwards is merged."""
     passes = [
+        "shard-check-annotations",
         "shard-inline-calls",
         "symbol-dce",
         step("canonicalize", disable_patterns=_PATTERNS_OF_SDY),

@@ -42,7 +42,7 @@ class Courses:
     def __init__(
         self, meshes: Mapping[str, Mesh], context: Any, *, keeps_redundant: bool, plans: Plans | None = None
     ) -> None:
-        self._meshes = meshes
+        self.meshes = meshes
         self._context = context
         self._keeps_redundant = keeps_redundant
         self._plans = plans
@@ -116,14 +116,14 @@ class Courses:
 
     def _ends(self, source: TensorSharding | None, target: TensorSharding, reduced: Axes = ()) -> _Ends | None:
         """Both shardings, said on one mesh where there is one; None for a reshard that stays."""
-        if is_on_one_device(source, self._meshes) or is_on_one_device(target, self._meshes):
+        if is_on_one_device(source, self.meshes) or is_on_one_device(target, self.meshes):
             return None
         if source is None:
             source = TensorSharding.fully_open(target.rank, target.mesh_or_ref)
         if target.is_fully_replicated:
             target = replace(target, mesh_or_ref=source.mesh_or_ref)
-        mesh = mesh_of(source, self._meshes)
-        target_mesh = mesh_of(target, self._meshes)
+        mesh = mesh_of(source, self.meshes)
+        target_mesh = mesh_of(target, self.meshes)
         if mesh is None or target_mesh is None or not mesh.equals(target_mesh, ignore_device_ids=True):
             return None
         if axes_difference(source.unreduced_axes, reduced, mesh) != target.unreduced_axes:

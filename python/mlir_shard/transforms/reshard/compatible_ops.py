@@ -34,6 +34,8 @@ from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
+from mlir_shard.transforms.gathers import Gathers
+from mlir_shard.transforms.reshard.gathered_operands import note_gathered_operands
 from mlir_shard.transforms.reshard.insertion import apply, put_after
 from mlir_shard.transforms.reshard.op_choices import RESHARDED_ALWAYS, AskedOp, OpChoices
 from mlir_shard.transforms.reshard.op_signatures import Signature, Way, kind_of, size_of, tensor_of
@@ -53,13 +55,20 @@ class CompatibleOps:
     """
 
     def __init__(
-        self, function: Any, meshes: Mapping[str, Mesh], *, is_full: bool, cheapest: CheapestReshards | None = None
+        self,
+        function: Any,
+        meshes: Mapping[str, Mesh],
+        *,
+        is_full: bool,
+        cheapest: CheapestReshards | None = None,
+        gathers: Gathers | None = None,
     ) -> None:
         self._op = function
         self._function = ShardedFunction(function)
         self._arrays = self._function.arrays
         self._meshes = meshes
         self._is_full = is_full
+        self._gathers = gathers
         self._rules = rule_cache() if cheapest is None else rule_cache(COMPUTING)
         self._targets = Targets(function, meshes, with_reshard=is_full)
         self._cheapest = cheapest
@@ -204,6 +213,10 @@ class CompatibleOps:
         choice, combiner = self._choice(number, rule, reduced)
         if choice is not None:
             self._put(number, choice, combiner)
+            if self._gathers is not None:
+                before = list(map(self._function.shardings.__getitem__, self._operand_numbers(number)))
+                op = self._arrays.operation(number)
+                note_gathered_operands(self._gathers, op, rule, (before, choice.operands), self._meshes)
 
     def _choice(
         self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]

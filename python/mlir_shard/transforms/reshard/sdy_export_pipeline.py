@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
+from mlir_shard.transforms.gathers import bound_text, remarks_above
 from mlir_shard.transforms.pipeline_steps import Dumps, step
 
 
@@ -20,6 +21,7 @@ def export_pipeline(
     dump_sharding_origins: bool = option(False, "move what edges say about the origins of shardings"),
     dump_propagation_edges: bool = option(False, "move what edges say about the steps of propagation"),
     update_non_divisible_input_output_shardings: bool = option(True, "shard inputs and outputs evenly, by whole axes"),
+    remarks_above: int | None = remarks_above(),
     inline_meshes: bool = option(True, "have shardings hold their meshes, and no definitions of meshes"),
     dump_directory: str = option("", "where to write the modules between the stages"),
     dump_index: int = option(0, "the number of the first file written"),
@@ -27,6 +29,7 @@ def export_pipeline(
     """Constants merged, data-flow edges sunk, constraints made reshards, shardings at the boundaries evened and all of
     them closed; then reshards, or collectives, where operations need them."""
     dumps = Dumps(dump_directory, dump_index)
+    bound = bound_text(remarks_above)
     edges = step(
         "sdy-sink-data-flow-edges",
         sink_debug_sharding_origins=dump_sharding_origins,
@@ -39,9 +42,11 @@ def export_pipeline(
         passes += ["sdy-update-non-divisible-input-output-shardings", "sdy-remove-sub-axes-in-input-output-shardings"]
     passes += ["sdy-close-shardings", *dumps.save("after_propagation")]
     if not avoid_export_for_partitioning:
-        reshards = step("sdy-insert-explicit-reshards", enable_full_version=enable_insert_explicit_collectives)
+        reshards = step(
+            "sdy-insert-explicit-reshards", enable_full_version=enable_insert_explicit_collectives, remarks_above=bound
+        )
         passes += [f"func.func(sdy-verify-unreduced-axes,{reshards})"]
-        passes += _collectives(dumps) if enable_insert_explicit_collectives else []
+        passes += _collectives(dumps, bound) if enable_insert_explicit_collectives else []
         passes += [step("canonicalize", enable_patterns="sdy-collective")]
         if enable_insert_explicit_collectives and remove_all_gather_reduce_scatter_for_cmv1:
             passes += ["func.func(sdy-remove-all-gather-reduce-scatter-for-cmv1)"]
@@ -56,10 +61,10 @@ def export_pipeline(
     return ",".join(passes)
 
 
-def _collectives(dumps: Dumps) -> list[str]:
+def _collectives(dumps: Dumps, bound: int | str) -> list[str]:
     """Reshards of reshards are one; canonicalization after this may fuse slices with reductions before them."""
     return [
         *dumps.save("after_explicit_reshards"),
         step("canonicalize", enable_patterns="sdy-reshard"),
-        "func.func(sdy-reshard-to-collectives)",
+        f"func.func({step('sdy-reshard-to-collectives', remarks_above=bound)})",
     ]

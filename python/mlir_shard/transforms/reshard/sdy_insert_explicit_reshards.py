@@ -12,6 +12,7 @@ from mlir_shard.passes.registry import Pass, PassFailure, register, shared
 from mlir_shard.resharding.cheapest_reshards import CheapestReshards
 from mlir_shard.resharding.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError
+from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 from mlir_shard.transforms.reshard.single_device import check_signature
 from mlir_shard.transforms.shardings import meshes_around
@@ -45,16 +46,20 @@ class InsertExplicitReshards(Pass):
     enable_full_version: bool = option(False, "insert reshards on all ops that have a sharding rule")
     planner: Literal["shardy", "optimal"] = option("shardy", "whose choice of where: Shardy's, or the cheapest")
 
+    remarks_above: int | None = remarks_above()
+
     def run(self, op: Any) -> None:
         is_planned = self.planner == "optimal"
         # Shardy's choice is by axes alone, and lists no devices.
         meshes = meshes_around(op) if is_planned else sdy.meshes(sdy.enclosing_module(op))
         check_signature(op, meshes)
+        gathers = Gathers(self.remarks_above)
         cheapest = shared(CheapestReshards, _cheapest) if is_planned else None
         try:
-            CompatibleOps(op, meshes, is_full=self.enable_full_version, cheapest=cheapest).make()
+            CompatibleOps(op, meshes, is_full=self.enable_full_version, cheapest=cheapest, gathers=gathers).make()
         except RuleError as error:
             raise PassFailure(str(error), error.op) from error
+        gathers.remark()
 
 
 def _cheapest() -> CheapestReshards:

@@ -17,8 +17,10 @@ from mlir_shard.resharding.cost_model import CostModel, Objective
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import ReductionOp
+from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.reshard.collective_courses import Courses, Plans
 from mlir_shard.transforms.reshard.collective_insertion import build
+from mlir_shard.transforms.reshard.gathered_operands import note_detour
 from mlir_shard.transforms.reshard.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE, PlannedCollectives
 from mlir_shard.transforms.shardings import meshes_around
@@ -58,13 +60,18 @@ class ReshardToCollectives(Pass):
     )
     assumed_size: int = option(1024, "the size that dynamic dimensions are taken to have, for planner=optimal")
 
+    remarks_above: int | None = remarks_above()
+
     def run(self, op: Any) -> bool:
         if not operations_named(op, "sdy.reshard"):
             return False
         plans = self._plans(op) if self.planner == "optimal" else None
         keeps = self.keep_redundant_reshards
         courses = Courses(meshes_around(op), op.context, keeps_redundant=keeps, plans=plans)
-        return reshards_to_collectives(op, courses)
+        gathers = Gathers(self.remarks_above)
+        is_changed = reshards_to_collectives(op, courses, gathers)
+        gathers.remark()
+        return is_changed
 
     def _plans(self, op: Any) -> Plans:
         if self.assumed_size <= 0:
@@ -80,12 +87,12 @@ class ReshardToCollectives(Pass):
         return Plans(PlannedCollectives(planner, op.context, uses_direct_exchange=direct), self.assumed_size)
 
 
-def reshards_to_collectives(function: Any, courses: Courses) -> bool:
+def reshards_to_collectives(function: Any, courses: Courses, gathers: Gathers) -> bool:
     """Gives each reshard in a function its course; says whether anything changed. Raises PassFailure where there is
     none."""
     is_changed = False
     for reshard in operations_named(function, "sdy.reshard"):
-        is_changed |= _replace(reshard, courses)
+        is_changed |= _replace(reshard, courses, gathers)
     return is_changed
 
 
@@ -98,7 +105,7 @@ def _cost_model(path: str, op: Any) -> CostModel:
         raise PassFailure(f"costs: {error}", op) from error
 
 
-def _replace(reshard: Any, courses: Courses) -> bool:
+def _replace(reshard: Any, courses: Courses, gathers: Gathers) -> bool:
     if courses.are_planned and DIRECT_EXCHANGE in reshard.attributes:
         return False
     if courses.are_planned and _replace_with_reduction(reshard, courses):
@@ -113,6 +120,7 @@ def _replace(reshard: Any, courses: Courses) -> bool:
         raise PassFailure(f"'sdy.reshard' op {error}", reshard) from error
     if course is None:
         return False
+    note_detour(gathers, reshard, (source, target.value), course.collectives, courses.meshes)
     with ir.InsertionPoint(reshard):
         # What moves nothing between replicated tensors does not undo a barrier either.
         result = operand if course.is_replicated else build(value, course.collectives, reshard.location)

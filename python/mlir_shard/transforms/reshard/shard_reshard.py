@@ -9,6 +9,7 @@ from typing import Literal
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.canonicalize import reshard
+from mlir_shard.transforms.gathers import bound_text, remarks_above
 from mlir_shard.transforms.pipeline_steps import step
 
 
@@ -23,6 +24,7 @@ def shard_reshard(
     costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes"),
     direct_exchange: bool = option(False, "leave reshards that a direct exchange serves best"),
     assumed_size: int = option(1024, "the size that dynamic dimensions are taken to have"),
+    remarks_above: int | None = remarks_above(),
 ) -> str:
     """Constraints, calls and operations get reshards where they need them; several in a row become one, and each the
     collectives of its plan, which are merged where they follow each other."""
@@ -33,9 +35,16 @@ def shard_reshard(
         costs=costs or None,
         direct_exchange=direct_exchange,
         assumed_size=assumed_size,
+        remarks_above=bound_text(remarks_above),
     )
-    reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
+    reshards = step(
+        "sdy-insert-explicit-reshards",
+        enable_full_version=True,
+        planner=planner,
+        remarks_above=bound_text(remarks_above),
+    )
     passes = [
+        "shard-check-annotations",
         "func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard)",
         "sdy-insert-func-call-reshards",
         f"func.func({reshards})",

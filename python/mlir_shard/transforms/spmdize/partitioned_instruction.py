@@ -20,6 +20,7 @@ from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.op_mesh import op_mesh
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.gathers import Gathers
 from mlir_shard.transforms.halo.halo_exchange import ManualPart
 from mlir_shard.transforms.halo.moving_ops import Surroundings, exchange_around
 from mlir_shard.transforms.halo.sdy_resolve_permutation_factors import resolve_permutation_factors
@@ -33,7 +34,7 @@ from mlir_shard.transforms.spmdize.sdy_pad_for_divisibility import pad_function
 MOVING = ("stablehlo.pad", "stablehlo.slice")
 
 
-def partition_alone(op: Any, around: Surroundings, *, by_exchange: bool) -> None:
+def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_exchange: bool) -> None:
     """Replaces an op with results by a manual computation along all axes that its tensors use.
 
     Raises PassFailure where it cannot be made local, or its tensors have no one mesh.
@@ -52,7 +53,7 @@ def partition_alone(op: Any, around: Surroundings, *, by_exchange: bool) -> None
     around = replace(around, manual_axes=names)
     if op.name in MOVING and by_exchange and exchange_around(op, around, is_alone=True):
         return
-    _Instruction(op, operands, results, mesh, around).replace(by_exchange=by_exchange)
+    _Instruction(op, operands, results, mesh, around, gathers).replace(by_exchange=by_exchange)
 
 
 class _Instruction:
@@ -65,12 +66,14 @@ class _Instruction:
         results: Sequence[TensorSharding],
         mesh: Mesh,
         around: Surroundings,
+        gathers: Gathers,
     ) -> None:
         self._op = op
         self._operands = operands
         self._results = results
         self._mesh = mesh
         self._around = around
+        self._gathers = gathers
         self._sizes = PaddedValues(around.meshes)
 
     def replace(self, *, by_exchange: bool) -> None:
@@ -99,12 +102,12 @@ class _Instruction:
         op.erase()
 
     def _make_local(self, module: Any, function: Any, *, by_exchange: bool) -> None:
-        CompatibleOps(function, sdy.meshes(module.operation), is_full=True).make()
+        CompatibleOps(function, sdy.meshes(module.operation), is_full=True, gathers=self._gathers).make()
         resolve_permutation_factors(module.operation, self._around, by_exchange=by_exchange)
         meshes = sdy.meshes(module.operation)
-        reshards_to_collectives(function, Courses(meshes, module.context, keeps_redundant=False))
+        reshards_to_collectives(function, Courses(meshes, module.context, keeps_redundant=False), self._gathers)
         pad_function(function, meshes, pads_signature=True)
-        convert_global_to_local(module.operation, self._around.program)
+        convert_global_to_local(module.operation, self._around.program, self._gathers)
 
     def _even_type(self, type_: Any, sharding: TensorSharding) -> Any:
         if not isinstance(type_, ir.RankedTensorType):

@@ -22,6 +22,7 @@ from mlir_shard.rules.partition import PartitionRule, partition_rule_for
 from mlir_shard.rules.uneven_shards import Mask, mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
 from mlir_shard.transforms.shardings import COMPUTING, rule_cache
@@ -60,11 +61,13 @@ _RUN_WHOLE = "scf.forall"
 class Planner:
     """Plans the ops of one module on its grid; raises PassFailure at the first op that it cannot make local.
 
-    `gathered` holds the ops that are computed whole on every device though a tensor around them is sharded, and why.
+    `gathers` gets the ops that are computed whole on every device though a tensor around them is sharded, and why.
     """
 
-    def __init__(self, grid: DeviceGrid, signatures: Mapping[str, Signature], repeated: RepeatedOps) -> None:
-        self.gathered: list[tuple[Any, str]] = []
+    def __init__(
+        self, grid: DeviceGrid, signatures: Mapping[str, Signature], repeated: RepeatedOps, gathers: Gathers
+    ) -> None:
+        self._gathers = gathers
         self._grid = grid
         self._signatures = signatures
         self._rules = rule_cache(COMPUTING)
@@ -97,9 +100,9 @@ class Planner:
         """Plans the ops of a block, of which the last takes its operands as `returned`."""
 
         def plan(op: Any, is_repeated: bool) -> Repeats:
-            count, gathered = len(plans), len(self.gathered)
+            count, gathered = len(plans), len(self._gathers)
             self._guarded(op, plans)
-            is_example = gathered == len(self.gathered) and _is_example(op, plans[count:])
+            is_example = gathered == len(self._gathers) and _is_example(op, plans[count:])
             return Repeats.ALWAYS if is_example else Repeats.NEVER
 
         last = self._repeated.plan(block, self._placements, plan, int(self._manual_depth > 0))
@@ -164,7 +167,7 @@ class Planner:
             return None
         self._grid.local_type(type_, source)
         self._grid.local_type(type_, target)
-        return self._moves.between(source, target, shape_of(type_), _element_size(type_))
+        return self._moves.between(source, target, shape_of(type_), element_bytes(type_))
 
     def _operand_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:
         pairs = zip(op.operands, needed, strict=True)
@@ -185,7 +188,7 @@ class Planner:
         if DIRECT_EXCHANGE in op.attributes and have != wanted and have.unreduced == wanted.unreduced:
             resharding: Resharding | None = exchanged(have, wanted, sizes)
         elif kind is not None:
-            resharding = self._moves.by(kind, have, wanted, sizes, _element_size(value.type))
+            resharding = self._moves.by(kind, have, wanted, sizes, element_bytes(value.type))
         else:
             resharding = self._resharding(value.type, have, wanted)
         return OpPlan(op, (resharding,), Role.REPLACED, needed=(wanted,))
@@ -281,14 +284,29 @@ class Planner:
             raise PassFailure(f"'{op.name}' cannot be partitioned: each device would do or get something else", op)
         around = (*map(self._have, op.operands), *self._declared(op))
         if captured or any(placement.used for placement in around):
-            self.gathered.append((op, "it has no partition rule" if partition is None else "it has no sharding rule"))
+            missing = "partition rule" if partition is None else "sharding rule"
+            inner = (user.operands[number] for one in captured for user, number in one.uses[:1])
+            received = sum(self._missing_bytes(value, _whole(value)) for value in {*op.operands, *inner})
+            self._gathers.add(op, f"is computed whole on every device, as it has no {missing}", received)
         reshards = self._operand_reshards(op, tuple(map(_whole, op.operands)))
         return self._with_results(OpPlan(op, reshards, captured=captured), tuple(map(_whole, op.results)))
 
     def _note_gathered(self, op: Any, decision: Decision) -> None:
         is_sharded = any(self._have(value).used for value in op.operands)
         if is_sharded and not any(decision.factor_axes):
-            self.gathered.append((op, "its tensors do not agree on blocks that it can be computed in"))
+            pairs = set(zip(op.operands, decision.needed, strict=True))
+            received = sum(self._missing_bytes(value, needed) for value, needed in pairs)
+            why = "as its tensors do not agree on shards that it can be computed in"
+            self._gathers.add(op, f"is computed whole on every device, {why}", received)
+
+    def _missing_bytes(self, value: Any, needed: Placement) -> int:
+        """The bytes by which the shard that is needed of a value is larger than the one that there is."""
+        have = self._have(value)
+        if have == needed:
+            return 0
+        return bytes_of([self._grid.local_type(value.type, needed)]) - bytes_of(
+            [self._grid.local_type(value.type, have)]
+        )
 
     def _captured(self, op: Any) -> tuple[Captured, ...]:
         """What the ops in the regions of an op without edges take from around it, where that is not whole.
@@ -380,11 +398,3 @@ def _goes_elsewhere(result: Any) -> bool:
     """Whether all that is done with a value is to bring it somewhere."""
     uses = [use.owner.operation.name for use in result.uses]
     return len(uses) == 1 and (uses[0] in RESHARDING_OPS or uses[0] == "func.return")
-
-
-def _element_size(type_: Any) -> int:
-    """The bytes of an element, 8 where the type does not say."""
-    element = type_.element_type
-    if isinstance(element, ir.ComplexType):
-        return 2 * (element.element_type.width // 8)
-    return max(1, element.width // 8) if isinstance(element, ir.IntegerType | ir.FloatType) else 8

@@ -15,9 +15,10 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import CollectiveForms, StablehloProgram
+from mlir_shard.transforms.gathers import Gathers, bytes_of, remarks_above
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import meshes_around
-from mlir_shard.transforms.spmdize.local_plan import LocalPlanner, OpPlan, Signature
+from mlir_shard.transforms.spmdize.local_plan import DRAWING, LocalPlanner, OpPlan, Signature
 from mlir_shard.transforms.spmdize.localization import Localization, localize_signature, refresh_lengths
 from mlir_shard.transforms.spmdize.placed_values import PlacedValues
 from mlir_shard.transforms.spmdize.repeated_ops import RepeatedOps
@@ -45,16 +46,19 @@ class ConvertGlobalToLocal(Pass):
     enable_rgv3: bool = option(False, "name groups of devices by mesh axes, where those are no sub-axes")
     replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
     partition_count: int = option(1, "the number of partitions")
+    remarks_above: int | None = remarks_above()
 
     def run(self, op: Any) -> None:
         if self.replica_count > 1 and self.partition_count > 1:
             counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
             raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
         forms = CollectiveForms(self.per_dim_all_gather, self.combine_multi_dimension_reduce_scatter, self.enable_rgv3)
-        convert_global_to_local(op, StablehloProgram(Channels.of(op), self.replica_count > 1, forms))
+        gathers = Gathers(self.remarks_above)
+        convert_global_to_local(op, StablehloProgram(Channels.of(op), self.replica_count > 1, forms), gathers)
+        gathers.remark()
 
 
-def convert_global_to_local(module: Any, program: StablehloProgram) -> None:
+def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gathers) -> None:
     """What the pass does, with the collectives of `program`. Raises PassFailure where an op cannot become local."""
     repeated = RepeatedOps(module, REDUCING_COLLECTIVES)
     values = PlacedValues(meshes_around(module), repeated)
@@ -67,6 +71,9 @@ def convert_global_to_local(module: Any, program: StablehloProgram) -> None:
     for function in functions:
         localize_signature(function, signatures[function.attributes["sym_name"].value])
     for plan in plans:
+        if plan.op.name == DRAWING and values.program_mesh is not None:
+            received = bytes_of(value.type for value in plan.op.results)
+            gathers.add(plan.op, "draws on the first device, which sends what it drew to all others", received)
         repeated.carry_out(plan.op, partial(_carry_out, localization, plan))
     program.channels.renumber(module, first)
     # Rules are of whole tensors.

@@ -13,6 +13,7 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
+from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.halo.moving_ops import Surroundings
 from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.shardings import meshes_around
@@ -59,6 +60,7 @@ class PerInstructionPartitioning(Pass):
     enable_halo_exchange: bool = option(True, "exchange shards between neighbours where that can be")
     replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
     partition_count: int = option(1, "the number of partitions")
+    remarks_above: int | None = remarks_above()
 
     def run(self, op: Any) -> None:
         if self.replica_count > 1 and self.partition_count > 1:
@@ -70,9 +72,11 @@ class PerInstructionPartitioning(Pass):
             raise PassFailure(str(error), op) from error
         check_sizes(op)
         around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), self.replica_count > 1))
+        gathers = Gathers(self.remarks_above)
         chosen = [one for number, one in enumerate(_candidates(op)) if selection.selects(number, one.name)]
         for one in chosen:
-            partition_alone(one, around, by_exchange=self.enable_halo_exchange)
+            partition_alone(one, around, gathers, by_exchange=self.enable_halo_exchange)
+        gathers.remark()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Literal
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.canonicalize import reshard
+from mlir_shard.transforms.gathers import bound_text, remarks_above
 from mlir_shard.transforms.pipeline_steps import step
 
 # Before reshards are inserted, and of those that were.
@@ -23,25 +24,26 @@ def shard_spmdize(
     planner: Literal["shardy", "optimal"] = option(
         "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
     ),
-    report_whole: bool = option(
-        False, "make a remark of each op that is computed on gathered operands; with StableHLO collectives only"
-    ),
+    remarks_above: int | None = remarks_above(),
 ) -> str:
     """Changes of sharding are made explicit, then everything local; equal collectives are done once.
 
     Arguments and results of StableHLO programs whose shards would be uneven lie whole along the axes that do not
     divide them.
     """
-    reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner)
+    bound = bound_text(remarks_above)
+    reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner, remarks_above=bound)
     split = step("shard-split-reductions", collectives=collectives)
     explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{split},{reshards})"
     exchanges = collectives == "shard" and planner == "optimal"
-    collective = step("sdy-reshard-to-collectives", planner=planner, direct_exchange=exchanges)
+    collective = step("sdy-reshard-to-collectives", planner=planner, direct_exchange=exchanges, remarks_above=bound)
     optimized = step("shard-optimize-communication", collectives=collectives)
     if collectives == "shard":
-        around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective}),{_WITHOUT_EMPTY},spmdize"
-        return f"shard-unify-meshes,{_WITHOUT_EMPTY},{explicit},{around},cse,{optimized}"
+        local = step("spmdize", remarks_above=bound)
+        around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective}),{_WITHOUT_EMPTY},{local}"
+        return f"shard-check-annotations,shard-unify-meshes,{_WITHOUT_EMPTY},{explicit},{around},cse,{optimized}"
     passes = [
+        "shard-check-annotations",
         "shard-unify-meshes",
         _WITHOUT_EMPTY,
         "sdy-export-named-computations",
@@ -54,10 +56,10 @@ def shard_spmdize(
         f"func.func({collective})",
         step("canonicalize", enable_patterns=("sdy-collective", "shard-collective")),
         _WITHOUT_EMPTY,
-        "shard-whole-reductions",
+        step("shard-whole-reductions", remarks_above=bound),
         "func.func(sdy-pad-for-divisibility,sdy-resolve-single-device-sharding)",
-        step("shard-compute-whole", report=report_whole),
-        "sdy-convert-global-to-local",
+        step("shard-compute-whole", remarks_above=bound),
+        step("sdy-convert-global-to-local", remarks_above=bound),
         "sdy-drop-sharding-and-mesh",
         "cse",
         optimized,

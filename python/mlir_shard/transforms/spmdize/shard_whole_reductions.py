@@ -11,6 +11,7 @@ from mlir_shard.ir.editing import operations_where
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.partition import names_own_factors
 from mlir_shard.sharding import Mesh, OpShardingRule
+from mlir_shard.transforms.gathers import Gathers, remarks_above, shard_bytes
 from mlir_shard.transforms.shardings import common_mesh, meshes_around
 from mlir_shard.transforms.spmdize.block_computations import BlockComputations
 from mlir_shard.transforms.spmdize.placed_values import Placed
@@ -30,7 +31,10 @@ class WholeReductions(Pass):
     anchor = "builtin.module"
     summary = "Gathers dimensions that ops reduce, and that they have to have whole"
 
+    remarks_above: int | None = remarks_above()
+
     def run(self, op: Any) -> bool:
+        gathers = Gathers(self.remarks_above)
         computations, meshes = BlockComputations(), meshes_around(op)
         has_changed = False
         for inner in operations_where(op, names_own_factors):
@@ -46,12 +50,23 @@ class WholeReductions(Pass):
                 continue
             has_changed = True
             owed = computations.lost_sums(inner, before, after)
+            tensors = {*zip(inner.operands, before, after, strict=True)}
+            received = sum(_missing_bytes(value.type, *sides) for value, *sides in tensors)
+            why = "has dimensions gathered that it reduces and that its partition rule needs unsharded"
+            gathers.add(inner, why, received)
             for number, wanted in enumerate(after):
                 gather_operand(inner, number, mesh, wanted)
             first = next(one for one in after if one is not None)
             for number, result in enumerate(inner.results if owed else ()):
                 slice_result(inner, number, first, _placed(result, mesh), owed)
+        gathers.remark()
         return has_changed
+
+
+def _missing_bytes(type_: Any, have: Placed | None, wanted: Placed | None) -> int:
+    if have is None or wanted is None:
+        return 0
+    return shard_bytes(type_, wanted.sharding, wanted.mesh) - shard_bytes(type_, have.sharding, have.mesh)
 
 
 def _placed(value: Any, mesh: Mesh) -> Placed | None:

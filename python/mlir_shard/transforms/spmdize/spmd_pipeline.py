@@ -8,6 +8,7 @@ from typing import Literal
 
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
+from mlir_shard.transforms.gathers import bound_text, remarks_above
 from mlir_shard.transforms.pipeline_steps import step
 
 
@@ -20,10 +21,11 @@ def spmd_pipeline(
     planner: Literal["shardy", "optimal"] = option(
         "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
     ),
+    remarks_above: int | None = remarks_above(),
 ) -> str:
     """`shard-propagate` decides all shardings, then `shard-spmdize` goes by them."""
     passes = [
         step("shard-propagate", conservative_propagation=conservative_propagation),
-        step("shard-spmdize", collectives=collectives, planner=planner),
+        step("shard-spmdize", collectives=collectives, planner=planner, remarks_above=bound_text(remarks_above)),
     ]
     return ",".join(passes)

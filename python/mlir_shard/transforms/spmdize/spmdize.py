@@ -14,13 +14,13 @@ from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
 from mlir_shard.ir import editing, replica_groups, shard
 from mlir_shard.ir.editing import operations_named
-from mlir_shard.passes.diagnostic import remark
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.shardings import Side, meshes_around, shardings_of
 from mlir_shard.transforms.spmdize.op_plan import OpPlan, Signature
@@ -50,7 +50,7 @@ class Spmdize(Pass):
     summary = "Converts the global program to the program of one device, with collectives"
 
     collectives: str = option("shard", "the dialect of the collectives", choices=("shard",))
-    report_gathered: bool = option(False, "say which ops are computed whole on every device, and why, as remarks")
+    remarks_above: int | None = remarks_above()
 
     def run(self, op: Any) -> None:
         meshes = [inner.operation for inner in _top(op) if inner.operation.name == "sdy.mesh"]
@@ -59,11 +59,11 @@ class Spmdize(Pass):
         grid = _grid(op, repeated.representatives)
         functions = [inner.operation for inner in _top(op) if inner.operation.name == "func.func"]
         signatures = {function.attributes["sym_name"].value: _signature(function, grid) for function in functions}
-        planner = Planner(grid, signatures, repeated)
+        gathers = Gathers(self.remarks_above)
+        planner = Planner(grid, signatures, repeated, gathers)
         plans = [planner.plan_function(function) if _has_body(function) else [] for function in functions]
         types = [_local_type(function, signatures, grid) for function in functions]
-        if self.report_gathered:
-            _report(planner.gathered)
+        gathers.remark()
         application = PlanApplication(grid)
         for function, planned, type_ in zip(functions, plans, types, strict=True):
             _localize_signature(function, type_)
@@ -193,16 +193,6 @@ def _localize_signature(function: Any, type_: Any) -> None:
     if _has_body(function):
         for argument, local in zip(function.regions[0].blocks[0].arguments, type_.inputs, strict=True):
             argument.set_type(local)
-
-
-def _report(gathered: Iterable[tuple[Any, str]]) -> None:
-    """Says, once for each name of ops and each reason, how many there are and where the first is."""
-    found: dict[tuple[str, str], list[Any]] = {}
-    for op, reason in gathered:
-        found.setdefault((op.name, reason), []).append(op)
-    for (name, reason), ops in found.items():
-        count = "1 op" if len(ops) == 1 else f"{len(ops)} ops, the first of them here"
-        remark(f"'{name}' is computed whole on every device: {reason} ({count})", ops[0])
 
 
 def _remove_attributes(module: Any) -> None:

@@ -1,0 +1,78 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Remarks on tensors that are gathered because no rule, plan or lowering could avoid it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.passes.diagnostic import remark
+from mlir_shard.passes.options import option
+from mlir_shard.sharding import Mesh, TensorSharding
+
+DEFAULT_BOUND = 1 << 20
+"""The bytes that a device may receive for an op without a remark, where the user does not set them."""
+
+
+def remarks_above() -> Any:
+    """The option `remarks-above` of a pass or pipeline."""
+    return option(
+        DEFAULT_BOUND,
+        "the bytes a device may receive for an op whose operands are gathered, as nothing else is known, "
+        "without a remark; none for no remarks",
+    )
+
+
+def bound_text(bound: int | None) -> int | str:
+    """The value of `remarks-above` as a step of a pipeline passes it on."""
+    return "none" if bound is None else bound
+
+
+class Gathers:
+    """The gathers of one run of a pass. Those for which a device receives more bytes than `bound` become remarks."""
+
+    def __init__(self, bound: int | None) -> None:
+        self._bound = bound
+        self._count = 0
+        self._locations: dict[tuple[str, str, int], list[Any]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, op: Any, reason: str, received: int) -> None:
+        """Records that a device receives this many bytes for `op`. The op may be erased afterwards."""
+        self._count += 1
+        if self._bound is not None and received > self._bound:
+            self._locations.setdefault((op.name, reason, received), []).append(op.location)
+
+    def remark(self) -> None:
+        """Emits one remark for all ops that agree in name, reason and bytes, at the first of them."""
+        for (name, reason, received), locations in self._locations.items():
+            count = "" if len(locations) == 1 else f" ({len(locations)} ops, the first of them here)"
+            remark(f"'{name}' op {reason}; a device receives {received:,} bytes{count}", locations[0])
+
+
+def shard_bytes(type_: Any, sharding: TensorSharding | None, mesh: Mesh | None) -> int:
+    """The bytes of the largest shard of a tensor type, 0 for any other type. A dynamic dimension counts as 1."""
+    if not isinstance(type_, ir.RankedTensorType):
+        return 0
+    sizes = [1 if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank)]
+    if sharding is not None and mesh is not None and not mesh.is_maximal:
+        sizes = [-(-size // dim.sharded_size(mesh)) for size, dim in zip(sizes, sharding.dim_shardings, strict=True)]
+    return prod(sizes) * element_bytes(type_)
+
+
+def bytes_of(types: Iterable[Any]) -> int:
+    """The bytes of the tensors of these types together."""
+    return sum(shard_bytes(one, None, None) for one in types)
+
+
+def element_bytes(type_: Any) -> int:
+    """The bytes of an element of a tensor type as it is stored, 8 where the type does not say."""
+    element, parts = type_.element_type, 1
+    if isinstance(element, ir.ComplexType):
+        element, parts = element.element_type, 2
+    return parts * max(1, element.width // 8) if isinstance(element, ir.IntegerType | ir.FloatType) else 8 * parts

@@ -1,0 +1,78 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Finds what an op or a reshard gathers because no rule or plan could avoid it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding
+from mlir_shard.transforms.gathers import Gathers, shard_bytes
+from mlir_shard.transforms.reshard.collective_insertion import Collective
+
+Shardings = Sequence[TensorSharding | None]
+
+
+def note_gathered_operands(
+    gathers: Gathers, op: Any, rule: OpShardingRule, sides: tuple[Shardings, Shardings], meshes: Mapping[str, Mesh]
+) -> None:
+    """Notes the operands of `op` that are gathered along factors by which its rule cannot be sharded.
+
+    `sides` are the shardings of the operands and those that they are resharded to, None where they stay.
+    """
+    texts, received = [], 0
+    for index, (have, wanted) in enumerate(zip(*sides, strict=True)):
+        if have is None or wanted is None:
+            continue
+        type_ = op.operands[index].type
+        missing = shard_bytes(type_, wanted, mesh_of(wanted, meshes)) - shard_bytes(type_, have, mesh_of(have, meshes))
+        found = _blocking_dim(rule, index, have, wanted, meshes) if missing > 0 else None
+        if found is not None:
+            texts.append(f"operand {index} gathered along dimension {found[0]}, {found[1]}")
+            received += missing
+    if texts:
+        gathers.add(op, f"has {' and '.join(texts)}", received)
+
+
+def _blocking_dim(
+    rule: OpShardingRule, index: int, have: TensorSharding, wanted: TensorSharding, meshes: Mapping[str, Mesh]
+) -> tuple[int, str] | None:
+    """The first dimension gathered along a factor that cannot be sharded, and why it cannot."""
+    meshes_of = mesh_of(have, meshes), mesh_of(wanted, meshes)
+    if meshes_of[0] is None or meshes_of[1] is None:
+        return None
+    dims = zip(have.dim_shardings, wanted.dim_shardings, rule.operand_mappings[index].dim_mappings, strict=True)
+    for dim, (before, after, mapping) in enumerate(dims):
+        if after.sharded_size(meshes_of[1]) >= before.sharded_size(meshes_of[0]):
+            continue
+        if not set(rule.need_replication_factors).isdisjoint(mapping.factor_indices):
+            return dim, "which its sharding rule needs unsharded"
+        if not set(rule.permutation_factors).isdisjoint(mapping.factor_indices):
+            return dim, "along which it moves elements to other devices"
+    return None
+
+
+def note_detour(
+    gathers: Gathers,
+    reshard: Any,
+    ends: tuple[TensorSharding | None, TensorSharding],
+    collectives: Sequence[Collective],
+    meshes: Mapping[str, Mesh],
+) -> None:
+    """Notes a gather on the way of a reshard to a shard that is larger than those at both ends."""
+    type_ = reshard.operands[0].type
+
+    def size(sharding: TensorSharding | None) -> int:
+        return shard_bytes(type_, sharding, None if sharding is None else mesh_of(sharding, meshes))
+
+    largest, before = max(map(size, ends)), ends[0]
+    for collective in collectives:
+        if "out_sharding" not in collective.attributes:
+            return
+        after = collective.attributes["out_sharding"].maybe_downcast().value
+        if collective.name == "sdy.all_gather" and size(after) > largest:
+            what = f"gathers its operand to {after} on the way from {ends[0]} to {ends[1]}"
+            gathers.add(reshard, f"{what}, as the plan has nothing cheaper", size(after) - size(before))
+        before = after
