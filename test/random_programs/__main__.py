@@ -6,9 +6,9 @@
 
 prints how many programs there were, of what operations on what meshes, what went wrong, and the first of that made
 small. Exits with 1 where a result is wrong, or a program crashes or does not end. With `--target both` each program is
-run with both targets' collectives, and what a device receives is printed side by side: altogether, and for each
-operation that the targets move different bytes for. Engine `simulated` has ranks that are threads: 64 of them are as
-good as 8.
+run with both targets' collectives, and the bytes that a device receives are printed side by side, separately for
+programs with even and with uneven shards: altogether, of each program in which the targets differ, and for each
+operation that they move different bytes for. With engine `simulated` ranks are threads: there may be 64.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which programs")
     routes.add_options(parser)
     parser.add_argument("--mesh-axes", type=_range, default=(1, 3), metavar="N..M", help="how many axes meshes have")
+    parser.add_argument("--even", action="store_true", help="sizes, of axes too, that are powers of two")
     parser.add_argument("--dialects", help=f"in which programs are, of {', '.join(DIALECTS)}; separated by commas")
     parser.add_argument("--only", help="these programs alone, by their numbers, separated by commas")
     parser.add_argument("--jobs", type=int, default=1, help="how many programs at once")
@@ -41,7 +42,7 @@ def main() -> int:
     parser.add_argument("--smallest", type=int, default=3, help="how many findings to make small")
     parser.add_argument("--minutes", type=float, default=3.0, help="how long to make one small")
     arguments = parser.parse_args()
-    scale = Scale.of(*arguments.mesh_axes)
+    scale = Scale.of(*arguments.mesh_axes, is_even=arguments.even)
     setting = routes.setting_of(arguments, parser, scale.most_devices)
     known = setting.dialects
     dialects = tuple(arguments.dialects.split(",")) if arguments.dialects else known

@@ -54,6 +54,7 @@ class Report:
     uneven: int = 0
     findings: list[Finding] = field(default_factory=list)
     received: ReceivedBytes = field(default_factory=ReceivedBytes)
+    received_uneven: ReceivedBytes = field(default_factory=ReceivedBytes)
 
     @property
     def has_failures(self) -> bool:
@@ -72,7 +73,8 @@ class Report:
         self.meshes[mesh(text)] += 1
         self.dialects[one.dialect] += 1
         self.uneven += outcome.is_uneven
-        self.received.add(one.name, outcome.received)
+        received = self.received_uneven if outcome.is_uneven else self.received
+        received.add(one.name, outcome.received)
 
     def summary(self) -> str:
         """The numbers, a line each."""
@@ -90,7 +92,8 @@ class Report:
                 f"{self.kinds[HANG]} hangs, {self.kinds[REFUSAL]} refusals, "
                 f"{self.kinds[ENGINE]} internal errors of XLA",
                 *(f"  {count} refused: {kind}" for kind, count in refusals.most_common()),
-                *self.received.lines(),
+                *self.received.lines("even shards"),
+                *self.received_uneven.lines("uneven shards"),
             ]
         )
 

@@ -166,11 +166,18 @@ class Scale:
     most_elements: int = 2000
 
     @staticmethod
-    def of(fewest_axes: int, most_axes: int) -> Scale:
-        """Programs on meshes with so many axes; ValueError where there are none."""
+    def of(fewest_axes: int, most_axes: int, *, is_even: bool = False) -> Scale:
+        """Programs on meshes with so many axes; ValueError where there are none.
+
+        With `is_even` axes, and sizes of arguments, are powers of two: most shards are even then.
+        """
         meshes = tuple(axes for axes in MESHES if fewest_axes <= len(axes) <= most_axes)
+        if is_even:
+            meshes = tuple(axes for axes in meshes if prod(axes.values()).bit_count() == 1)
         if not meshes:
             raise ValueError(f"meshes have 1 to {MOST_AXES} axes, not {fewest_axes} to {most_axes}")
+        if is_even:
+            return Scale(meshes, (1, 4, 8, 16, 16, 32, 32, 64), (0, 0, 0, 1, 1, 1, 2), 16384)
         if most_axes <= SMALL_AXES:
             return Scale(meshes)
         return Scale(meshes, (1, 2, 3, 4, 6, 8, 8, 9, 12, 16, 16, 24, 32), (0, 0, 0, 1, 1, 1, 2, 2, 3), 4000)

@@ -29,6 +29,7 @@ class ReceivedBytes:
     same: int = 0
     totals: Counter[str] = field(default_factory=Counter)
     differences: dict[str, _Difference] = field(default_factory=dict)
+    apart: dict[str, Counter[str]] = field(default_factory=dict)
 
     def add(self, name: str, received: tuple[tuple[str, Received], ...]) -> None:
         """Counts a program, where it is run on several targets."""
@@ -36,8 +37,12 @@ class ReceivedBytes:
             return
         by_target = {target: Counter(dict(of_op)) for target, of_op in received}
         self.programs += 1
-        self.totals.update({target: of_op.total() for target, of_op in by_target.items()})
-        self.same += len({of_op.total() for of_op in by_target.values()}) == 1
+        totals = Counter({target: of_op.total() for target, of_op in by_target.items()})
+        self.totals.update(totals)
+        if len(set(totals.values())) == 1:
+            self.same += 1
+        else:
+            self.apart[name] = totals
         for op in sorted({op for of_op in by_target.values() for op in of_op}):
             sizes = {target: of_op[op] for target, of_op in by_target.items()}
             if (apart := max(sizes.values()) - min(sizes.values())) > 0:
@@ -47,11 +52,13 @@ class ReceivedBytes:
                 if apart > difference.most:
                     difference.most, difference.example = apart, name
 
-    def lines(self) -> Iterator[str]:
-        """The totals, and a line for each op."""
+    def lines(self, title: str) -> Iterator[str]:
+        """The totals, a line for each of the programs most apart, and one for each op."""
         if not self.programs:
             return
-        yield f"a device receives {_listed(self.totals)}; the same in {self.same} of {self.programs} programs"
+        yield f"{title}: a device receives {_listed(self.totals)}; the same in {self.same} of {self.programs} programs"
+        for name, sizes in sorted(self.apart.items(), key=lambda item: min(item[1].values()) - max(item[1].values())):
+            yield f"  {name}: {_listed(sizes)}"
         for op, one in sorted(self.differences.items(), key=lambda item: -item[1].most):
             yield (
                 f"  for {op}: {_listed(one.received)} in {one.programs} programs, most apart in {one.example} "
