@@ -298,15 +298,3 @@ class _Emission:
             else:
                 self._column += len(text)
         self._out.append(text)
-
-
-def read_attribute(text: str) -> tuple[str, Any]:
-    """The mnemonic and value of one attribute, `#ns.mnemonic...`, that `text` consists of. Raises AsmSyntaxError."""
-    cursor = Cursor(text)
-    namespace = re.match(r"\s*#(\w+)", text)
-    if not namespace or namespace[1] not in SYNTAXES:
-        raise AsmSyntaxError(0, f"expected an attribute of one of the dialects {', '.join(SYNTAXES)}")
-    found = SYNTAXES[namespace[1]].read_named_attribute(cursor, None)
-    if not cursor.at_end():
-        raise cursor.error(f"expected the end of the attribute, found {cursor.found()}")
-    return found

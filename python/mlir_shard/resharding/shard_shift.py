@@ -34,15 +34,6 @@ class Digit:
         return position // self.stride % self.size
 
 
-def shard_index(axes: Sequence[AxisRef], mesh: Mesh, position: int) -> int:
-    """The number of the shard, along a dimension sharded along `axes`, of the device at a position in the mesh."""
-    index = 0
-    for axis in axes:
-        digit = Digit.of(axis, mesh)
-        index = index * digit.size + digit.at(position)
-    return index
-
-
 def shift_pairs(axes: Sequence[AxisRef], mesh: Mesh, offset: int) -> tuple[tuple[int, int], ...]:
     """The devices (source, target) where shard i of a dimension sharded along `axes` goes to shard i + `offset`.
 

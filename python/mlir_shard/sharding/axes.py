@@ -74,25 +74,13 @@ class AxisRef:
         """Whether this axis is `other` or can be split so that one part is `other`."""
         return self.name == other.name and self.pre_size <= other.pre_size and self._end >= other._end
 
-    def strictly_contains(self, other: AxisRef) -> bool:
-        """Whether this axis contains `other` and is not equal to it."""
-        return self != other and self.contains(other)
-
     def is_prefix_of(self, other: AxisRef) -> bool:
         """Whether this axis is `other` or the major part of a split of `other`."""
         return other.contains(self) and self.pre_size == other.pre_size
 
-    def is_strict_prefix_of(self, other: AxisRef) -> bool:
-        """Whether this axis is a prefix of `other` and not equal to it."""
-        return self != other and self.is_prefix_of(other)
-
     def is_suffix_of(self, other: AxisRef, mesh: Mesh) -> bool:
         """Whether this axis is `other` or the minor part of a split of `other`."""
         return other.contains(self) and self.next_pre_size(mesh) == other.next_pre_size(mesh)
-
-    def is_strict_suffix_of(self, other: AxisRef, mesh: Mesh) -> bool:
-        """Whether this axis is a suffix of `other` and not equal to it."""
-        return self != other and self.is_suffix_of(other, mesh)
 
     def overlaps(self, other: AxisRef) -> bool:
         """Whether the two axes have a part in common."""

@@ -140,14 +140,6 @@ class TensorSharding(_HashedOnce):
         """The axes that shard dimensions, then the replicated, then the unreduced ones."""
         return self.sharding_axes + self.replicated_axes + self.unreduced_axes
 
-    def uses_axis(self, name: str) -> bool:
-        """Whether the named axis or a sub-axis of it is in any list."""
-        return any(axis.name == name for axis in self.used_axes)
-
-    def replace_dim(self, dim: int, sharding: DimensionSharding) -> TensorSharding:
-        """Another sharding for dimension `dim`."""
-        return self.replace_dims({dim: sharding})
-
     def replace_dims(self, shardings: Mapping[int, DimensionSharding]) -> TensorSharding:
         """Other shardings for the dimensions that are keys of `shardings`."""
         dims = tuple(shardings.get(dim, old) for dim, old in enumerate(self.dim_shardings))

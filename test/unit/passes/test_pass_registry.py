@@ -19,6 +19,7 @@ from mlir_shard.passes.registry import (
     register,
     register_pipeline,
     registered,
+    registered_pipelines,
     search,
 )
 
@@ -158,3 +159,15 @@ def test_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # One pass is found without importing all the others.
     assert "searched_package.stage.not_asked_for_pass" not in sys.modules
     assert "not-asked-for-pass" in registered()
+
+
+def test_passes_are_listed_where_they_are_not_in_the_file_of_their_name() -> None:
+    """Each folder's `PASSES` names the passes of its files, so that any of them is found without importing all."""
+    search("mlir_shard.transforms")
+    declared = {name: one.__module__ for name, one in registered().items() if one.__module__.startswith("mlir_shard.")}
+    declared |= {name: one.build.__module__ for name, one in registered_pipelines().items()}
+    for name, module in declared.items():
+        if module.startswith("mlir_shard.transforms."):
+            folder, _, file = module.rpartition(".")
+            listed = getattr(sys.modules[folder], "PASSES", {}).get(file, (file.replace("_", "-"),))
+            assert name in listed, f"{name} is in {module}, which {folder}.PASSES does not say"
