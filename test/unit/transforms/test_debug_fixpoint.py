@@ -11,7 +11,7 @@ import pytest
 from sharding.texts import sharding
 
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule
-from mlir_shard.transforms.propagate.debug_record import Record
+from mlir_shard.transforms.debug_record import Record
 from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, phases, propagate
 from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, ValueGraph
 

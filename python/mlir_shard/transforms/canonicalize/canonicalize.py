@@ -11,6 +11,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.type_runs import type_run_attributes
 from mlir_shard.host import ir, rewrite
 from mlir_shard.ir.editing import first_names
+from mlir_shard.ir.patterns import Pattern, apply_greedily
 from mlir_shard.ir.values import users
 from mlir_shard.passes import host_passes
 from mlir_shard.passes.options import format_value, option
@@ -18,7 +19,6 @@ from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import ManualAxes, TensorShardingPerValue
 from mlir_shard.sharding.verify import common_mesh
 from mlir_shard.transforms.canonicalize import collectives, reshard
-from mlir_shard.transforms.canonicalize.pattern import Pattern, apply_greedily
 from mlir_shard.transforms.dead_code import erase_unused_of_sdy
 
 LABEL = "sdy-manual-computation"

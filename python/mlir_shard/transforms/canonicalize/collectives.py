@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.ir.patterns import Pattern
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
 from mlir_shard.sharding import (
     AllToAllParamList,
@@ -24,7 +25,6 @@ from mlir_shard.sharding import (
     TensorSharding,
 )
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference, greatest_common_prefix, sort_and_merge
-from mlir_shard.transforms.canonicalize.pattern import Pattern
 
 LABEL = "sdy-collective"
 

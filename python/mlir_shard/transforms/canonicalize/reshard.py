@@ -15,9 +15,9 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir.patterns import Pattern
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
-from mlir_shard.transforms.canonicalize.pattern import Pattern
 
 
 @dataclass(frozen=True, slots=True)

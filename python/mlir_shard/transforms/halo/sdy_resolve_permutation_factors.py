@@ -31,8 +31,8 @@ from mlir_shard.transforms.halo.moving_ops import (
 )
 from mlir_shard.transforms.halo.split_reshapes import resolve_reshape
 from mlir_shard.transforms.halo.windowed_ops import BORDERED, exchange_borders
+from mlir_shard.transforms.insertion import apply, put_after
 from mlir_shard.transforms.limits import check_sizes
-from mlir_shard.transforms.reshard.insertion import apply, put_after
 from mlir_shard.transforms.shardings import COMPUTING, meshes_around, rule_cache
 
 MOVING = ("stablehlo.pad", "stablehlo.slice")

@@ -15,7 +15,7 @@ from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.propagate.debug_record import ConstraintRecord
+from mlir_shard.transforms.debug_record import ConstraintRecord
 from mlir_shard.transforms.shardings import rank_of
 
 CONSTRAINT = "sdy.sharding_constraint"

@@ -9,9 +9,9 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir, rewrite
+from mlir_shard.ir.patterns import Pattern, apply_greedily
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.transforms.canonicalize.pattern import Pattern, apply_greedily
 
 _bindings = host.module("_mlir_libs._stablehlo")
 

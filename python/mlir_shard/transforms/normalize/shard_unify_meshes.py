@@ -28,7 +28,7 @@ from mlir_shard.sharding import (
     TensorShardingPerValue,
 )
 from mlir_shard.sharding.common_mesh import MeshChange, mesh_changes
-from mlir_shard.transforms.reshard.insertion import apply
+from mlir_shard.transforms.insertion import apply
 from mlir_shard.transforms.shardings import (
     Side,
     meshes_around,

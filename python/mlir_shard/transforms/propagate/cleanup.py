@@ -22,6 +22,7 @@ from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import constant_ops
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
+from mlir_shard.transforms import debug_record
 from mlir_shard.transforms.call_graph import functions, has_body, main_function
 from mlir_shard.transforms.constant_expressions import expression_kind
 from mlir_shard.transforms.data_flow_edges import (
@@ -35,7 +36,6 @@ from mlir_shard.transforms.data_flow_edges import (
     set_result_shardings,
     shardings_of_edges,
 )
-from mlir_shard.transforms.propagate import debug_record
 from mlir_shard.transforms.shardings import (
     Side,
     attributes_of,

@@ -11,8 +11,8 @@ from typing import Any
 from mlir_shard.dialects.data_flow import owning_op
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.sharding.propagation_edges import AxisMove, op_name
-from mlir_shard.transforms.propagate import debug_record
-from mlir_shard.transforms.propagate.debug_record import (
+from mlir_shard.transforms import debug_record
+from mlir_shard.transforms.debug_record import (
     EDGE,
     Record,
     name_origins,

@@ -13,8 +13,8 @@ from mlir_shard.sharding import Mesh, PropagationDirection, TensorSharding
 from mlir_shard.sharding.propagation import propagate_aggressive, propagate_basic
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.sharding.tensor import first_stage, later_priorities, with_priority
+from mlir_shard.transforms.debug_record import Record
 from mlir_shard.transforms.propagate.debug_fixpoint import RecordingFixpoint
-from mlir_shard.transforms.propagate.debug_record import Record
 from mlir_shard.transforms.propagate.step import Phase, Steps, Strategy, both_ways
 from mlir_shard.transforms.propagate.value_graph import Fixpoint, NodeKind, OpClass, ValueGraph
 

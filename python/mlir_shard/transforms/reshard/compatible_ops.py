@@ -35,8 +35,8 @@ from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
 from mlir_shard.transforms.gathers import Gathers
+from mlir_shard.transforms.insertion import apply, put_after
 from mlir_shard.transforms.reshard.gathered_operands import note_gathered_operands
-from mlir_shard.transforms.reshard.insertion import apply, put_after
 from mlir_shard.transforms.reshard.op_choices import RESHARDED_ALWAYS, AskedOp, OpChoices
 from mlir_shard.transforms.reshard.op_signatures import Signature, Way, kind_of, size_of, tensor_of
 from mlir_shard.transforms.reshard.resting_shardings import RestingShardings

@@ -41,8 +41,8 @@ from mlir_shard.sharding import (
     TensorSharding,
 )
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference, sort_and_merge
+from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.collective_insertion import Collective
-from mlir_shard.transforms.reshard.insertion import REDUCTION_CODES
 
 DIRECT_EXCHANGE = "mlir_shard.direct_exchange"
 """The unit attribute of an `sdy.reshard` that stays: every device is sent what it lacks of its target box, by those

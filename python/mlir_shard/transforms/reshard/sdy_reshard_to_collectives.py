@@ -18,10 +18,10 @@ from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import ReductionOp
 from mlir_shard.transforms.gathers import Gathers, remarks_above
+from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.collective_courses import Courses, Plans
 from mlir_shard.transforms.reshard.collective_insertion import build
 from mlir_shard.transforms.reshard.gathered_operands import note_detour
-from mlir_shard.transforms.reshard.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE, PlannedCollectives
 from mlir_shard.transforms.shardings import meshes_around
 

@@ -18,7 +18,7 @@ from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.reshard.insertion import apply
+from mlir_shard.transforms.insertion import apply
 from mlir_shard.transforms.shardings import Side, shardings_of
 
 Meshes = Mapping[str, Mesh]

@@ -15,7 +15,7 @@ from mlir_shard.resharding.op_mesh import is_on_one_device
 from mlir_shard.resharding.sharding_steps import ShardingStep, steps_between
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.transforms.reshard.insertion import apply, insertion_point_after
+from mlir_shard.transforms.insertion import apply, insertion_point_after
 from mlir_shard.transforms.shardings import Side, shardings_of, shardings_per_value
 
 Shardings = list[TensorSharding | None]

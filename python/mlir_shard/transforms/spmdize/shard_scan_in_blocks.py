@@ -19,7 +19,7 @@ from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.windows import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
 from mlir_shard.sharding import DimensionSharding, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.reshard.insertion import apply
+from mlir_shard.transforms.insertion import apply
 from mlir_shard.transforms.shardings import meshes_around
 
 
