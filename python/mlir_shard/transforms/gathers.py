@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.values import element_size
 from mlir_shard.passes.diagnostic import remark
 from mlir_shard.passes.options import option
 from mlir_shard.sharding import Mesh, TensorSharding
@@ -71,8 +72,5 @@ def bytes_of(types: Iterable[Any]) -> int:
 
 
 def element_bytes(type_: Any) -> int:
-    """The bytes of an element of a tensor type as it is stored, 8 where the type does not say."""
-    element, parts = type_.element_type, 1
-    if isinstance(element, ir.ComplexType):
-        element, parts = element.element_type, 2
-    return parts * max(1, element.width // 8) if isinstance(element, ir.IntegerType | ir.FloatType) else 8 * parts
+    """The bytes of an element of a tensor type, 8 where the type does not say."""
+    return element_size(type_) or 8
