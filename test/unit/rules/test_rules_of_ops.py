@@ -7,7 +7,9 @@ from __future__ import annotations
 import pytest
 from rules.modules import ops, rule_of
 
-from mlir_shard.rules.reduction import reduction_op
+from mlir_shard.dialects.contexts import create_context
+from mlir_shard.host import ir
+from mlir_shard.rules.reduction import Combination, Combiner, combination_of, neutral_number, reduction_op
 from mlir_shard.sharding import ReductionOp
 
 
@@ -142,3 +144,60 @@ def test_reductions_of_named_ops() -> None:
         None,
         ReductionOp.SUM,
     ]
+
+
+@pytest.mark.parametrize(
+    ("element", "least", "largest"),
+    [("i1", 0, 1), ("ui1", 0, 1), ("i8", -128, 127), ("ui8", 0, 255), ("i64", -(2**63), 2**63 - 1)],
+)
+def test_neutral_elements_of_integers(element: str, least: int, largest: int) -> None:
+    type_ = ir.Type.parse(element, create_context())
+    all_bits = largest if least == 0 else -1
+    expected = {
+        Combiner.SUM: 0,
+        Combiner.PRODUCT: 1,
+        Combiner.MAX: least,
+        Combiner.MIN: largest,
+        Combiner.AND: all_bits,
+        Combiner.OR: 0,
+        Combiner.XOR: 0,
+    }
+    assert {one: neutral_number(one, type_) for one in Combiner} == expected
+
+
+def test_what_may_be_combined_several_times() -> None:
+    functions = {
+        Combiner.SUM: lambda a, b: a + b,
+        Combiner.PRODUCT: lambda a, b: a * b,
+        Combiner.MAX: max,
+        Combiner.MIN: min,
+        Combiner.AND: lambda a, b: a & b,
+        Combiner.OR: lambda a, b: a | b,
+        Combiner.XOR: lambda a, b: a ^ b,
+    }
+    assert set(functions) == set(Combiner)
+    for combiner, function in functions.items():
+        is_idempotent = all(function(a, function(a, b)) == function(a, b) for a in range(4) for b in range(4))
+        assert combiner.is_idempotent is is_idempotent, combiner
+
+
+@pytest.mark.parametrize(
+    ("name", "element", "expected"),
+    [
+        ("and", "i1", Combination((Combiner.AND,))),
+        ("or", "i1", Combination((Combiner.OR,))),
+        # A collective compares and adds the bytes that hold booleans, or bits as signed numbers: done again instead.
+        ("maximum", "i1", Combination()),
+        ("minimum", "i1", Combination()),
+        ("add", "i1", Combination()),
+        ("maximum", "ui8", Combination()),
+        ("maximum", "i8", Combination((Combiner.MAX,))),
+    ],
+)
+def test_combinations_of_small_integers(name: str, element: str, expected: Combination) -> None:
+    reduce, _ = ops(f"""(%a: tensor<4x4x{element}>, %z: tensor<{element}>) {{
+        %0 = stablehlo.reduce(%a init: %z) applies stablehlo.{name} across dimensions = [0] :
+          (tensor<4x4x{element}>, tensor<{element}>) -> tensor<4x{element}>
+        return
+      }}""")
+    assert combination_of(reduce) == expected

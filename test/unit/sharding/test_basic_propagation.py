@@ -107,3 +107,20 @@ def test_a_part_of_an_axis_that_another_factor_leaves() -> None:
 def test_a_major_factor_takes_what_divides_it() -> None:
     assert propagated(RESHAPE, '[{"b", ?}]', OPEN) == ['[{"b", ?}]', '[{"b":(1)2, ?}, {"b":(2)2, ?}]']
     assert propagated(RESHAPE, "[{?}]", '[{"b", ?}, {?}]') == ['[{"b":(1)2, ?}]', '[{"b", ?}, {?}]']
+
+
+def test_nothing_follows_a_part_of_an_axis() -> None:
+    # Another factor of the second operand has the rest of "b": what comes behind "b" would be strided.
+    before = ['[{"b", "a", ?}, {?}]', '[{?}, {"b":(2)2, ?}]', OPEN]
+    assert propagated(ADD, *before)[2] == '[{"b":(1)2, ?}, {?}]'
+    # A major factor takes the part of "b" that divides it, although "a" alone would fit in another tensor.
+    rule = OpShardingRule((2, 8), (TensorMapping.of([0, 1]), TensorMapping.of([0], [1])), (TensorMapping.of([0], [1]),))
+    after = propagated(rule, "[{?}]", '[{"b", "a", ?}, {?}]', OPEN)
+    assert after[0] == '[{"b":(1)2, ?}]'
+
+
+def test_axes_of_partial_sums_shard_nothing() -> None:
+    assert propagated(ADD, '[{"a", ?}, {?}]', OPEN, '[{?}, {?}], unreduced={"a"}')[1:] == [
+        OPEN,
+        '[{?}, {?}], unreduced={"a"}',
+    ]
