@@ -97,6 +97,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *collectives.REDUCE_SCATTER_PATTERNS,
     *collectives.CHAIN_PATTERNS,
 )
+_NAMES = frozenset(name for pattern in PATTERNS for name in (pattern.name, pattern.label))
 
 
 @register
@@ -105,7 +106,8 @@ class Canonicalize(Pass):
 
     The host's pass of this name knows no patterns of a dialect defined at run time. So it runs in turn with the
     patterns of sdy until those change nothing more. Patterns of sdy go by the names and labels in the files beside
-    this one; `disable-patterns` and `enable-patterns` take them and the host's.
+    this one; `disable-patterns` and `enable-patterns` take them and the host's. Where only patterns of sdy are enabled,
+    the host's pass does not run: it merges equal constants, whose shardings may differ.
     """
 
     name = "canonicalize"
@@ -124,6 +126,10 @@ class Canonicalize(Pass):
 
     def run(self, op: Any) -> None:
         config = self._config()
+        if self.enable_patterns and _NAMES.issuperset(self.enable_patterns):
+            config.enable_constant_cse = False
+            apply_greedily(op, self._patterns_for(op), config)
+            return
         self._run_host(op)
         while (patterns := self._patterns_for(op)) and apply_greedily(op, patterns, config):
             self._run_host(op)

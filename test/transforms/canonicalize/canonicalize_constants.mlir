@@ -1,0 +1,19 @@
+// RUN: shard-opt %s --canonicalize=enable-patterns=reshard-of-reshard | FileCheck %s
+
+// Patterns of sdy alone leave constants with different shardings apart: ops on each are sharded as it is.
+// CHECK-LABEL: func.func @constants
+// CHECK-DAG: %[[SHARDED:.*]] = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<[1.000000e+00, 2.000000e+00]>
+// CHECK-DAG: %[[REPLICATED:.*]] = stablehlo.constant dense<[1.000000e+00, 2.000000e+00]>
+// CHECK-DAG: %[[RESHARD:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}]>
+// CHECK: stablehlo.add %[[RESHARD]], %[[SHARDED]]
+// CHECK: stablehlo.add %arg0, %[[REPLICATED]]
+sdy.mesh @mesh = <["x"=2]>
+func.func @constants(%a: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %0 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<[1.0, 2.0]> : tensor<2xf32>
+  %1 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %2 = sdy.reshard %a <@mesh, [{}]> : tensor<2xf32>
+  %3 = sdy.reshard %2 <@mesh, [{"x"}]> : tensor<2xf32>
+  %4 = stablehlo.add %3, %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<2xf32>
+  %5 = stablehlo.add %a, %1 : tensor<2xf32>
+  return %4, %5 : tensor<2xf32>, tensor<2xf32>
+}
