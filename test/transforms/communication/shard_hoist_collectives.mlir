@@ -104,3 +104,51 @@ func.func @others(%a: tensor<8xf32>, %n: index, %condition: i1) -> tensor<16xf32
   }
   return %r : tensor<16xf32>
 }
+
+// What regions of the ops before it use comes along.
+// CHECK-LABEL: func.func @captured
+// CHECK: %[[LIMIT:.*]] = arith.addi
+// CHECK-NEXT: %[[CUT:.*]] = linalg.generic
+// CHECK: arith.minsi %{{.*}}, %[[LIMIT]]
+// CHECK: %[[ALL:.*]] = shard.all_gather %[[CUT]]
+// CHECK: scf.for
+// CHECK-NOT: shard.all_gather
+// CHECK: return
+func.func @captured(%a: index, %n: index, %part: tensor<8xindex>) -> tensor<16xindex> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant dense<0> : tensor<16xindex>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%x = %zero) -> tensor<16xindex> {
+    %limit = arith.addi %a, %c1 : index
+    %cut = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%part : tensor<8xindex>) {
+    ^bb0(%at: index):
+      %least = arith.minsi %at, %limit : index
+      linalg.yield %least : index
+    } -> tensor<8xindex>
+    %all = shard.all_gather %cut on @grid grid_axes = [0] gather_axis = 0 : tensor<8xindex> -> tensor<16xindex>
+    %sum = arith.addi %all, %x : tensor<16xindex>
+    scf.yield %sum : tensor<16xindex>
+  }
+  return %r : tensor<16xindex>
+}
+
+// Not what a region makes of the number of the iteration.
+// CHECK-LABEL: func.func @captured_counter
+// CHECK: scf.for
+// CHECK: shard.all_gather
+func.func @captured_counter(%n: index, %part: tensor<8xindex>) -> tensor<16xindex> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant dense<0> : tensor<16xindex>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%x = %zero) -> tensor<16xindex> {
+    %cut = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%part : tensor<8xindex>) {
+    ^bb0(%at: index):
+      %least = arith.minsi %at, %i : index
+      linalg.yield %least : index
+    } -> tensor<8xindex>
+    %all = shard.all_gather %cut on @grid grid_axes = [0] gather_axis = 0 : tensor<8xindex> -> tensor<16xindex>
+    %sum = arith.addi %all, %x : tensor<16xindex>
+    scf.yield %sum : tensor<16xindex>
+  }
+  return %r : tensor<16xindex>
+}

@@ -88,7 +88,7 @@ class SameOnDevices:
 
     def has_captured(self, op: Any) -> bool:
         """Whether those values are that the regions of an op take from around it."""
-        return all(self.has(value) for value in _captured(op))
+        return all(self.has(value) for value in captured(op))
 
     def _needed(self, value: Any) -> list[Any] | None:
         """The values that have to be the same for it; None where it may differ."""
@@ -100,7 +100,7 @@ class SameOnDevices:
             return []
         if name.startswith("shard.") or not is_pure(op) or any(one.name in _DEVICE_IDS for one in ops_in(op)):
             return None
-        return [*op.operands, *_captured(op)]
+        return [*op.operands, *captured(op)]
 
 
 class KnownSame:
@@ -120,7 +120,8 @@ class KnownSame:
                 known.pop(value, None)
 
 
-def _captured(op: Any) -> Iterator[Any]:
+def captured(op: Any) -> Iterator[Any]:
+    """The values that the regions of an op use and that are defined around it."""
     if not len(op.regions):
         return
     own = set(ops_in(op))

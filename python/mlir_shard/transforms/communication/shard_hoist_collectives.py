@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named, operations_named_in_post_order
+from mlir_shard.ir.editing import operations_named, operations_named_in_post_order, ops_in
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.transforms.communication.collective_forms import is_of_values
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
-from mlir_shard.transforms.communication.device_uniformity import is_pure
+from mlir_shard.transforms.communication.device_uniformity import captured, is_pure
 
 LOOPS = frozenset(("scf.for", "scf.while", "stablehlo.while"))
 """The loops whose values are known to be the same or not."""
@@ -37,8 +37,9 @@ class LoopInvariants:
         copy = None
         for one in needed:
             copy = one.clone(ip=ir.InsertionPoint(self._loop))
-            for number, operand in enumerate(list(copy.operands)):
-                copy.operands[number] = made.get(operand, self._outside.get(operand, operand))
+            for inner in ops_in(copy):
+                for number, operand in enumerate(list(inner.operands)):
+                    inner.operands[number] = made.get(operand, self._outside.get(operand, operand))
             made |= dict(zip(one.results, copy.results, strict=True))
         for result in op.results:
             result.replace_all_uses_with(made[result])
@@ -49,7 +50,7 @@ class LoopInvariants:
         """Collects in `needed` what has to be made outside, each after what it uses."""
         if op in needed:
             return True
-        if not is_pure(op) or not all(self._is_invariant(value, needed) for value in op.operands):
+        if not is_pure(op) or not all(self._is_invariant(value, needed) for value in (*op.operands, *captured(op))):
             return False
         needed[op] = None
         return True
