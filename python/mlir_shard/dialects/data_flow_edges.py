@@ -85,17 +85,6 @@ def _shown(value: Any) -> str:
     return f"{kind} of type {value.type}"
 
 
-__all__ = [
-    "DataFlowEdge",
-    "argument_shardings",
-    "data_flow_edges",
-    "edges_of",
-    "has_edges",
-    "is_static_tensor",
-    "keeps_argument_shardings",
-    "owning_arguments",
-    "set_argument_shardings",
-]
 EdgeFunction = Callable[[Any], Iterable[DataFlowEdge]]
 GetShardings = Callable[[Any], Sequence["TensorSharding | None"]]
 SetShardings = Callable[[Any, Sequence[TensorSharding]], None]

@@ -12,28 +12,9 @@ from functools import cache
 from typing import Any
 
 from mlir_shard import _native, host
-from mlir_shard._native import Side
+from mlir_shard._native import Side as Side
 from mlir_shard.asm.module import native_host
 from mlir_shard.host import ir
-
-__all__ = [
-    "Side",
-    "add_links",
-    "append",
-    "attribute_columns",
-    "block_count",
-    "children",
-    "distinct_attributes",
-    "function_type",
-    "inline_body",
-    "remove_attributes",
-    "replace",
-    "replace_attributes",
-    "set_signature_column",
-    "signature_column",
-    "take_links",
-    "terminator",
-]
 
 
 @cache

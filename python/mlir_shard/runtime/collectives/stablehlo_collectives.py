@@ -13,7 +13,7 @@ from mlir_shard.runtime.collectives import shard_collectives, stablehlo_devices
 from mlir_shard.runtime.collectives.groups import ListedGroups
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.collectives.stablehlo_calls import GroupCollectives, Reduction, StandIns
-from mlir_shard.runtime.collectives.stablehlo_devices import Processes, set_devices
+from mlir_shard.runtime.collectives.stablehlo_devices import Processes
 
 
 def legalize(module: Any) -> StandIns:
@@ -131,4 +131,3 @@ _LEGALIZATIONS: dict[str, Callable[[Any, Processes, GroupCollectives], list[Any]
     "stablehlo.reduce_scatter": _reduce_scatter,
     "stablehlo.replica_id": _replica,
 }
-__all__ = ["StandIns", "legalize", "set_devices"]

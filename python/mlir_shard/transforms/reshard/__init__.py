@@ -13,5 +13,9 @@ PASSES = {
         "sdy-sharding-constraint-to-reshard",
         "shard-barrier-to-reshard",
     ),
+    "pipelines": (
+        "sdy-export-pipeline",
+        "shard-reshard",
+    ),
     "unreduced_axes": ("sdy-verify-unreduced-axes",),
 }

@@ -37,12 +37,19 @@ from mlir_shard.sharding.axes import Axes
 from mlir_shard.transforms.gathers import Gathers
 from mlir_shard.transforms.insertion import apply, put_after
 from mlir_shard.transforms.reshard.gathered_operands import note_gathered_operands
-from mlir_shard.transforms.reshard.op_choices import RESHARDED_ALWAYS, AskedOp, OpChoices
-from mlir_shard.transforms.reshard.op_signatures import Signature, Way, kind_of, size_of, tensor_of
-from mlir_shard.transforms.reshard.resting_shardings import RestingShardings
-from mlir_shard.transforms.reshard.sharded_function import ShardedFunction
+from mlir_shard.transforms.reshard.op_choices import (
+    RESHARDED_ALWAYS,
+    AskedOp,
+    OpChoices,
+    ShardedFunction,
+    Signature,
+    Way,
+    kind_of,
+    size_of,
+    tensor_of,
+)
+from mlir_shard.transforms.reshard.result_shardings import RestingShardings, summands
 from mlir_shard.transforms.reshard.single_device import reshard_around
-from mlir_shard.transforms.reshard.summands import summands
 from mlir_shard.transforms.reshard.targets import Targets
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import COMPUTING, Side, rule_cache, shardings_of

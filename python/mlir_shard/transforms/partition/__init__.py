@@ -1,0 +1,18 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The partitioners: the global program becomes the local one that each device runs.
+
+`spmdize` is the one for `shard` collectives: `plan` and `op_decisions` decide, `plan_application` applies, `emission`
+and `grid_reshards` build collectives. `sdy_convert_global_to_local` is the one for StableHLO: `local_plan` decides,
+`local_computations` finds partition rules. Both plan isomorphic ops once, see `repeated_ops`.
+"""
+
+# The passes of files that are not named for one; all others are in the file of their name.
+PASSES = {
+    "gathered_tensors": ("shard-whole-reductions",),
+    "split_reductions": (
+        "shard-reduce-in-blocks",
+        "shard-scan-in-blocks",
+        "shard-split-reductions",
+    ),
+}

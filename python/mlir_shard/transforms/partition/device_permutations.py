@@ -1,0 +1,236 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Permutations of devices with `shard.send` and `shard.recv`: each device sends its shard to one and receives one.
+
+Also the position of the running device on the grid, and shards that enter or leave a function on other devices than
+the grid has them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mlir_shard.host import dialect, ir
+from mlir_shard.ir import shard
+from mlir_shard.resharding.device_permutation import axis_orders
+from mlir_shard.resharding.steps import Placement
+from mlir_shard.sharding import Mesh
+from mlir_shard.sharding.layout import device_array
+from mlir_shard.transforms.device_grid import DeviceGrid
+
+_arith = dialect("arith")
+_tensor = dialect("tensor")
+
+
+def device_index(axes: Sequence[int], grid: DeviceGrid) -> Any:
+    """This device's position among those along `axes`, major to minor, as an `index` value."""
+    index_type = ir.IndexType.get()
+    result = None
+    for axis, position in zip(axes, shard.process_index(grid.name, axes), strict=True):
+        if result is None:
+            result = position
+            continue
+        size = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, grid.shape[axis])).result
+        result = _arith.AddIOp(_arith.MulIOp(result, size).result, position).result
+    return result
+
+
+def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, grid: DeviceGrid) -> Any:
+    """What `value` is of this device's position along `axes`, a tensor of one element of `type_`, or of i64."""
+    element = ir.IntegerType.get_signless(64) if type_ is None else type_
+    count = grid.blocks(axes)
+    entries = [ir.IntegerAttr.get(element, value(position)) for position in range(count)]
+    attribute = ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([count], element))
+    table = _arith.ConstantOp(attribute.type, attribute).result
+    index = device_index(axes, grid)
+    one = ir.RankedTensorType.get([1], element)
+    return _tensor.ExtractSliceOp(one, table, [index], [], [], [shard.DYNAMIC], [1], [1]).result
+
+
+def table_index(by_process: Sequence[int], grid: DeviceGrid) -> Any:
+    """The entry of a table for this process, an `index` value."""
+    axes = [axis for axis, size in enumerate(grid.shape) if size > 1]
+    entry = table_entry(axes, lambda process: by_process[process], None, grid)
+    index_type = ir.IndexType.get()
+    zero = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, 0)).result
+    return _arith.IndexCastOp(index_type, _tensor.ExtractOp(entry, [zero]).result).result
+
+
+_Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A permutation of devices: each gets the local tensor of process `source[process]`."""
+
+    source: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The process that gets the local tensor of each."""
+        found = [0] * len(self.source)
+        for receiver, sender in enumerate(self.source):
+            found[sender] = receiver
+        return tuple(found)
+
+
+def arriving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
+    """From where the mesh has shards to where the grid has them; None where that is the same."""
+    if mesh not in grid.reordered:
+        return None
+    return _between(_relocated_positions(mesh), grid.processes(), placement, grid)
+
+
+def leaving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
+    """From where the grid has shards to where the mesh has them; None where that is the same."""
+    if mesh not in grid.reordered:
+        return None
+    return _between(grid.processes(), _relocated_positions(mesh), placement, grid)
+
+
+def _relocated_positions(mesh: Mesh) -> _Numbers:
+    """The position in the mesh of each device."""
+    return np.argsort(device_array(mesh))
+
+
+def _between(held: _Numbers, wanted: _Numbers, placement: Placement, grid: DeviceGrid) -> Relocation | None:
+    """The permutation in which a device that holds what it needs keeps it."""
+    axes = tuple(axis for of_dim in placement.dims for axis in of_dim)
+    has, needs = (grid.positions(axes, positions).tolist() for positions in (held, wanted))
+    if has == needs:
+        return None
+    spare: defaultdict[int, deque[int]] = defaultdict(deque)
+    for process, number in enumerate(has):
+        if needs[process] != number:
+            spare[number].append(process)
+    senders = [process if has[process] == number else spare[number].popleft() for process, number in enumerate(needs)]
+    return Relocation(tuple(senders))
+
+
+_scf = dialect("scf")
+_DIFFERENT = 1
+
+
+def along_axes(value: Any, before: Placement, after: Placement, grid: DeviceGrid) -> Any:
+    """The local tensor after the permutation, which is to a placement with as many shards in each dimension."""
+    sent, received = axis_orders(before, after, grid.shape)
+    axes = _axes(grid)
+    own = dict(zip(axes, shard.process_index(grid.name, axes), strict=True))
+    destination = _renumbered(own, sent, received, grid.shape)
+    source = _renumbered(own, received, sent, grid.shape)
+    moved = [axis for axis in axes if destination[axis] != own[axis] or source[axis] != own[axis]]
+    return _exchanged(value, moved, destination, source, grid)
+
+
+def by_table(value: Any, relocation: Relocation, grid: DeviceGrid) -> Any:
+    """The local tensor after a permutation in which each process has its sender and its receiver in tables."""
+    axes = _axes(grid)
+    destination, source = (_positions(table, axes, grid) for table in (relocation.target, relocation.source))
+    return _exchanged(value, axes, destination, source, grid)
+
+
+def between_some(value: Any, senders: Sequence[int | None], receivers: Sequence[int | None], grid: DeviceGrid) -> Any:
+    """What this device gets where some send and some receive, each to one and from one; else its own `value`."""
+    axes = _axes(grid)
+
+    def others(given: Sequence[int | None]) -> tuple[dict[int, Any], Any | None]:
+        """The positions of the other device, and whether there is one; None where every device has one."""
+        own = range(len(given))
+        table = [place if one is None else one for place, one in zip(own, given, strict=True)]
+        if all(one is not None for one in given):
+            return _positions(table, axes, grid), None
+        number = table_index(table, grid)
+        mine = _linearized(shard.process_index(grid.name, axes), [grid.shape[axis] for axis in axes])
+        is_other = _arith.CmpIOp(_DIFFERENT, number, mine).result
+        return dict(zip(axes, _delinearized(number, [grid.shape[axis] for axis in axes]), strict=True)), is_other
+
+    def send(to: Mapping[int, Any]) -> Any:
+        return shard.send(grid.name, value, axes, [to[axis] for axis in axes])
+
+    def receive(of: Mapping[int, Any]) -> Any:
+        return shard.recv(grid.name, value, axes, [of[axis] for axis in axes])
+
+    destination, sends = others(receivers)
+    source, receives = others(senders)
+    _if(sends, lambda: send(destination), value)
+    return _if(receives, lambda: receive(source), value)
+
+
+def _if(condition: Any | None, build: Callable[[], Any], otherwise: Any) -> Any:
+    """What `build` makes if the condition holds, else `otherwise`; without a condition it always holds."""
+    if condition is None:
+        return build()
+    op = _scf.IfOp(condition, [otherwise.type], has_else=True)
+    with ir.InsertionPoint(op.then_block):
+        _scf.YieldOp([build()])
+    with ir.InsertionPoint(op.else_block):
+        _scf.YieldOp([otherwise])
+    return op.operation.results[0]
+
+
+def _axes(grid: DeviceGrid) -> list[int]:
+    return [axis for axis, size in enumerate(grid.shape) if size > 1]
+
+
+def _positions(table: Sequence[int], axes: Sequence[int], grid: DeviceGrid) -> dict[int, Any]:
+    """The positions along the axes of the process in a table."""
+    sizes = [grid.shape[axis] for axis in axes]
+    return dict(zip(axes, _delinearized(table_index(table, grid), sizes), strict=True))
+
+
+def _exchanged(
+    value: Any, axes: Sequence[int], destination: Mapping[int, Any], source: Mapping[int, Any], grid: DeviceGrid
+) -> Any:
+    shard.send(grid.name, value, axes, [destination[axis] for axis in axes])
+    return shard.recv(grid.name, value, axes, [source[axis] for axis in axes])
+
+
+def _renumbered(own: Mapping[int, Any], by: Sequence[int], to: Sequence[int], sizes: Sequence[int]) -> dict[int, Any]:
+    """The position along each axis of the device that has along the axes `to` the number that this one has along `by`.
+
+    Both orders are cut where as many devices are along the axes before; between two cuts is a number of its own.
+    """
+    found: dict[int, Any] = {}
+    left_by, left_to = list(by), list(to)
+    while left_to:
+        part_by, part_to = [left_by.pop(0)], [left_to.pop(0)]
+        while (have := prod(sizes[axis] for axis in part_by)) != (want := prod(sizes[axis] for axis in part_to)):
+            if have < want:
+                part_by.append(left_by.pop(0))
+            else:
+                part_to.append(left_to.pop(0))
+        if len(part_by) == len(part_to) == 1:
+            found[part_to[0]] = own[part_by[0]]
+        else:
+            number = _linearized([own[axis] for axis in part_by], [sizes[axis] for axis in part_by])
+            positions = _delinearized(number, [sizes[axis] for axis in part_to])
+            found.update(zip(part_to, positions, strict=True))
+    return found
+
+
+def _linearized(positions: Sequence[Any], sizes: Sequence[int]) -> Any:
+    number = positions[0]
+    for position, size in zip(positions[1:], sizes[1:], strict=True):
+        number = _arith.AddIOp(_arith.MulIOp(number, _index(size)).result, position).result
+    return number
+
+
+def _delinearized(number: Any, sizes: Sequence[int]) -> list[Any]:
+    positions = []
+    for place, size in enumerate(sizes):
+        stride = prod(sizes[place + 1 :])
+        position = _arith.DivUIOp(number, _index(stride)).result if stride > 1 else number
+        positions.append(_arith.RemUIOp(position, _index(size)).result if place else position)
+    return positions
+
+
+def _index(value: int) -> Any:
+    type_ = ir.IndexType.get()
+    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result

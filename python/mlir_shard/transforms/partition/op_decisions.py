@@ -1,0 +1,275 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Along which grid axes each factor of an op stays sharded, decided once for equal ops, and the plan that results."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.linalg_loops import loops_of
+from mlir_shard.rules.partition import PartitionRule
+from mlir_shard.rules.reduction import SELECTING_OPS, combination_of, reduction_op
+from mlir_shard.rules.uneven_shards import Mask, mask_of, may_fail
+from mlir_shard.rules.windows import Window, dim_of, windows_of
+from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
+from mlir_shard.sharding.axes import add_axes_or_merge
+from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.rule import FactorType
+from mlir_shard.transforms.device_grid import DeviceGrid
+from mlir_shard.transforms.partition.grid_reshards import Resharding
+from mlir_shard.transforms.partition.halo_update import HaloUpdate
+from mlir_shard.transforms.partition.local_computations import local_factor_axes, shardings_of
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Where the arguments and results of a function lie in its body.
+
+    `argument_meshes` and `result_meshes` are those in whose order of devices a caller has the blocks, where that may be
+    another order than the grid's.
+    """
+
+    arguments: tuple[Placement, ...]
+    results: tuple[Placement, ...]
+    argument_meshes: tuple[Mesh | None, ...]
+    result_meshes: tuple[Mesh | None, ...]
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether an argument or a result is not whole on every device."""
+        return any(placement.used for placement in (*self.arguments, *self.results))
+
+
+@dataclass(frozen=True, slots=True)
+class UnevenEdge:
+    """A dimension of an operand that is reduced in blocks of which the last are not full.
+
+    It is along grid axes, and has `size` elements on all devices together; `dim` is a loop for `Mask.BODY`.
+    """
+
+    operand: int
+    dim: int
+    axes: GridAxes
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A value that ops in a region take from around it, as (op, operand number), resharded in front of the region."""
+
+    uses: tuple[tuple[Any, int], ...]
+    resharding: Resharding | None
+
+
+class Role(Enum):
+    """What happens to the op itself.
+
+    KEPT: it stays what it is. COMPUTED: its partition rule makes it local. REPLACED: it goes, and its operand takes the
+    place of its result. PASSED_ON: its results and the arguments of its blocks get local types.
+    ENTERED: what is in its region takes its place, up to the terminator, which is LEFT. CONSTANT: a constant of sdy.
+    """
+
+    KEPT = "kept"
+    COMPUTED = "computed"
+    REPLACED = "replaced"
+    PASSED_ON = "passed on"
+    ENTERED = "entered"
+    LEFT = "left"
+    CONSTANT = "constant"
+
+
+@dataclass(frozen=True, slots=True)
+class OpPlan:
+    """What becomes of one op: reshards of operands, the op on blocks, reshards of results.
+
+    `needed` is where the operands lie after their reshards, `made` where the results lie as the op makes them.
+    `whole_reshards` are those of results that a partition rule has left whole. `argument_types` are those of the blocks
+    in the regions, in order, `combined` the axes along which partial results are put together at once, `halos` what
+    operands get of other blocks, `arrivals` what is done with the arguments of the block that the op is the first of.
+    """
+
+    op: Any
+    operand_reshards: tuple[Resharding | None, ...]
+    role: Role = Role.KEPT
+    partition: PartitionRule | None = None
+    rule: OpShardingRule | None = None
+    factor_axes: tuple[GridAxes, ...] = ()
+    made: tuple[Placement, ...] = ()
+    result_reshards: tuple[Resharding | None, ...] = ()
+    result_types: tuple[Any, ...] = ()
+    whole_reshards: tuple[Resharding | None, ...] = ()
+    needed: tuple[Placement, ...] = ()
+    captured: tuple[Captured, ...] = ()
+    argument_types: tuple[tuple[Any, ...], ...] = ()
+    mask: Mask | None = None
+    uneven_edges: tuple[UnevenEdge, ...] = ()
+    arrivals: tuple[Resharding | None, ...] = ()
+    combined: GridAxes = ()
+    halos: tuple[HaloUpdate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where the operands of an op have to lie and where it makes its results, with the axes of each factor.
+
+    `uneven` are the reduction factors of which the last blocks are not full. Partial results that are put together
+    behind the op are along `combined`. `halos` are what operands need of other blocks.
+    """
+
+    needed: tuple[Placement, ...]
+    made: tuple[Placement, ...]
+    factor_axes: tuple[GridAxes, ...] = ()
+    uneven: tuple[int, ...] = ()
+    combined: GridAxes = ()
+    halos: tuple[HaloUpdate, ...] = ()
+
+
+class OpDecisions:
+    """Decides on the ops of one module on its grid."""
+
+    def __init__(self, grid: DeviceGrid) -> None:
+        self._grid = grid
+        self._known: dict[Hashable, Decision] = {}
+
+    def decide(
+        self,
+        op: Any,
+        rule: OpShardingRule,
+        partition: PartitionRule,
+        have: tuple[Placement, ...],
+        wanted: tuple[Placement, ...],
+    ) -> Decision:
+        """As far as operands and wanted results agree, the factors of the op stay sharded."""
+        kind = reduction_op(op)
+        is_combined = kind is None and bool(rule.reduction_factors) and combination_of(op) is not None
+        reduction = (lambda op: ReductionOp.SUM) if is_combined else reduction_op
+        unshardable = partition.unshardable_factors(op, rule, reduction)
+        windows = windows_of(op, rule) if partition.allows_uneven and not may_fail(op) else ()
+        key = (id(rule), id(partition), op.name, unshardable, kind, have, wanted, windows)
+        known = self._known.get(key)
+        # What is in an op's regions matters where blocks are uneven.
+        if known is None or self._is_uneven_somewhere(rule, known):
+            known = self._known[key] = self._decide(op, rule, partition, unshardable, kind, have, wanted, windows)
+        return known
+
+    def _is_uneven_somewhere(self, rule: OpShardingRule, decision: Decision) -> bool:
+        sizes = zip(rule.factor_sizes, decision.factor_axes, strict=True)
+        return any(not self._grid.is_even(size, axes) for size, axes in sizes)
+
+    def _decide(
+        self,
+        op: Any,
+        rule: OpShardingRule,
+        partition: PartitionRule,
+        unshardable: frozenset[int],
+        kind: ReductionOp | None,
+        have: tuple[Placement, ...],
+        wanted: tuple[Placement, ...],
+        windows: tuple[Window, ...],
+    ) -> Decision:
+        grid, mesh = self._grid, self._grid.mesh
+        operands, results = (tuple(map(self._sharding, placements)) for placements in (have, wanted))
+        unshardable -= {window.factor for window in windows}
+        projection = ShardingProjection.build(operands, results, rule, mesh)
+        while True:
+            factor_axes = local_factor_axes(projection, rule, unshardable, mesh)
+            axes = tuple(map(grid.axes, factor_axes))
+            uneven = [factor for factor, size in enumerate(rule.factor_sizes) if not grid.is_even(size, axes[factor])]
+            halos = {window: self._halo(op, rule, window, axes) for window in windows if axes[window.factor]}
+            moving = {window.factor for window in halos}
+            refused = [window.factor for window, halo in halos.items() if halo is None]
+            refused += (
+                factor for factor in uneven if factor not in moving and not _can_be_uneven(op, rule, partition, factor)
+            )
+            if not refused:
+                break
+            unshardable |= frozenset(refused)
+        needed, made = shardings_of(factor_axes, rule, mesh, mesh)
+        partial = tuple(axis for factor in rule.reduction_factors for axis in axes[factor])
+        return Decision(
+            tuple(grid.placement(sharding, sharding.rank) for sharding in needed),
+            tuple(
+                Placement(grid.placement(one, one.rank).dims, *(() if kind is None else (partial, kind)))
+                for one in made
+            ),
+            axes,
+            tuple(factor for factor in uneven if _is_masked(op, rule, factor)),
+            partial if kind is None else (),
+            tuple(halo for halo in halos.values() if halo is not None),
+        )
+
+    def _halo(self, op: Any, rule: OpShardingRule, window: Window, axes: Sequence[GridAxes]) -> HaloUpdate | None:
+        size = shape_of(op.operands[window.operand].type)[window.dim]
+        along = axes[window.factor]
+        result_dim = dim_of(window.factor, rule.result_mappings[0])
+        if result_dim is None:
+            return None
+        result_size = shape_of(op.results[0].type)[result_dim]
+        sized = window.sized(size, result_size)
+        halo = sized.halo(self._grid.blocks(along))
+        return None if halo is None else HaloUpdate(window.operand, window.dim, along, halo, sized)
+
+    def _sharding(self, placement: Placement) -> TensorSharding:
+        grid = self._grid
+        dims = (add_axes_or_merge((), (grid.atoms[axis] for axis in axes), grid.mesh) for axes in placement.dims)
+        return TensorSharding.closed_with(dims, grid.mesh)
+
+
+def uneven_edges(op: Any, rule: OpShardingRule, decision: Decision) -> tuple[UnevenEdge, ...]:
+    """What a reduction in blocks of which the last are not full has to be kept from."""
+    mask = mask_of(op) if decision.uneven else None
+    found = []
+    for factor in decision.uneven:
+        along = decision.factor_axes[factor], rule.factor_sizes[factor]
+        if mask is Mask.BODY:
+            found.append(UnevenEdge(0, _loop_of(op, rule, factor), *along))
+            continue
+        for number, mapping in enumerate(rule.operand_mappings):
+            for dim, of_dim in enumerate(mapping.dim_mappings):
+                if of_dim.factor_indices == (factor,):
+                    found.append(UnevenEdge(number, dim, *along))
+    return tuple(found)
+
+
+def _loop_of(op: Any, rule: OpShardingRule, factor: int) -> int:
+    loops = loops_of(op)
+    found = (
+        loops.dims[number][dim]
+        for number, mapping in enumerate(rule.operand_mappings)
+        for dim, of_dim in enumerate(mapping.dim_mappings)
+        if of_dim.factor_indices == (factor,)
+    )
+    return next(loop for loop in found if loop is not None)
+
+
+def _can_be_uneven(op: Any, rule: OpShardingRule, partition: PartitionRule, factor: int) -> bool:
+    """Whether an op is right on blocks of a factor of which the last are not full."""
+    if not partition.allows_uneven or not _is_whole_dimension(op, rule, factor) or may_fail(op):
+        return False
+    if rule.factor_type(factor) is FactorType.REDUCTION:
+        return op.name in SELECTING_OPS or mask_of(op) is not None
+    return rule.factor_type(factor) is FactorType.PASS_THROUGH
+
+
+def _is_masked(op: Any, rule: OpShardingRule, factor: int) -> bool:
+    """Whether a reduction would see what is no part of the tensor: not where it selects elements, which are."""
+    return rule.factor_type(factor) is FactorType.REDUCTION and op.name not in SELECTING_OPS
+
+
+def _is_whole_dimension(op: Any, rule: OpShardingRule, factor: int) -> bool:
+    """Whether each dimension with the factor is nothing but that."""
+    size = rule.factor_sizes[factor]
+
+    def holds(mappings: Sequence[Any], values: Sequence[Any]) -> bool:
+        return all(
+            factor not in of_dim.factor_indices or (of_dim.factor_indices == (factor,) and shape[dim] == size)
+            for mapping, shape in zip(mappings, (shape_of(value.type) for value in values), strict=True)
+            for dim, of_dim in enumerate(mapping.dim_mappings)
+        )
+
+    return holds(rule.operand_mappings, op.operands) and holds(rule.result_mappings, op.results)

@@ -1,0 +1,405 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is to become of each op of a program, decided before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import ops_below
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.search_space import Kind
+from mlir_shard.resharding.steps import Placement
+from mlir_shard.rules import RuleError
+from mlir_shard.rules.builder import rank_of, shape_of
+from mlir_shard.rules.partition import PartitionRule, partition_rule_for
+from mlir_shard.rules.uneven_shards import Mask, mask_of
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
+from mlir_shard.transforms.limits import dynamic_value
+from mlir_shard.transforms.partition.device_permutations import arriving, leaving
+from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged
+from mlir_shard.transforms.partition.op_decisions import (
+    Captured,
+    Decision,
+    OpDecisions,
+    OpPlan,
+    Role,
+    Signature,
+    uneven_edges,
+)
+from mlir_shard.transforms.partition.regions import (
+    RESHARDING_OPS,
+    captured_uses,
+    computation_sides,
+    differs_by_device,
+    has_single_blocks,
+    passed_on,
+)
+from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps, Repeats, is_repeatable
+from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
+from mlir_shard.transforms.shardings import COMPUTING, rule_cache
+
+Reshards = tuple[Resharding | None, ...]
+COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
+# The collectives of sdy as moves, and those that leave partial values what they are.
+_MOVES = {
+    "sdy.all_gather": Kind.GATHER,
+    "sdy.all_reduce": Kind.ALL_REDUCE,
+    "sdy.all_slice": Kind.SLICE,
+    "sdy.all_to_all": Kind.ALL_TO_ALL,
+    "sdy.collective_permute": Kind.PERMUTE,
+    "sdy.reduce_scatter": Kind.REDUCE_SCATTER,
+}
+_KEEP_PARTIAL = frozenset((Kind.GATHER, Kind.SLICE, Kind.ALL_TO_ALL, Kind.PERMUTE))
+# What its body writes to the tensors that it shares is put together by its terminator: it is run whole.
+_RUN_WHOLE = "scf.forall"
+
+
+class Planner:
+    """Plans the ops of one module on its grid; raises PassFailure at the first op that it cannot make local.
+
+    `gathers` gets the ops that are computed whole on every device though a tensor around them is sharded, and why.
+    """
+
+    def __init__(
+        self, grid: DeviceGrid, signatures: Mapping[str, Signature], repeated: RepeatedOps, gathers: Gathers
+    ) -> None:
+        self._gathers = gathers
+        self._grid = grid
+        self._signatures = signatures
+        self._rules = rule_cache(COMPUTING)
+        self._repeated = repeated
+        self._placements: NumberedValues[Placement] = repeated.values()
+        self._decisions = OpDecisions(grid)
+        self._moves = GridReshards(grid)
+        self._manual_depth = 0
+
+    def plan_function(self, function: Any) -> list[OpPlan]:
+        """The plans of all ops in the body of `function`, in order, each before those in its regions."""
+        signature = self._signatures[function.attributes["sym_name"].value]
+        blocks = list(function.regions[0].blocks)
+        if len(blocks) > 1:
+            raise PassFailure(
+                "a function of several blocks cannot be partitioned: use structured control flow", function
+            )
+        self._place(blocks[0].arguments, signature.arguments)
+        plans: list[OpPlan] = []
+        self._block(blocks[0], signature.results, plans)
+        returned, arguments = plans[-1].op.operands, blocks[0].arguments
+        reshards = self._leaving(returned, plans[-1].operand_reshards, signature.results, signature.result_meshes)
+        plans[-1] = replace(plans[-1], operand_reshards=reshards)
+        unmoved = (None,) * len(arguments)
+        arrivals = self._arriving(arguments, unmoved, signature.arguments, signature.argument_meshes)
+        plans[0] = replace(plans[0], arrivals=arrivals)
+        return plans
+
+    def _block(self, block: Any, returned: Sequence[Placement] | None, plans: list[OpPlan]) -> None:
+        """Plans the ops of a block, of which the last takes its operands as `returned`."""
+
+        def plan(op: Any, is_repeated: bool) -> Repeats:
+            count, gathered = len(plans), len(self._gathers)
+            self._guarded(op, plans)
+            is_example = gathered == len(self._gathers) and _is_example(op, plans[count:])
+            return Repeats.ALWAYS if is_example else Repeats.NEVER
+
+        last = self._repeated.plan(block, self._placements, plan, int(self._manual_depth > 0))
+        if returned is None:
+            self._guarded(last, plans)
+        else:
+            plans.append(OpPlan(last, self._guarded_reshards(last, returned)))
+
+    def _guarded(self, op: Any, plans: list[OpPlan]) -> None:
+        try:
+            self._plan(op, plans)
+        except (GridError, NoPlan, RuleError) as error:
+            raise _not_partitioned(op, error) from error
+
+    def _guarded_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:
+        try:
+            return self._operand_reshards(op, needed)
+        except (GridError, NoPlan) as error:
+            raise _not_partitioned(op, error) from error
+
+    def _plan(self, op: Any, plans: list[OpPlan]) -> None:
+        name = op.name
+        if name == "func.call":
+            plans.append(self._call(op))
+        elif name in RESHARDING_OPS:
+            plans.append(self._replaced(op))
+        elif name == "sdy.sharding_group":
+            plans.append(OpPlan(op, (None,), Role.REPLACED))
+        elif name == "sdy.constant":
+            plans.append(self._with_results(OpPlan(op, (), Role.CONSTANT), self._declared(op)))
+        elif name in COMPUTATIONS:
+            self._computation(op, plans)
+        elif name.startswith("sdy."):
+            raise PassFailure(f"'{name}' cannot be partitioned", op)
+        elif has_edges(name) and name != _RUN_WHOLE and has_single_blocks(op):
+            self._with_edges(op, plans)
+        else:
+            plans.append(self._computing(op))
+
+    # Where values lie.
+
+    def _have(self, value: Any) -> Placement:
+        found = self._placements.get(value)
+        return found if found is not None else _whole(value)
+
+    def _place(self, values: Sequence[Any], placements: Sequence[Placement]) -> None:
+        for value, placement in zip(values, placements, strict=True):
+            self._placements[value] = placement
+
+    def _placement(self, value: Any, sharding: TensorSharding | None) -> Placement:
+        rank = rank_of(value.type)
+        is_tensor = rank and isinstance(value.type, ir.RankedTensorType)
+        return self._grid.placement(sharding if is_tensor else None, rank)
+
+    def _declared(self, op: Any) -> tuple[Placement, ...]:
+        return tuple(self._placement(result, sdy.get_sharding(result)) for result in op.results)
+
+    # What moves.
+
+    def _resharding(self, type_: Any, source: Placement, target: Placement) -> Resharding | None:
+        if source == target:
+            return None
+        self._grid.local_type(type_, source)
+        self._grid.local_type(type_, target)
+        return self._moves.between(source, target, shape_of(type_), element_bytes(type_))
+
+    def _operand_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:
+        pairs = zip(op.operands, needed, strict=True)
+        return tuple(self._resharding(value.type, self._have(value), want) for value, want in pairs)
+
+    def _replaced(self, op: Any) -> OpPlan:
+        value, result = op.operands[0], op.results[0]
+        have = self._have(value)
+        wanted = _settled(have, self._declared(op)[0])
+        kind = _MOVES.get(op.name)
+        if kind in _KEEP_PARTIAL and _goes_elsewhere(result):
+            # What is partial without its sharding saying so stays that until the collective that reduces it.
+            wanted = replace(wanted, unreduced=have.unreduced, reduction=have.reduction)
+        self._placements[result] = wanted
+        self._grid.local_type(value.type, have)
+        self._grid.local_type(value.type, wanted)
+        sizes = shape_of(value.type)
+        if DIRECT_EXCHANGE in op.attributes and have != wanted and have.unreduced == wanted.unreduced:
+            resharding: Resharding | None = exchanged(have, wanted, sizes)
+        elif kind is not None:
+            resharding = self._moves.by(kind, have, wanted, sizes, element_bytes(value.type))
+        else:
+            resharding = self._resharding(value.type, have, wanted)
+        return OpPlan(op, (resharding,), Role.REPLACED, needed=(wanted,))
+
+    def _with_results(self, planned: OpPlan, made: tuple[Placement, ...]) -> OpPlan:
+        op = planned.op
+        wanted = []
+        for result, have, declared in zip(op.results, made, self._declared(op), strict=True):
+            # What is brought elsewhere at once goes there directly, partial sums to where they are scattered.
+            wanted.append(have if have.unreduced and _goes_elsewhere(result) else _settled(have, declared))
+        self._place(op.results, wanted)
+        types = [result.type for result in op.results]
+        whole = [_whole(result) for result in op.results]
+        is_partial = any(one.unreduced for one in wanted)
+        return replace(
+            planned,
+            made=made,
+            result_types=tuple(map(self._grid.local_type, types, made)),
+            result_reshards=tuple(map(self._resharding, types, made, wanted)),
+            whole_reshards=() if is_partial else tuple(map(self._resharding, types, whole, wanted)),
+        )
+
+    # Ops that compute.
+
+    def _call(self, op: Any) -> OpPlan:
+        callee = op.attributes["callee"].value
+        if callee not in self._signatures:
+            raise PassFailure(f"the callee @{callee} is no function of this module", op)
+        signature = self._signatures[callee]
+        reshards = self._operand_reshards(op, signature.arguments)
+        reshards = self._leaving(op.operands, reshards, signature.arguments, signature.argument_meshes)
+        planned = self._with_results(OpPlan(op, reshards), signature.results)
+        results = self._arriving(op.results, planned.result_reshards, signature.results, signature.result_meshes)
+        return replace(planned, result_reshards=results)
+
+    # What a caller has in another order of the devices.
+
+    def _arriving(
+        self, values: Sequence[Any], reshards: Reshards, placements: Sequence[Placement], meshes: Sequence[Mesh | None]
+    ) -> Reshards:
+        """The reshards, of what comes in by the order of the meshes."""
+        return tuple(
+            resharding
+            if mesh is None or (arrival := arriving(mesh, placement, self._grid)) is None
+            else replace(resharding or Resharding(placement, (), shape_of(value.type)), arrival=arrival)
+            for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True)
+        )
+
+    def _leaving(
+        self, values: Sequence[Any], reshards: Reshards, placements: Sequence[Placement], meshes: Sequence[Mesh | None]
+    ) -> Reshards:
+        """The reshards, of what goes out by the order of the meshes."""
+        return tuple(
+            resharding
+            if mesh is None or (departure := leaving(mesh, placement, self._grid)) is None
+            else replace(resharding or Resharding(placement, (), shape_of(value.type)), departure=departure)
+            for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True)
+        )
+
+    def _computing(self, op: Any) -> OpPlan:
+        captured = self._captured(op)
+        partition, rule = partition_rule_for(op), self._rules.rule_for(op)
+        makes_only = rule is None and not len(op.regions) and not any(rank_of(value.type) for value in op.operands)
+        if partition is None or (rule is None and not makes_only):
+            return self._whole(op, captured, partition)
+        if rule is None:
+            decision = Decision(
+                tuple(map(_whole, op.operands)), tuple(replace(one, unreduced=()) for one in self._declared(op))
+            )
+        else:
+            have = tuple(map(self._have, op.operands))
+            decision = self._decisions.decide(op, rule, partition, have, self._declared(op))
+            self._note_gathered(op, decision)
+        planned = OpPlan(
+            op,
+            self._operand_reshards(op, decision.needed),
+            Role.COMPUTED,
+            partition,
+            rule,
+            decision.factor_axes,
+            needed=decision.needed,
+            captured=captured,
+            combined=decision.combined,
+            halos=decision.halos,
+        )
+        if decision.uneven and rule is not None:
+            planned = replace(planned, mask=mask_of(op), uneven_edges=uneven_edges(op, rule, decision))
+        return self._with_results(planned, decision.made)
+
+    def _whole(self, op: Any, captured: tuple[Captured, ...], partition: PartitionRule | None) -> OpPlan:
+        """The op as it is, of tensors that every device has whole."""
+        if differs_by_device(op) and not self._manual_depth:
+            raise PassFailure(f"'{op.name}' cannot be partitioned: each device would do or get something else", op)
+        around = (*map(self._have, op.operands), *self._declared(op))
+        if captured or any(placement.used for placement in around):
+            missing = "partition rule" if partition is None else "sharding rule"
+            inner = (user.operands[number] for one in captured for user, number in one.uses[:1])
+            received = sum(self._missing_bytes(value, _whole(value)) for value in {*op.operands, *inner})
+            self._gathers.add(op, f"is computed whole on every device, as it has no {missing}", received)
+        reshards = self._operand_reshards(op, tuple(map(_whole, op.operands)))
+        return self._with_results(OpPlan(op, reshards, captured=captured), tuple(map(_whole, op.results)))
+
+    def _note_gathered(self, op: Any, decision: Decision) -> None:
+        is_sharded = any(self._have(value).used for value in op.operands)
+        if is_sharded and not any(decision.factor_axes):
+            pairs = set(zip(op.operands, decision.needed, strict=True))
+            received = sum(self._missing_bytes(value, needed) for value, needed in pairs)
+            why = "as its tensors do not agree on shards that it can be computed in"
+            self._gathers.add(op, f"is computed whole on every device, {why}", received)
+
+    def _missing_bytes(self, value: Any, needed: Placement) -> int:
+        """The bytes by which the shard that is needed of a value is larger than the one that there is."""
+        have = self._have(value)
+        if have == needed:
+            return 0
+        return bytes_of([self._grid.local_type(value.type, needed)]) - bytes_of(
+            [self._grid.local_type(value.type, have)]
+        )
+
+    def _captured(self, op: Any) -> tuple[Captured, ...]:
+        """What the ops in the regions of an op without edges take from around it, where that is not whole.
+
+        PassFailure where an op in them cannot be left as it is.
+        """
+        for inner in ops_below(op) if len(op.regions) else ():
+            if differs_by_device(inner) and not self._manual_depth:
+                why = "each device would do or get something else"
+                raise PassFailure(f"'{inner.name}' cannot be partitioned: {why}", inner)
+            if inner.name == "func.call" and self._signatures[inner.attributes["callee"].value].is_sharded:
+                where = f"'{op.name}' cannot be partitioned: inside its region it"
+                raise PassFailure(f"{where} calls a function on sharded tensors", inner)
+            if inner.name in COMPUTATIONS:
+                raise PassFailure(f"'{inner.name}' cannot be partitioned inside of '{op.name}'", inner)
+        found = []
+        for value, uses in captured_uses(op, self._placements):
+            found.append(Captured(uses, self._resharding(value.type, self._have(value), _whole(value))))
+        return tuple(found)
+
+    # Ops with regions through which values pass.
+
+    def _with_edges(self, op: Any, plans: list[OpPlan]) -> None:
+        edges = edges_of(op)
+        lies: list[Placement] = []
+        for edge in edges:
+            placement = replace(self._placement(edge.owner, sharding_of(edge.owner)), unreduced=())
+            lies.append(placement)
+            self._place((edge.owner, *edge.other_targets), [placement] * (1 + len(edge.other_targets)))
+        takes = passed_on(op, edges, lies, _whole)
+        blocks = [block for region in op.regions for block in region.blocks]
+        local = self._grid.local_type
+        plans.append(
+            OpPlan(
+                op,
+                self._operand_reshards(op, takes[0]),
+                Role.PASSED_ON,
+                result_types=tuple(local(result.type, self._have(result)) for result in op.results),
+                argument_types=tuple(
+                    tuple(local(argument.type, self._have(argument)) for argument in block.arguments)
+                    for block in blocks
+                ),
+            )
+        )
+        for block, returned in zip(blocks, takes[1:], strict=True):
+            self._block(block, returned, plans)
+
+    def _computation(self, op: Any, plans: list[OpPlan]) -> None:
+        """A computation whose body takes its place; in a manual one tensors are in blocks along the manual axes."""
+        inputs, outputs = computation_sides(op, self._grid)
+        plans.append(OpPlan(op, self._operand_reshards(op, inputs.outside), Role.ENTERED))
+        block = op.regions[0].blocks[0]
+        self._place(block.arguments, inputs.inside)
+        is_manual = op.name == "sdy.manual_computation"
+        self._manual_depth += is_manual
+        self._block(block, outputs.inside, plans)
+        self._manual_depth -= is_manual
+        plans[-1] = replace(plans[-1], role=Role.LEFT)
+        self._place(op.results, outputs.outside)
+
+
+def _not_partitioned(op: Any, error: Exception) -> PassFailure:
+    dynamic = dynamic_value(op)
+    why = str(error) if dynamic is None else f"{dynamic}, and sizes have to be static where a tensor is sharded"
+    return PassFailure(f"'{op.name}' cannot be partitioned: {why}", op)
+
+
+def _is_example(op: Any, plans: Sequence[OpPlan]) -> bool:
+    """Whether the plan of an op is that of all that are like it."""
+    if len(plans) != 1 or plans[0].captured or plans[0].role not in (Role.KEPT, Role.COMPUTED, Role.REPLACED):
+        return False
+    # A mask of an operand goes by the type of that, which has to be local already.
+    has_mask = bool(plans[0].uneven_edges) and plans[0].mask is not Mask.BODY
+    return not has_mask and is_repeatable(op, plans[0].partition)
+
+
+def _whole(value: Any) -> Placement:
+    return Placement(((),) * rank_of(value.type))
+
+
+def _settled(have: Placement, wanted: Placement) -> Placement:
+    """Where a value goes that is wanted somewhere: it is partial only along what it was partial before."""
+    is_same_sum = wanted.unreduced and wanted.reduction is have.reduction
+    kept = tuple(axis for axis in wanted.unreduced if axis in have.unreduced) if is_same_sum else ()
+    return Placement(wanted.dims, kept, have.reduction if kept else Placement(()).reduction)
+
+
+def _goes_elsewhere(result: Any) -> bool:
+    """Whether all that is done with a value is to bring it somewhere."""
+    uses = [use.owner.operation.name for use in result.uses]
+    return len(uses) == 1 and (uses[0] in RESHARDING_OPS or uses[0] == "func.return")

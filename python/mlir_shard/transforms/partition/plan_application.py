@@ -1,0 +1,263 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Applies plans of ops, in place and in order.
+
+Elements behind the end of a tensor are masked in what an op reduces. Reductions of kinds that sdy has no name for are
+finished here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlir_shard.dialects.registered_function import InterfaceError, ask
+from mlir_shard.host import dialect, ir
+from mlir_shard.ir import shard, stablehlo
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.steps import AllGather, GridAxes
+from mlir_shard.rules.linalg_loops import loops_of
+from mlir_shard.rules.partition import Blocks, PartitionError
+from mlir_shard.rules.reduction import Combination, combination_of
+from mlir_shard.rules.scalar_dialects import smaller_splat
+from mlir_shard.rules.uneven_shards import Bounds, Mask, inside_bounds, is_before, masking_number
+from mlir_shard.transforms.device_grid import DeviceGrid
+from mlir_shard.transforms.partition.device_permutations import device_index, table_entry
+from mlir_shard.transforms.partition.emission import all_gather, emit
+from mlir_shard.transforms.partition.grid_reshards import Resharding
+from mlir_shard.transforms.partition.halo_update import with_halo
+from mlir_shard.transforms.partition.op_decisions import OpPlan, Role, UnevenEdge
+
+_arith = dialect("arith")
+
+
+def mask(planned: OpPlan, grid: DeviceGrid) -> None:
+    """Masks the operands or the body of an op that is local but for that."""
+    op, edges = planned.op, planned.uneven_edges
+    if planned.mask is Mask.BODY:
+        _mask_body(op, edges, grid)
+        return
+    for edge in edges:
+        value = op.operands[edge.operand]
+        number = masking_number(op, value.type)
+        assert number is not None
+        with ir.InsertionPoint(op), op.location:
+            valid = _valid(edge, value.type.shape[edge.dim], grid)
+            element = value.type.element_type
+            filling = _arith.ConstantOp(element, stablehlo.element(element, number)).result
+            op.operands[edge.operand] = inside_bounds(value, [Bounds(edge.dim, None, valid)], filling)
+
+
+def _valid(edge: UnevenEdge, block: int, grid: DeviceGrid) -> Any:
+    """How many elements of this device's block are of the tensor; negative for blocks beyond its end."""
+    start = _arith.MulIOp(device_index(edge.axes, grid), _index(block)).result
+    return _arith.SubIOp(_index(edge.size), start).result
+
+
+def _index(value: int) -> Any:
+    type_ = ir.IndexType.get()
+    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
+
+
+def _mask_body(op: Any, edges: Sequence[UnevenEdge], grid: DeviceGrid) -> None:
+    block = op.regions[0].blocks[0]
+    last = block.operations[len(block.operations) - 1].operation
+    accumulated = list(block.arguments)[len(op.operands) - len(op.results) :]
+    with ir.InsertionPoint(op), op.location:
+        valid = [_valid(edge, _loop_size(op, edge.dim), grid) for edge in edges]
+    with ir.InsertionPoint(last), last.location:
+        inside = None
+        for edge, one in zip(edges, valid, strict=True):
+            condition = is_before(edge.dim, one)
+            inside = condition if inside is None else _arith.AndIOp(inside, condition).result
+        for number, before in enumerate(accumulated):
+            last.operands[number] = _arith.SelectOp(inside, last.operands[number], before).result
+
+
+def _loop_size(op: Any, loop: int) -> int:
+    """How often a loop goes round on one device, by an operand that follows it."""
+    dims = loops_of(op).dims
+    found = (value.type.shape[of.index(loop)] for value, of in zip(op.operands, dims, strict=True) if loop in of)
+    return next(found)
+
+
+def combined(op: Any, combination: Combination, axes: GridAxes, grid: DeviceGrid) -> list[Any]:
+    """The results of an op on all devices along grid axes, from its results on each, behind it."""
+    with ir.InsertionPoint.after(op), op.location:
+        if not combination.combiners:
+            return _reduced_again(op, axes, grid)
+        return [
+            shard.all_reduce(grid.name, result, sorted(axes), combiner.value)
+            for result, combiner in zip(op.results, combination.combiners, strict=True)
+        ]
+
+
+def _reduced_again(op: Any, axes: Sequence[int], grid: DeviceGrid) -> list[Any]:
+    """What every device has got, along a new dimension, reduced with the same initial values by the same region."""
+    count = len(op.results)
+    gathered = [
+        all_gather(stablehlo.reshape(result, [1, *result.type.shape]), AllGather(0, tuple(axes)), grid)
+        for result in op.results
+    ]
+    again = op.clone()
+    for number, value in enumerate(gathered):
+        again.operands[number] = value
+    again.attributes["dimensions"] = stablehlo.sizes([0])
+    return list(again.results)[:count]
+
+
+class PlanApplication:
+    """Makes ops local by their plans; raises PassFailure where a partition rule fails."""
+
+    def __init__(self, grid: DeviceGrid) -> None:
+        self._grid = grid
+
+    def apply(self, planned: OpPlan) -> None:
+        """Carries out one plan; those before it have been."""
+        op, grid = planned.op, self._grid
+        place = op.parent.operation if planned.role is Role.LEFT else op
+        with ir.InsertionPoint(place), op.location:
+            operands: list[Any] = []
+            known: dict[Any, Any] = {}
+            for value, resharding in zip(op.operands, planned.operand_reshards, strict=True):
+                if (value, resharding) not in known:
+                    known[value, resharding] = emit(value, resharding, grid)
+                operands.append(known[value, resharding])
+            for captured in planned.captured:
+                user, number = captured.uses[0]
+                value = emit(user.operands[number], captured.resharding, grid)
+                for user, number in captured.uses:
+                    user.operands[number] = value
+        if planned.role is Role.REPLACED:
+            _replace(op, operands)
+            return
+        if planned.role is Role.LEFT:
+            _replace(place, operands)
+            return
+        for index, (resharding, value) in enumerate(zip(planned.operand_reshards, operands, strict=True)):
+            if resharding is not None:
+                op.operands[index] = value
+        if planned.role is Role.CONSTANT:
+            self._constant(planned)
+        elif planned.role is Role.ENTERED:
+            _enter(op)
+        elif planned.role is Role.PASSED_ON:
+            _pass_on(planned)
+        else:
+            self._compute(planned)
+
+    def arrive(self, planned: OpPlan) -> None:
+        """Brings the arguments of the block that an op is the first of to where they lie in it, before it changes."""
+        if not any(planned.arrivals):
+            return
+        with ir.InsertionPoint(planned.op), planned.op.location:
+            for argument, resharding in zip(planned.op.block.arguments, planned.arrivals, strict=False):
+                uses = [(use.owner, use.operand_number) for use in argument.uses]
+                if resharding is not None and uses:
+                    value = emit(argument, resharding, self._grid)
+                    for user, number in uses:
+                        user.operation.operands[number] = value
+
+    def _constant(self, planned: OpPlan) -> None:
+        op, (type_,), grid = planned.op, planned.result_types, self._grid
+        value = op.attributes["value"]
+        with ir.InsertionPoint(op), op.location:
+            smaller = smaller_splat(value, type_)
+            if smaller is not None:
+                local = stablehlo.constant(smaller)
+            else:
+                local = emit(stablehlo.constant(value), planned.whole_reshards[0], grid)
+        _replace(op, [local])
+
+    def _compute(self, planned: OpPlan) -> None:
+        op, reshards = planned.op, planned.result_reshards
+        # A partition rule may put more behind the op, and that is then what it makes.
+        uses = [[(use.owner, use.operand_number) for use in result.uses] for result in op.results]
+        if planned.role is Role.COMPUTED:
+            # A mask changes the body that tells how partial results are combined.
+            combination = combination_of(op) if planned.combined else None
+            for update in planned.halos:
+                with ir.InsertionPoint(op), op.location:
+                    op.operands[update.operand] = with_halo(op.operands[update.operand], update, self._grid)
+            if self._localize(planned) is False:
+                reshards = planned.whole_reshards
+            if planned.uneven_edges:
+                mask(planned, self._grid)
+            if combination is not None:
+                self._combine(planned, combination, uses)
+        elif planned.made:
+            for result, type_ in zip(op.results, planned.result_types, strict=True):
+                result.set_type(type_)
+        for of_result, resharding in zip(uses, reshards, strict=False):
+            if resharding is not None and of_result:
+                self._insert_before_uses(op, of_result, resharding)
+
+    def _combine(self, planned: OpPlan, combination: Combination, uses: Sequence[Sequence[tuple[Any, int]]]) -> None:
+        values = combined(planned.op, combination, planned.combined, self._grid)
+        for value, of_result in zip(values, uses, strict=True):
+            for user, number in of_result:
+                user.operation.operands[number] = value
+
+    def _localize(self, planned: OpPlan) -> bool | None:
+        op, grid = planned.op, self._grid
+        assert planned.partition is not None
+
+        def index_along(axes: Any) -> Any:
+            with ir.InsertionPoint(op), op.location:
+                return device_index(axes, grid)
+
+        def entry(axes: Sequence[int], value: Callable[[int], int], type_: Any) -> Any:
+            return table_entry(axes, value, type_, grid)
+
+        blocks = Blocks(
+            planned.result_types,
+            planned.rule,
+            planned.factor_axes,
+            index_along,
+            tuple(grid.blocked(value.type, one) for value, one in zip(op.operands, planned.needed, strict=True)),
+            tuple(grid.blocked(type_, one) for type_, one in zip(planned.result_types, planned.made, strict=True)),
+            entry,
+            tuple(update.window for update in planned.halos),
+        )
+        try:
+            is_local: bool | None = ask("partition rule", planned.partition.localize, op, blocks)
+        except InterfaceError as error:
+            if isinstance(error.__cause__, PartitionError):
+                raise PassFailure(f"'{op.name}' cannot be partitioned: {error.__cause__}", op) from error
+            raise
+        return is_local
+
+    def _insert_before_uses(self, op: Any, uses: Sequence[tuple[Any, int]], resharding: Resharding) -> None:
+        """Reshards a value that an op is for in front of its uses."""
+        user, number = uses[0]
+        value = user.operation.operands[number]
+        with ir.InsertionPoint.after(value.owner), op.location:
+            after = emit(value, resharding, self._grid)
+        for user, number in uses:
+            user.operation.operands[number] = after
+
+
+def _replace(op: Any, values: Sequence[Any]) -> None:
+    for result, value in zip(op.results, values, strict=False):
+        result.replace_all_uses_with(value)
+    op.erase()
+
+
+def _enter(op: Any) -> None:
+    """Puts what is in the region of an op, but the terminator, in front of it."""
+    block = op.regions[0].blocks[0]
+    for argument, value in zip(block.arguments, op.operands, strict=True):
+        argument.replace_all_uses_with(value)
+    *inner, _ = (one.operation for one in block.operations)
+    for one in inner:
+        one.move_before(op)
+
+
+def _pass_on(planned: OpPlan) -> None:
+    op = planned.op
+    for result, type_ in zip(op.results, planned.result_types, strict=True):
+        result.set_type(type_)
+    blocks = (block for region in op.regions for block in region.blocks)
+    for block, types in zip(blocks, planned.argument_types, strict=True):
+        for argument, type_ in zip(block.arguments, types, strict=True):
+            argument.set_type(type_)

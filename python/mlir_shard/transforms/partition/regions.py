@@ -1,0 +1,159 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Regions: values captured and forwarded along data-flow edges, and placements inside and outside of computations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects.data_flow_edges import DataFlowEdge
+from mlir_shard.ir.editing import ops_below
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.steps import Placement
+from mlir_shard.rules.builder import rank_of, shape_of
+from mlir_shard.sharding import AxisRef, TensorSharding
+from mlir_shard.transforms.device_grid import DeviceGrid
+from mlir_shard.transforms.partition.repeated_ops import NumberedValues
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Operands and arguments, or results and what is returned."""
+
+    outside: tuple[Placement, ...]
+    inside: tuple[Placement, ...]
+
+
+def computation_sides(op: Any, grid: DeviceGrid) -> tuple[Side, Side]:
+    """What goes in and what comes out of a computation.
+
+    PassFailure where a tensor is not in full blocks along manual axes, which the types inside are of.
+    """
+    manual = op.attributes["manual_axes"].value.value if "manual_axes" in op.attributes else ()
+    block = op.regions[0].blocks[0]
+    returned = block.operations[len(block.operations) - 1].operation.operands
+    return (
+        _side(op, "in_shardings", op.operands, block.arguments, manual, grid),
+        _side(op, "out_shardings", op.results, returned, manual, grid),
+    )
+
+
+def _side(
+    op: Any, name: str, outer: Sequence[Any], inner: Sequence[Any], manual: Sequence[str], grid: DeviceGrid
+) -> Side:
+    given = op.attributes[name].value.shardings if name in op.attributes else (None,) * len(outer)
+    outside, inside = [], []
+    for value, local, sharding in zip(outer, inner, given, strict=True):
+        rank = rank_of(value.type)
+        placement = Placement(((),) * rank) if sharding is None else _full(value, sharding, manual, grid)
+        by_hand = frozenset() if sharding is None else _by_hand(sharding, manual, grid)
+        outside.append(placement)
+        inside.append(Placement(tuple(tuple(axis for axis in axes if axis not in by_hand) for axes in placement.dims)))
+        along_manual = Placement(tuple(tuple(axis for axis in axes if axis in by_hand) for axes in placement.dims))
+        if rank and grid.local_shape(shape_of(value.type), along_manual) != shape_of(local.type):
+            raise PassFailure(
+                f"'{op.name}' cannot be partitioned: {value.type} is {local.type} inside, which is no block of it", op
+            )
+    return Side(tuple(outside), tuple(inside))
+
+
+def _full(value: Any, sharding: TensorSharding, manual: Sequence[str], grid: DeviceGrid) -> Placement:
+    """Along manual axes in full blocks; in such a dimension along others only where these are full as well."""
+    placement = grid.placement(sharding, rank_of(value.type))
+    by_hand = _by_hand(sharding, manual, grid)
+    dims = []
+    for size, axes in zip(shape_of(value.type), placement.dims, strict=True):
+        own = tuple(axis for axis in axes if axis in by_hand)
+        dims.append(own if own and not grid.is_even(size, axes) else axes)
+    return Placement(tuple(dims))
+
+
+def _by_hand(sharding: TensorSharding, manual: Sequence[str], grid: DeviceGrid) -> frozenset[int]:
+    """The grid axes of the manual ones."""
+    return frozenset(grid.axes_of(sharding.mesh_or_ref, tuple(map(AxisRef, manual))))
+
+
+# Ops of sdy that change how their operand lies, and nothing else: what a tensor is does not depend on where it lies.
+# Partial results are known as such and reduced where they are made, so a reduction may find nothing left to do.
+RESHARDING_OPS = (
+    "sdy.all_gather",
+    "sdy.all_reduce",
+    "sdy.all_slice",
+    "sdy.all_to_all",
+    "sdy.collective_permute",
+    "sdy.data_flow_edge",
+    "sdy.func_data_flow_edge",
+    "sdy.propagation_barrier",
+    "sdy.reduce_scatter",
+    "sdy.replicated_to_unreduced",
+    "sdy.reshard",
+    "sdy.sharded_to_unreduced",
+    "sdy.sharding_constraint",
+)
+# Ops that, left as they are, would get each device a value of its own or do on each what is to be done once.
+DIFFERENT_BY_DEVICE = frozenset(
+    (
+        "stablehlo.all_gather",
+        "stablehlo.all_reduce",
+        "stablehlo.all_to_all",
+        "stablehlo.collective_broadcast",
+        "stablehlo.collective_permute",
+        "stablehlo.infeed",
+        "stablehlo.outfeed",
+        "stablehlo.partition_id",
+        "stablehlo.recv",
+        "stablehlo.reduce_scatter",
+        "stablehlo.replica_id",
+        "stablehlo.rng",
+        "stablehlo.send",
+    )
+)
+
+
+def differs_by_device(op: Any) -> bool:
+    """Whether devices that run an op as it is get, or do, what one of them should."""
+    has_side_effect = "has_side_effect" in op.attributes and op.attributes["has_side_effect"].value
+    return has_side_effect or op.name in DIFFERENT_BY_DEVICE or op.name.startswith("shard.")
+
+
+def has_single_blocks(op: Any) -> bool:
+    """Whether no region of an op has several blocks."""
+    return all(len(region.blocks) <= 1 for region in op.regions)
+
+
+def captured_uses(op: Any, placements: NumberedValues[Placement]) -> list[tuple[Any, tuple[tuple[Any, int], ...]]]:
+    """The values that are not whole and that ops in the regions of `op` use, with (op, operand number) of each use."""
+    found: dict[Any, list[tuple[Any, int]]] = {}
+    for inner in ops_below(op) if len(op.regions) else ():
+        for number, value in enumerate(inner.operands):
+            if value in placements and placements[value].used:
+                found.setdefault(value, []).append((inner, number))
+    return [(value, tuple(uses)) for value, uses in found.items()]
+
+
+def passed_on(
+    op: Any, edges: Sequence[DataFlowEdge], lies: Sequence[Placement], whole: Callable[[Any], Placement]
+) -> list[list[Placement]]:
+    """Where the operands of an op and of the terminators in its regions have to lie, the op's first.
+
+    What is on an edge lies as `lies` says of the edge, all else whole. An edge takes no two operands of one op.
+    """
+    blocks = [block for region in op.regions for block in region.blocks]
+    ops = [op, *(block.operations[len(block.operations) - 1].operation for block in blocks)]
+    result = [[whole(value) for value in one.operands] for one in ops]
+    is_taken = [[False] * len(one) for one in result]
+    for edge, placement in zip(edges, lies, strict=True):
+        left = list(range(len(ops)))
+        for source in edge.sources:
+            place = next(
+                (number, index)
+                for number in left
+                for index, value in enumerate(ops[number].operands)
+                if value == source and not is_taken[number][index]
+            )
+            left.remove(place[0])
+            is_taken[place[0]][place[1]] = True
+            result[place[0]][place[1]] = placement
+    return result

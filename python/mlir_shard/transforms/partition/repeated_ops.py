@@ -1,0 +1,145 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Isomorphic ops are planned once and rewritten natively as the first of them.
+
+What is known of each value is a number: equal knowledge is the same number.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Hashable, Sequence
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.rules.partition import PartitionRule
+from mlir_shard.rules.registry import depends_on_context
+
+Known = TypeVar("Known", bound=Hashable)
+
+
+class NumberedValues(Generic[Known]):
+    """A mapping from the values of a module, as it was read, to what is known of them.
+
+    `states` has for each value the number of what is known, or a negative one where nothing is: what it begins with.
+    """
+
+    def __init__(self, arrays: ModuleArrays, states: array[int] | None = None) -> None:
+        self.states = array("i", [-1]) * arrays.value_count if states is None else states
+        self._arrays = arrays
+        self._distinct: list[Known] = []
+        self._numbers: dict[Known, int] = {}
+
+    def __contains__(self, value: Any) -> bool:
+        return self._state(value) >= 0
+
+    def __getitem__(self, value: Any) -> Known:
+        state = self._state(value)
+        if state < 0:
+            raise KeyError(value)
+        return self._distinct[state]
+
+    def __setitem__(self, value: Any, known: Known) -> None:
+        number = self._arrays.number_of(value)
+        if number is None:
+            raise KeyError(value)
+        self.states[number] = self._number(known)
+
+    def get(self, value: Any) -> Known | None:
+        """What is known of a value; None where nothing is."""
+        state = self._state(value)
+        return None if state < 0 else self._distinct[state]
+
+    def states_of(self, values: Sequence[int]) -> list[int]:
+        """The numbers of what is known of values, which are given by number."""
+        return [self.states[value] for value in values]
+
+    def _state(self, value: Any) -> int:
+        number = self._arrays.number_of(value)
+        return -1 if number is None else self.states[number]
+
+    def _number(self, known: Known) -> int:
+        number = self._numbers.setdefault(known, len(self._distinct))
+        if number == len(self._distinct):
+            self._distinct.append(known)
+        return number
+
+
+_UNUSED = -1
+_USED = -2
+_MOVED = -3
+
+
+class Repeats(Enum):
+    """Whether others that are like an op become what it becomes.
+
+    NEVER: each is planned. CHECKED: each is planned, to see that it can be, and becomes what the first one becomes.
+    ALWAYS: the first one alone is planned.
+    """
+
+    NEVER = "never"
+    CHECKED = "checked"
+    ALWAYS = "always"
+
+
+Plan = Callable[[Any, bool], Repeats]
+
+
+class RepeatedOps:
+    """The ops of a module as it is read now.
+
+    `movers` are the names of ops of which it matters that they are the only ones that use a value.
+    """
+
+    def __init__(self, module: Any, movers: Sequence[str] = ()) -> None:
+        self.arrays = ModuleArrays(module)
+        self.representatives = self.arrays.representatives()
+        self._rehearsal = self.arrays.rehearsal()
+        is_mover = [op.name in movers for op in self.representatives]
+        signatures = self.arrays.signatures
+        self._uses = array(
+            "i",
+            [
+                _UNUSED if user == -1 else _MOVED - of if user >= 0 and is_mover[of := signatures[user]] else _USED
+                for user in self.arrays.sole_users
+            ],
+        )
+
+    def values(self) -> NumberedValues[Known]:
+        """What is to be known of the values, for `plan`: at the beginning how they are used."""
+        return NumberedValues(self.arrays, self._uses[:])
+
+    def plan(self, block: Any, values: NumberedValues[Any], plan: Plan, context: int = 0) -> Any:
+        """Plans the ops of a block but for the last one, which it gives.
+
+        `plan(op, is_repeated)` plans an op and says of the values it makes where they lie. The first of those that are
+        alike has a plan for all, which `carry_out` is to be given; the others have none. None for an empty block.
+        """
+        operations = block.operations
+        count = len(operations)
+
+        def ask(number: int, leader: int) -> tuple[list[int], bool] | None:
+            repeats = plan(self.arrays.operation(number), leader >= 0)
+            if repeats is Repeats.NEVER:
+                return None
+            return values.states_of(self.arrays.results(number)), repeats is Repeats.CHECKED
+
+        if count > 1:
+            self._rehearsal.visit(operations[0].operation._CAPIPtr, context, values.states, ask)
+        return operations[count - 1].operation if count else None
+
+    def carry_out(self, op: Any, change: Callable[[Any], None]) -> None:
+        """Has an op changed, and those that are like it."""
+        left = self._rehearsal.carry_out(op._CAPIPtr, lambda: change(op))
+        for number in left:
+            change(self.arrays.operation(number))
+
+
+def is_repeatable(op: Any, partition: PartitionRule | None) -> bool:
+    """Whether what becomes of an op depends on nothing but what ops that are alike agree in.
+
+    Users' partition rules may look at more, and so do some sharding rules.
+    """
+    is_own = partition is None or partition.localize.__module__.startswith("mlir_shard.")
+    return is_own and not depends_on_context(op)

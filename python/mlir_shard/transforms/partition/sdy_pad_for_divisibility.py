@@ -1,0 +1,293 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors in uneven shards are padded, with values that no result depends on. The idea is Shardy's.
+
+The ops concerned are read before anything is padded; what enters and leaves regions is padded along data-flow edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.dialects.registered_function import InterfaceError
+from mlir_shard.host import ir
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.rules.builder import shape_of
+from mlir_shard.rules.registry import has_rule
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.sharding.axes import total_size
+from mlir_shard.transforms.limits import check_sizes
+from mlir_shard.transforms.partition import padded_moves, padded_ops
+from mlir_shard.transforms.partition.padded_values import PaddedValues, PaddingError, Shape
+from mlir_shard.transforms.partition.padding_rules import UnevenOp, pad, padding_of
+from mlir_shard.transforms.reshard.op_choices import UNSHARDED, ShardedFunction
+from mlir_shard.transforms.shardings import COMPUTING, Side, meshes_around, rule_cache, shardings_of, types_of
+
+__all__ = ["PadForDivisibility", "pad_function", "padded_moves", "padded_ops", "padding_of"]
+
+RETURN = "func.return"
+MANUAL = "sdy.manual_computation"
+# Ops whose terminators give their results.
+REGION_OPS = ("stablehlo.case", "stablehlo.if", "stablehlo.while", "sdy.named_computation", MANUAL)
+
+
+@padding_of("stablehlo.case", "stablehlo.if")
+def branches(uneven: UnevenOp) -> None:
+    """Each branch gives the results padded."""
+    uneven.set_operands(uneven.operand_shapes)
+    uneven.set_results(uneven.even_result_shapes())
+
+
+@padding_of("stablehlo.while", "stablehlo.optimization_barrier")
+def loop(uneven: UnevenOp) -> None:
+    """What goes around is padded everywhere as in the results."""
+    even = uneven.even_result_shapes()
+    uneven.set_operands(even)
+    for region in uneven.op.regions:
+        for argument, shape in zip(region.blocks[0].arguments, even, strict=True):
+            if shape:
+                uneven.values.set_shape(argument, shape)
+    uneven.set_results(even)
+
+
+@padding_of("sdy.named_computation", MANUAL)
+def computation(uneven: UnevenOp) -> None:
+    """Operands and arguments are padded as the computation has them in, results as it has them out."""
+    op, values = uneven.op, uneven.values
+    attribute = op.attributes.get("in_shardings")
+    shardings = attribute.value.shardings if attribute is not None else map(sharding_of, op.operands)
+    manual = manual_axes(op)
+    meshes = meshes_around(op)
+    operands = []
+    for own, sharding in zip(uneven.operand_shapes, shardings, strict=True):
+        _check_not_split(op, own, sharding, manual, None if sharding is None else mesh_of(sharding, meshes))
+        operands.append(values.even_shape(own, sharding) if own else ())
+    uneven.set_operands(operands)
+    for argument in op.regions[0].blocks[0].arguments:
+        if isinstance(argument.type, ir.RankedTensorType):
+            values.set_shape(argument, values.even_shape(values.shape(argument), sharding_of(argument)))
+    for result, own in zip(op.results, uneven.result_shapes, strict=True):
+        sharding = sharding_of(result)
+        _check_not_split(op, own, sharding, manual, None if sharding is None else mesh_of(sharding, meshes))
+    uneven.set_results(uneven.even_result_shapes())
+
+
+def manual_axes(op: Any) -> frozenset[str]:
+    """The axes along which a computation is manual."""
+    return frozenset(op.attributes["manual_axes"].value.value) if op.name == MANUAL else frozenset()
+
+
+def _check_not_split(
+    op: Any, own: Shape, sharding: TensorSharding | None, manual: frozenset[str], mesh: Mesh | None
+) -> None:
+    """Raises PassFailure where manual blocks are sharded further, unevenly: each had to have its own padding."""
+    if sharding is None or mesh is None:
+        return
+    for dim, of in enumerate(sharding.dim_shardings):
+        shards = of.sharded_size(mesh)
+        if own[dim] % shards and any(axis.name in manual for axis in of.axes):
+            raise PassFailure(
+                f"'{op.name}' op has a tensor sharded as {sharding}, whose dimension {dim} of size {own[dim]} is not "
+                f"divisible by {shards}: blocks along manual axes have to be divisible by the other axes",
+                op,
+            )
+
+
+@padding_of("sdy.return", "stablehlo.return")
+def terminator(uneven: UnevenOp) -> None:
+    """A region gives what the results of the op around it are; the condition of a loop has no padding."""
+    around = uneven.op.parent.operation
+    is_condition = around.name == "stablehlo.while" and uneven.op.block == around.regions[0].blocks[0]
+    if is_condition or around.name not in REGION_OPS:
+        uneven.set_operands(uneven.operand_shapes)
+        return
+    manual = manual_axes(around)
+    uneven.set_operands(
+        [
+            _inside(result, manual, uneven.values) if isinstance(result.type, ir.RankedTensorType) else ()
+            for result in around.results
+        ]
+    )
+
+
+def _inside(result: Any, manual: frozenset[str], values: PaddedValues) -> Shape:
+    """The shape that a result has in the region."""
+    sharding = sharding_of(result)
+    mesh = mesh_of(sharding, meshes_around(result.owner)) if sharding is not None and manual else None
+    shape = tuple(result.type.shape)
+    if sharding is None or mesh is None:
+        return shape
+    return tuple(
+        size // total_size((axis for axis in of.axes if axis.name in manual), mesh)
+        for size, of in zip(shape, sharding.dim_shardings, strict=True)
+    )
+
+
+def uneven_ops(function: Any, values: PaddedValues) -> list[UnevenOp]:
+    """The ops with an operand or a result in uneven shards, and the terminators in them, in pre-order.
+
+    RuleError where one has no valid sharding rule.
+    """
+    read = ShardedFunction(function)
+    uneven = _uneven_values(read, values)
+    if not uneven:
+        return []
+    arrays, rules = read.arrays, rule_cache(COMPUTING)
+    numbers = _around(read, uneven)
+    found = []
+    for number in numbers:
+        op = arrays.operation(number)
+        found.append(
+            UnevenOp(
+                op,
+                rules.rule_for(op) if has_rule(op) or sdy.SHARDING_RULE in op.attributes else None,
+                tuple(shape_of(operand.type) for operand in op.operands),
+                tuple(shape_of(result.type) for result in op.results),
+                values,
+            )
+        )
+    return found
+
+
+def _around(read: ShardedFunction, uneven: set[int]) -> list[int]:
+    arrays = read.arrays
+    parents, signatures = arrays.parents, arrays.signatures
+    terminators = [op.name in ("sdy.return", "stablehlo.return") for op in read.representatives]
+    regions = [op.name in REGION_OPS for op in read.representatives]
+    found: set[int] = set()
+    for op, signature in enumerate(signatures):
+        around = (*arrays.operands(op), *arrays.results(op), *(arrays.arguments(op) if regions[signature] else ()))
+        gives_results = terminators[signature] and parents[op] in found and regions[signatures[parents[op]]]
+        if gives_results or not uneven.isdisjoint(around):
+            found.add(op)
+    return sorted(found)
+
+
+def _uneven_values(read: ShardedFunction, values: PaddedValues) -> set[int]:
+    """The numbers of the values whose shards are not even."""
+    arrays, numbers = read.arrays, read.numbers
+    known: dict[tuple[int, Any], bool] = {}
+
+    def is_uneven(sharding: int, type_: Any) -> bool:
+        key = (sharding, type_)
+        if key not in known:
+            own = read.shardings[sharding]
+            known[key] = isinstance(type_, ir.RankedTensorType) and values.even_shape(type_.shape, own) != tuple(
+                type_.shape
+            )
+        return known[key]
+
+    types = [[result.type for result in op.results] for op in read.representatives]
+    found = set()
+    for op, signature in enumerate(arrays.signatures):
+        for value, type_ in zip(arrays.results(op), types[signature], strict=True):
+            if numbers[value] != UNSHARDED and is_uneven(numbers[value], type_):
+                found.add(value)
+    for value, definer in enumerate(arrays.definers):
+        if definer < 0 and numbers[value] != UNSHARDED and is_uneven(numbers[value], arrays.value(value).type):
+            found.add(value)
+    return found
+
+
+@register
+class PadForDivisibility(Pass):
+    """Pads each tensor that a number of shards does not divide to the next size that it does.
+
+    Operands and results of ops have to be sharded alike, as `sdy-insert-explicit-reshards`,
+    `sdy-resolve-permutation-factors` and `sdy-reshard-to-collectives` leave them. Padding is behind; what would mix it
+    with elements has neutral ones there, by a mask, and what needs all elements as they are gathers them and cuts the
+    padding off. Arguments and results of functions have to be in even shards.
+    """
+
+    name = "sdy-pad-for-divisibility"
+    anchor = "func.func"
+    summary = "Pads tensors whose shards are not even"
+
+    def run(self, op: Any) -> bool:
+        check_sizes(op)
+        return pad_function(op, meshes_around(op))
+
+
+def pad_function(
+    function: Any,
+    meshes: Mapping[str, Mesh],
+    padding: Callable[[Any], Any] | None = None,
+    *,
+    pads_signature: bool = False,
+) -> bool:
+    """What the pass does, and whether it has changed anything.
+
+    Args:
+        padding: makes the scalar constant of an element type that tensors are padded with at first; zeros by default.
+        pads_signature: pad arguments, by zeros that the caller has to pass, and results too.
+
+    Raises:
+        PassFailure: the function cannot be padded.
+    """
+    values = PaddedValues(meshes, padding)
+    if not len(function.regions[0].blocks):
+        return False
+    if not pads_signature:
+        _check_signature(function, values)
+    try:
+        ops = uneven_ops(function, values)
+        if pads_signature:
+            ops = [uneven for uneven in ops if uneven.op.name != RETURN]
+            _pad_arguments(function, values)
+        for uneven in ops:
+            _pad(uneven)
+        if pads_signature:
+            _set_type(function)
+    except InterfaceError as error:
+        raise PassFailure(str(error), error.op) from error
+    return bool(ops)
+
+
+def _pad_arguments(function: Any, values: PaddedValues) -> None:
+    for argument in function.regions[0].blocks[0].arguments:
+        if isinstance(argument.type, ir.RankedTensorType):
+            own = tuple(argument.type.shape)
+            values.set_shape(argument, values.even_shape(own, sharding_of(argument)), own)
+            values.set_zero_padded(argument)
+
+
+def _set_type(function: Any) -> None:
+    """Gives a function the types of its arguments, and of what it returns."""
+    block = function.regions[0].blocks[0]
+    returned = block.operations[len(block.operations) - 1].operation.operands
+    type_ = ir.FunctionType.get([value.type for value in block.arguments], [value.type for value in returned])
+    function.attributes["function_type"] = ir.TypeAttr.get(type_)
+
+
+def _pad(uneven: UnevenOp) -> None:
+    try:
+        with ir.InsertionPoint(uneven.op), uneven.op.location:
+            pad(uneven)
+    except PaddingError as error:
+        raise PassFailure(f"'{uneven.op.name}' op: {error}", uneven.op) from error
+
+
+def _check_signature(function: Any, values: PaddedValues) -> None:
+    """Raises PassFailure where an argument or a result is in uneven shards, with an error for each."""
+    is_even = True
+    for side, word in ((Side.ARGUMENTS, "argument"), (Side.RESULTS, "result")):
+        for index, (type_, sharding) in enumerate(
+            zip(types_of(function, side), shardings_of(function, side), strict=True)
+        ):
+            if not isinstance(type_, ir.RankedTensorType) or values.even_shape(type_.shape, sharding) == tuple(
+                type_.shape
+            ):
+                continue
+            is_even = False
+            function.location.emit_error(
+                f"{word} #{index} has a non-divisible sharding: {type_} cannot be sharded evenly as {sharding}"
+            )
+    if not is_even:
+        raise PassFailure(
+            "failed to legalize operation 'func.func': what functions take and return has to be in even shards",
+            function,
+        )

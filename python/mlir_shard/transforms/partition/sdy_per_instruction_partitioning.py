@@ -1,0 +1,327 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Some ops are partitioned, each as a manual computation, and all others are left to another partitioner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.values import defining_op, has_one_use
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.resharding.op_mesh import op_mesh
+from mlir_shard.rules.builder import rank_of
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.collectives.channels import Channels
+from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
+from mlir_shard.transforms.gathers import Gathers, remarks_above
+from mlir_shard.transforms.halo.halo_exchange import ManualPart
+from mlir_shard.transforms.halo.moving_ops import Surroundings, exchange_around
+from mlir_shard.transforms.halo.sdy_resolve_permutation_factors import resolve_permutation_factors
+from mlir_shard.transforms.limits import check_sizes
+from mlir_shard.transforms.partition.padded_values import PaddedValues
+from mlir_shard.transforms.partition.sdy_convert_global_to_local import convert_global_to_local
+from mlir_shard.transforms.partition.sdy_pad_for_divisibility import pad_function
+from mlir_shard.transforms.reshard.collective_courses import Courses
+from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
+from mlir_shard.transforms.reshard.sdy_reshard_to_collectives import reshards_to_collectives
+from mlir_shard.transforms.shardings import meshes_around
+
+MOVING = ("stablehlo.pad", "stablehlo.slice")
+
+
+def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_exchange: bool) -> None:
+    """Replaces an op with results by a manual computation along all axes that its tensors use.
+
+    Raises PassFailure where it cannot be made local, or its tensors have no one mesh.
+    """
+    found = op_mesh([sharding_of(value) for value in (*op.operands, *op.results)], around.meshes)
+    if found is None:
+        raise _failure(op, "its operands and results have no mesh in common, or are on one device")
+    ref, mesh = found
+    operands = [_sharding(value, ref) for value in op.operands]
+    results = [replace(_sharding(value, ref), unreduced_axes=()) for value in op.results]
+    if any(sharding.unreduced_axes for sharding in operands):
+        raise _failure(op, "an operand is partial, and a manual computation takes whole values")
+    for value, sharding in zip((*op.operands, *op.results), (*operands, *results), strict=True):
+        _check_static(op, value.type, sharding, mesh)
+    names = frozenset(axis.name for sharding in (*operands, *results) for axis in sharding.used_axes)
+    around = replace(around, manual_axes=names)
+    if op.name in MOVING and by_exchange and exchange_around(op, around, is_alone=True):
+        return
+    _Instruction(op, operands, results, mesh, around, gathers).replace(by_exchange=by_exchange)
+
+
+class _Instruction:
+    """An op, with the shardings in which it is computed."""
+
+    def __init__(
+        self,
+        op: Any,
+        operands: Sequence[TensorSharding],
+        results: Sequence[TensorSharding],
+        mesh: Mesh,
+        around: Surroundings,
+        gathers: Gathers,
+    ) -> None:
+        self._op = op
+        self._operands = operands
+        self._results = results
+        self._mesh = mesh
+        self._around = around
+        self._gathers = gathers
+        self._sizes = PaddedValues(around.meshes)
+
+    def replace(self, *, by_exchange: bool) -> None:
+        """Puts the manual computation in the place of the op."""
+        op = self._op
+        module = self._outlined()
+        function = next(iter(reversed(list(module.body.operations)))).operation
+        try:
+            self._make_local(module, function, by_exchange=by_exchange)
+        except PassFailure as error:
+            raise _failure(op, error.message.removeprefix(f"'{op.name}' op cannot be computed on blocks: ")) from error
+        returned = _terminator(function).operands
+        for index, sharding in enumerate(self._results):
+            _return_uncut(_terminator(function), index, sharding)
+        with ir.InsertionPoint(op), op.location:
+            operands = list(zip(map(self._padded, op.operands, self._operands), self._operands, strict=True))
+            part = self._around.part(self._mesh, ())
+            types = [_global_type(value.type, one, part) for value, one in zip(returned, self._results, strict=True)]
+            made = part.build_all(
+                operands, list(zip(types, self._results, strict=True)), lambda local: _cloned(function, local)
+            )
+            for old, new, sharding in zip(op.results, made, self._results, strict=True):
+                if new.type != old.type:
+                    new = stablehlo.first(new, old.type.shape, sharding)
+                old.replace_all_uses_with(new)
+        op.erase()
+
+    def _make_local(self, module: Any, function: Any, *, by_exchange: bool) -> None:
+        CompatibleOps(function, sdy.meshes(module.operation), is_full=True, gathers=self._gathers).make()
+        resolve_permutation_factors(module.operation, self._around, by_exchange=by_exchange)
+        meshes = sdy.meshes(module.operation)
+        reshards_to_collectives(function, Courses(meshes, module.context, keeps_redundant=False), self._gathers)
+        pad_function(function, meshes, pads_signature=True)
+        convert_global_to_local(module.operation, self._around.program, self._gathers)
+
+    def _even_type(self, type_: Any, sharding: TensorSharding) -> Any:
+        if not isinstance(type_, ir.RankedTensorType):
+            return type_
+        return stablehlo.with_shape(type_, self._sizes.even_shape(type_.shape, sharding))
+
+    def _padded(self, value: Any, sharding: TensorSharding) -> Any:
+        type_ = self._even_type(value.type, sharding)
+        if type_ == value.type:
+            return value
+        if not stablehlo.has_zero(type_.element_type):
+            raise _failure(self._op, f"shards of {value.type} are not even, and there is no zero to pad it with")
+        return stablehlo.pad_behind(value, stablehlo.scalar(0, type_.element_type), type_.shape, sharding)
+
+    def _outlined(self) -> Any:
+        """A module with a function that does what the op does."""
+        op = self._op
+        with op.location:
+            module = ir.Module.create()
+            types = [value.type for value in op.operands]
+            with ir.InsertionPoint(module.body):
+                for one in sdy.enclosing_module(op).regions[0].blocks[0].operations:
+                    if one.operation.name == "sdy.mesh":
+                        one.operation.clone()
+                type_ = ir.FunctionType.get(types, [result.type for result in op.results])
+                attributes = {"sym_name": ir.StringAttr.get("op"), "function_type": ir.TypeAttr.get(type_)}
+                function = ir.Operation.create("func.func", attributes=attributes, regions=1)
+            block = function.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+            for argument, sharding in zip(block.arguments, self._operands, strict=True):
+                sdy.set_sharding(argument, sharding)
+            for index, sharding in enumerate(self._results):
+                sdy.set_result_sharding(function, index, sharding)
+            with ir.InsertionPoint(block):
+                ir.Operation.create("func.return", [], list(self._copy(block.arguments).results))
+        return module
+
+    def _copy(self, operands: Sequence[Any]) -> Any:
+        op = self._op
+        if op.name == "sdy.constant":
+            attributes = {name: op.attributes[name] for name in op.attributes}
+            return ir.Operation.create("stablehlo.constant", [op.results[0].type], [], attributes)
+        copied = op.clone().operation
+        for index, value in enumerate(operands):
+            copied.operands[index] = value
+        return copied
+
+
+def _terminator(function: Any) -> Any:
+    block = function.regions[0].blocks[0]
+    return block.operations[len(block.operations) - 1].operation
+
+
+def _return_uncut(terminator: Any, index: int, sharding: TensorSharding) -> None:
+    """Leaves it to the caller to cut off what a result has too much of in dimensions that are not sharded."""
+    cut = defining_op(terminator.operands[index], "stablehlo.slice")
+    if cut is None or not has_one_use(cut.results[0]):
+        return
+    value = cut.operands[0]
+    sizes = zip(sharding.dim_shardings, value.type.shape, cut.results[0].type.shape, strict=True)
+    if any(cut.attributes["start_indices"]) or any(of.axes and size != new for of, size, new in sizes):
+        return
+    terminator.operands[index] = value
+    cut.erase()
+
+
+def _global_type(type_: Any, sharding: TensorSharding, part: ManualPart) -> Any:
+    if not isinstance(type_, ir.RankedTensorType):
+        return type_
+    return stablehlo.with_shape(type_, [size * part.shards(sharding, dim) for dim, size in enumerate(type_.shape)])
+
+
+def _cloned(function: Any, arguments: Sequence[Any]) -> list[Any]:
+    """The results of a local function of one block, whose ops are built at the current insertion point."""
+    block = function.regions[0].blocks[0]
+    values = dict(zip(block.arguments, arguments, strict=True))
+    *ops, terminator = (op.operation for op in block.operations)
+    for op in ops:
+        copied = op.clone().operation
+        for index, value in enumerate(op.operands):
+            copied.operands[index] = values[value]
+        for name in (sdy.SHARDING, sdy.SHARDING_RULE):
+            if name in copied.attributes:
+                del copied.attributes[name]
+        values |= dict(zip(op.results, copied.results, strict=True))
+    return [values[value] for value in terminator.operands]
+
+
+def _check_static(op: Any, type_: Any, sharding: TensorSharding, mesh: Mesh) -> None:
+    """Raises PassFailure where a dimension is sharded that is dynamic."""
+    for dim, of in enumerate(sharding.dim_shardings):
+        if of.sharded_size(mesh) > 1 and type_.is_dynamic_dim(dim):
+            raise _failure(op, f"dimension {dim} of {type_} is sharded, and dynamic")
+
+
+def _sharding(value: Any, ref: str | Mesh) -> TensorSharding:
+    return sharding_of(value) or TensorSharding.fully_closed(rank_of(value.type), ref)
+
+
+def _failure(op: Any, why: str) -> PassFailure:
+    return PassFailure(f"'{op.name}' op cannot be partitioned alone: {why}", op)
+
+
+# What the dialect says about a program, and collectives, which are for what comes later.
+LEFT_GLOBAL = frozenset(
+    (
+        "sdy.all_gather",
+        "sdy.all_reduce",
+        "sdy.all_slice",
+        "sdy.all_to_all",
+        "sdy.collective_permute",
+        "sdy.data_flow_edge",
+        "sdy.manual_computation",
+        "sdy.propagation_barrier",
+        "sdy.reduce_scatter",
+        "sdy.replicated_to_unreduced",
+        "sdy.sharded_to_unreduced",
+        "sdy.sharding_constraint",
+        "sdy.sharding_group",
+    )
+)
+SHARDING_CALLS = ("Sharding", "mhlo.sharding")
+
+
+@register
+class PerInstructionPartitioning(Pass):
+    """Replaces selected ops by manual computations that hold what one device does.
+
+    For finding the op that a partitioner gets wrong. Ops of function bodies that have a sharded tensor are numbered
+    from 0 on, and selected by `filter`: all where it is empty; else those whose name contains one of the given texts,
+    numbered between `selectLow` and `selectHigh`, both included. Inside there is what
+    the full `sdy-insert-explicit-reshards`, `sdy-resolve-permutation-factors`, `sdy-reshard-to-collectives`,
+    `sdy-pad-for-divisibility` and `sdy-convert-global-to-local` make of the op; operands in uneven shards are padded
+    outside, and results cut. An op that cannot be made local is an error.
+    """
+
+    name = "sdy-per-instruction-partitioning"
+    anchor = "builtin.module"
+    summary = "Partitions selected operations alone, in manual computations"
+
+    filter: str = option("", "what to select: parts of names, selectLow=N, selectHigh=N, apart by commas")
+    enable_halo_exchange: bool = option(True, "exchange shards between neighbours where that can be")
+    replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
+    partition_count: int = option(1, "the number of partitions")
+    remarks_above: int | None = remarks_above()
+
+    def run(self, op: Any) -> None:
+        if self.replica_count > 1 and self.partition_count > 1:
+            counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
+            raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        try:
+            selection = Selection.parse(self.filter)
+        except ValueError as error:
+            raise PassFailure(str(error), op) from error
+        check_sizes(op)
+        around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), self.replica_count > 1))
+        gathers = Gathers(self.remarks_above)
+        chosen = [one for number, one in enumerate(_candidates(op)) if selection.selects(number, one.name)]
+        for one in chosen:
+            partition_alone(one, around, gathers, by_exchange=self.enable_halo_exchange)
+        gathers.remark()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which ops are meant: numbered from `low` to `high`, with one of `names` in their name if there are any."""
+
+    names: tuple[str, ...] = ()
+    low: int | None = None
+    high: int | None = None
+
+    @staticmethod
+    def parse(text: str) -> Selection:
+        """Reads a filter, which may be in quotes; ValueError where a bound is no number."""
+        text = text.strip()
+        if len(text) > 1 and text[0] == text[-1] and text[0] in ("'", '"'):
+            text = text[1:-1]
+        names = []
+        bounds: dict[str, int] = {}
+        for token in filter(None, map(str.strip, text.split(","))):
+            key, is_bound, value = token.partition("=")
+            if not is_bound:
+                names.append(token)
+            elif key.strip() in ("selectLow", "selectHigh") and value.strip().isdecimal():
+                bounds[key.strip()] = int(value)
+            else:
+                raise ValueError(f"filter has '{token}', and takes parts of names, selectLow=N and selectHigh=N")
+        return Selection(tuple(names), bounds.get("selectLow"), bounds.get("selectHigh"))
+
+    def selects(self, number: int, name: str) -> bool:
+        """Whether the op of this number and name is meant."""
+        is_low, is_high = self.low is not None and number < self.low, self.high is not None and number > self.high
+        return not (is_low or is_high) and (not self.names or any(one in name for one in self.names))
+
+
+def _candidates(module: Any) -> list[Any]:
+    """The ops in the bodies of functions, but not inside other ops, that have a sharded tensor."""
+    found = []
+    for function in operations_named(module, "func.func"):
+        for block in function.regions[0].blocks:
+            # The last one is the terminator.
+            found += [one.operation for one in list(block.operations)[:-1] if _is_candidate(one.operation)]
+    return found
+
+
+def _is_candidate(op: Any) -> bool:
+    if op.name in LEFT_GLOBAL or (op.name == "stablehlo.custom_call" and _target(op) in SHARDING_CALLS):
+        return False
+    shardings = (sharding_of(value) for value in (*op.operands, *op.results))
+    return any(sharding is not None and not sharding.is_fully_replicated for sharding in shardings)
+
+
+def _target(op: Any) -> str:
+    target: str = op.attributes["call_target_name"].value
+    return target

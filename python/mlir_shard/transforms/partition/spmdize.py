@@ -1,0 +1,213 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The global program becomes the program that one device runs on its blocks of every tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.host import ir
+from mlir_shard.ir import editing, replica_groups, shard
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.resharding.steps import Placement
+from mlir_shard.rules.builder import rank_of
+from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.gathers import Gathers, remarks_above
+from mlir_shard.transforms.limits import check_sizes
+from mlir_shard.transforms.partition.op_decisions import OpPlan, Signature
+from mlir_shard.transforms.partition.plan import Planner
+from mlir_shard.transforms.partition.plan_application import PlanApplication
+from mlir_shard.transforms.partition.regions import RESHARDING_OPS
+from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
+from mlir_shard.transforms.shardings import Side, meshes_around, shardings_of
+
+
+@register
+class Spmdize(Pass):
+    """Gives every tensor the type of a device's block, with collectives wherever data has to move.
+
+    The mesh becomes a grid, with an axis for each sub-axis that a sharding uses. An op runs on blocks as far as the
+    shardings of its operands and results agree with its sharding rule; what does not agree is gathered before it and
+    sliced after it, and partial results of a sharded reduction are reduced. An op that nothing is known of is computed
+    whole on every device. What loops and branches carry is in the blocks that its sharding says, and manual and named
+    computations are inlined. Blocks are full: where a dimension does not divide, the last ones are padded with what
+    never reaches a result. Functions take and return blocks, and nothing of sdy is left.
+
+    All is decided before anything changes: where an op cannot be made local, as each device would do something else,
+    the pass fails and the module is as it was.
+    """
+
+    name = "spmdize"
+    anchor = "builtin.module"
+    summary = "Converts the global program to the program of one device, with collectives"
+
+    collectives: str = option("shard", "the dialect of the collectives", choices=("shard",))
+    remarks_above: int | None = remarks_above()
+
+    def run(self, op: Any) -> None:
+        meshes = [inner.operation for inner in _top(op) if inner.operation.name == "sdy.mesh"]
+        repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"))
+        check_sizes(op, repeated.representatives)
+        grid = _grid(op, repeated.representatives)
+        functions = [inner.operation for inner in _top(op) if inner.operation.name == "func.func"]
+        signatures = {function.attributes["sym_name"].value: _signature(function, grid) for function in functions}
+        gathers = Gathers(self.remarks_above)
+        planner = Planner(grid, signatures, repeated, gathers)
+        plans = [planner.plan_function(function) if _has_body(function) else [] for function in functions]
+        types = [_local_type(function, signatures, grid) for function in functions]
+        gathers.remark()
+        application = PlanApplication(grid)
+        for function, planned, type_ in zip(functions, plans, types, strict=True):
+            _localize_signature(function, type_)
+            for one in planned:
+                application.arrive(one)
+                repeated.carry_out(one.op, partial(_apply, application, one))
+        for left in operations_named(op, *RESHARDING_OPS):
+            # In the regions of ops that are computed as they are, where nothing is in blocks.
+            left.results[0].replace_all_uses_with(left.operands[0])
+            left.erase()
+        replica_groups.inline_meshes(op)
+        for mesh in meshes:
+            mesh.erase()
+        # A mesh without axes, of one device, is no grid: those of upstream have at least one axis.
+        if grid.shape:
+            with ir.InsertionPoint.at_block_begin(op.regions[0].blocks[0]), op.location:
+                new = shard.grid(grid.name, grid.shape)
+                if grid.axis_names:
+                    names = [ir.StringAttr.get(name) for name in grid.axis_names]
+                    new.attributes[shard.AXIS_NAMES] = ir.ArrayAttr.get(names)
+        _remove_attributes(op)
+
+
+def _top(module: Any) -> list[Any]:
+    return list(module.regions[0].blocks[0].operations)
+
+
+def _has_body(function: Any) -> bool:
+    return len(function.regions[0].blocks) > 0
+
+
+def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
+    application.apply(planned if op is planned.op else replace(planned, op=op))
+
+
+def _grid(module: Any, representatives: Sequence[Any]) -> DeviceGrid:
+    """The grid for all shardings in the module, of all devices of its meshes."""
+    meshes = meshes_around(module)
+    refs: dict[str | Mesh, Mesh] = dict(meshes.items())
+    used = []
+    for sharding in _shardings(representatives):
+        ref = sharding.mesh_or_ref
+        if isinstance(ref, Mesh):
+            refs[ref] = ref
+        elif ref not in meshes:
+            raise PassFailure(f"a sharding refers to mesh @{ref}, which the module does not define", module)
+        mesh = refs[ref]
+        if not mesh.is_maximal:
+            used.append((mesh, sharding.used_axes))
+    with_axes = {mesh for mesh, axes in used if axes} or {mesh for mesh in meshes.values() if mesh.axes}
+    named = next((name for name, mesh in meshes.items() if mesh in with_axes), None)
+    try:
+        return DeviceGrid.for_meshes(named or next(iter(meshes), "mesh"), used, refs)
+    except GridError as error:
+        raise PassFailure(str(error), module) from error
+
+
+def _shardings(representatives: Sequence[Any]) -> Iterator[TensorSharding]:
+    """Every distinct sharding in a module, in the order of the text, by the first of ops that are alike."""
+    seen: dict[Any, None] = {}
+
+    def collect(attribute: Any) -> None:
+        if isinstance(attribute, SdyAttribute):
+            seen.setdefault(attribute)
+
+    for op in representatives:
+        attributes = op.attributes
+        for name in attributes:
+            collect(attributes[name])
+            if name in ("arg_attrs", "res_attrs"):
+                for dictionary in attributes[name]:
+                    if sdy.SHARDING in dictionary:
+                        collect(dictionary[sdy.SHARDING])
+    for attribute in seen:
+        value = attribute.value
+        if isinstance(value, TensorSharding):
+            yield value
+        elif isinstance(value, TensorShardingPerValue):
+            yield from value.shardings
+
+
+def _signature(function: Any, grid: DeviceGrid) -> Signature:
+    type_ = function.attributes["function_type"].value
+
+    is_private = "sym_visibility" in function.attributes and function.attributes["sym_visibility"].value == "private"
+
+    def placement(type_: Any, sharding: TensorSharding | None) -> Placement:
+        try:
+            return grid.placement(sharding, rank_of(type_))
+        except GridError as error:
+            raise PassFailure(str(error), function) from error
+
+    def mesh(sharding: TensorSharding | None) -> Mesh | None:
+        # Nothing but the module's own calls has the blocks of a private function: they are in the grid's order.
+        return None if sharding is None or is_private else sdy.mesh_of(sharding, function)
+
+    shardings = [sdy.get_result_sharding(function, index) for index in range(len(type_.results))]
+    results = tuple(map(placement, type_.results, shardings))
+    if any(result.unreduced for result in results):
+        raise PassFailure("a function cannot return partial values: its result has unreduced axes", function)
+    result_meshes = tuple(map(mesh, shardings))
+    shardings = shardings_of(function, Side.ARGUMENTS)
+    return Signature(
+        tuple(map(placement, type_.inputs, shardings)), results, tuple(map(mesh, shardings)), result_meshes
+    )
+
+
+def _local_type(function: Any, signatures: dict[str, Signature], grid: DeviceGrid) -> Any:
+    type_ = function.attributes["function_type"].value
+    signature = signatures[function.attributes["sym_name"].value]
+
+    def local(kind: str, types: Iterable[Any], placements: Iterable[Placement]) -> list[Any]:
+        found = []
+        for index, (one, placement) in enumerate(zip(types, placements, strict=True)):
+            try:
+                found.append(grid.local_type(one, placement))
+            except GridError as error:
+                raise PassFailure(f"{kind} {index} of the function cannot be partitioned: {error}", function) from error
+        return found
+
+    inputs = local("argument", type_.inputs, signature.arguments)
+    return ir.FunctionType.get(inputs, local("result", type_.results, signature.results))
+
+
+def _localize_signature(function: Any, type_: Any) -> None:
+    function.attributes["function_type"] = ir.TypeAttr.get(type_)
+    if _has_body(function):
+        for argument, local in zip(function.regions[0].blocks[0].arguments, type_.inputs, strict=True):
+            argument.set_type(local)
+
+
+def _remove_attributes(module: Any) -> None:
+    """Removes what is sdy's on ops and in signatures."""
+    editing.remove_attributes(module, "sdy.")
+    for function in operations_named(module, "func.func"):
+        attributes = function.attributes
+        for name in ("arg_attrs", "res_attrs"):
+            if name not in attributes:
+                continue
+            kept = [
+                ir.DictAttr.get({one.name: one.attr for one in dictionary if not one.name.startswith("sdy.")})
+                for dictionary in attributes[name]
+            ]
+            if any(len(dictionary) for dictionary in kept):
+                attributes[name] = ir.ArrayAttr.get(kept)
+            else:
+                del attributes[name]

@@ -1,0 +1,82 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The direct exchange in a local program with `shard` collectives: rounds of tiles that are sent and received."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir_shard.host import dialect
+from mlir_shard.ir import shard
+from mlir_shard.ir.shard import extract_slice
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.tile_rounds import Start, TileRound, tile_rounds
+from mlir_shard.transforms.device_grid import DeviceGrid
+from mlir_shard.transforms.partition import device_permutations
+from mlir_shard.transforms.partition.device_permutations import table_index
+
+_tensor = dialect("tensor")
+
+
+def exchange(value: Any, source: TensorLayout, target: TensorLayout, into: Any, grid: DeviceGrid) -> Any:
+    """The local tensor after the exchange.
+
+    Args:
+        value: the local tensor before it.
+        source, target: layouts on the mesh whose axes are those of the grid.
+        into: a local tensor of the target, of which the elements beyond the global tensor are kept.
+    """
+    rounds = tile_rounds(source, target)
+    local = list(into.type.shape)
+    # A device that gets no tile in a round writes behind its local tensor, so that no round depends on the device.
+    spare = max((one.shape[0] for one in rounds if None in one.target_starts), default=0)
+    if spare:
+        into = _with_spare(into, spare)
+    for one in rounds:
+        into = _written(_received(value, one, grid), into, one, local[0], grid)
+    return extract_slice(into, [0] * len(local), local) if spare else into
+
+
+def _received(value: Any, one: TileRound, grid: DeviceGrid) -> Any:
+    """The tile that this device gets in a round, anything where it gets none."""
+    rank = len(one.shape)
+    starts = _starts([start or (0,) * rank for start in one.source_starts], grid)
+    tile = _slice(value, starts, one.shape)
+    if one.is_copy:
+        return tile
+    return device_permutations.between_some(tile, one.senders, one.receivers, grid)
+
+
+def _written(tile: Any, into: Any, one: TileRound, end: int, grid: DeviceGrid) -> Any:
+    behind = (end, *[0] * (len(one.shape) - 1))
+    starts = _starts([behind if start is None else start for start in one.target_starts], grid)
+    static, dynamic = _split(starts)
+    sizes, strides = list(one.shape), [1] * len(one.shape)
+    return _tensor.InsertSliceOp(tile, into, dynamic, [], [], static, sizes, strides).result
+
+
+def _slice(value: Any, starts: Sequence[Any], shape: Sequence[int]) -> Any:
+    static, dynamic = _split(starts)
+    type_ = shard.resized(value.type, shape)
+    return _tensor.ExtractSliceOp(type_, value, dynamic, [], [], static, list(shape), [1] * len(shape)).result
+
+
+def _starts(by_process: Sequence[Start], grid: DeviceGrid) -> list[Any]:
+    """Of each dimension where a tile begins: a number if that is the same on all devices, else an `index` value."""
+    found: list[Any] = []
+    for of_dim in zip(*by_process, strict=True):
+        found.append(of_dim[0] if len(set(of_dim)) == 1 else table_index(of_dim, grid))
+    return found
+
+
+def _split(starts: Sequence[Any]) -> tuple[list[int], list[Any]]:
+    static = [start if isinstance(start, int) else shard.DYNAMIC for start in starts]
+    return static, [start for start in starts if not isinstance(start, int)]
+
+
+def _with_spare(into: Any, spare: int) -> Any:
+    shape = list(into.type.shape)
+    larger = _tensor.empty([shape[0] + spare, *shape[1:]], into.type.element_type)
+    at = [0] * len(shape), shape, [1] * len(shape)
+    return _tensor.InsertSliceOp(into, larger, [], [], [], *at).result

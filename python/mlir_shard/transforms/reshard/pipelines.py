@@ -1,0 +1,115 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The pipelines after propagation: Shardy's export, and the one that makes every reshard collectives."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import register_pipeline
+from mlir_shard.transforms.canonicalize import reshard
+from mlir_shard.transforms.gathers import bound_text, remarks_above
+from mlir_shard.transforms.pipeline_steps import Dumps, step
+
+
+@register_pipeline("sdy-export-pipeline", "Finishes what propagation has left, and makes changes of sharding explicit")
+def export_pipeline(
+    avoid_export_for_partitioning: bool = option(False, "leave the program such that it can be propagated again"),
+    enable_insert_explicit_collectives: bool = option(False, "make reshards everywhere, and collectives of them"),
+    remove_all_gather_reduce_scatter_for_cmv1: bool = option(
+        False, "leave all-gathers before and reduce-scatters after a matmul to the matmul"
+    ),
+    keep_sharding_rules: bool = option(False, "keep the sharding rules of operations as attributes"),
+    dump_sharding_origins: bool = option(False, "move what edges say about the origins of shardings"),
+    dump_propagation_edges: bool = option(False, "move what edges say about the steps of propagation"),
+    update_non_divisible_input_output_shardings: bool = option(True, "shard inputs and outputs evenly, by whole axes"),
+    remarks_above: int | None = remarks_above(),
+    inline_meshes: bool = option(True, "have shardings hold their meshes, and no definitions of meshes"),
+    dump_directory: str = option("", "where to write the modules between the stages"),
+    dump_index: int = option(0, "the number of the first file written"),
+) -> str:
+    """Constants merged, data-flow edges sunk, constraints made reshards, shardings at the boundaries evened and all of
+    them closed; then reshards, or collectives, where operations need them."""
+    dumps = Dumps(dump_directory, dump_index)
+    bound = bound_text(remarks_above)
+    edges = step(
+        "sdy-sink-data-flow-edges",
+        sink_debug_sharding_origins=dump_sharding_origins,
+        sink_debug_propagation_edge_sharding=dump_propagation_edges,
+    )
+    passes = [f"func.func(sdy-constant-or-scalar-merger,{edges})"]
+    if not avoid_export_for_partitioning:
+        passes += ["sdy-remove-sharding-groups", "func.func(sdy-sharding-constraint-to-reshard)"]
+    if update_non_divisible_input_output_shardings:
+        passes += ["sdy-update-non-divisible-input-output-shardings", "sdy-remove-sub-axes-in-input-output-shardings"]
+    passes += ["sdy-close-shardings", *dumps.save("after_propagation")]
+    if not avoid_export_for_partitioning:
+        reshards = step(
+            "sdy-insert-explicit-reshards", enable_full_version=enable_insert_explicit_collectives, remarks_above=bound
+        )
+        passes += [f"func.func(sdy-verify-unreduced-axes,{reshards})"]
+        passes += _collectives(dumps, bound) if enable_insert_explicit_collectives else []
+        passes += [step("canonicalize", enable_patterns="sdy-collective")]
+        if enable_insert_explicit_collectives and remove_all_gather_reduce_scatter_for_cmv1:
+            passes += ["func.func(sdy-remove-all-gather-reduce-scatter-for-cmv1)"]
+        extent = "partitioner" if enable_insert_explicit_collectives else "minimal_partitioner"
+        passes += dumps.save(f"after_{extent}_with_global_shapes")
+    if dump_propagation_edges or dump_sharding_origins:
+        passes += ["sdy-remove-propagation-debug-info"]
+    if not keep_sharding_rules:
+        passes += ["func.func(sdy-drop-sharding-rules)"]
+    if inline_meshes and not avoid_export_for_partitioning:
+        passes += ["sdy-inline-meshes"]
+    return ",".join(passes)
+
+
+def _collectives(dumps: Dumps, bound: int | str) -> list[str]:
+    """Reshards of reshards are one; canonicalization after this may fuse slices with reductions before them."""
+    return [
+        *dumps.save("after_explicit_reshards"),
+        step("canonicalize", enable_patterns="sdy-reshard"),
+        f"func.func({step('sdy-reshard-to-collectives', remarks_above=bound)})",
+    ]
+
+
+@register_pipeline("shard-reshard", "Makes every change of sharding collectives, the cheapest there are")
+def shard_reshard(
+    planner: Literal["shardy", "optimal"] = option(
+        "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
+    ),
+    objective: Literal["bytes", "time", "memory"] | None = option(
+        None, "what the cheapest have least of: what `costs` says, or time"
+    ),
+    costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes"),
+    direct_exchange: bool = option(False, "leave reshards that a direct exchange serves best"),
+    assumed_size: int = option(1024, "the size that dynamic dimensions are taken to have"),
+    remarks_above: int | None = remarks_above(),
+) -> str:
+    """Constraints, calls and operations get reshards where they need them; several in a row become one, and each the
+    collectives of its plan, which are merged where they follow each other."""
+    collectives = step(
+        "sdy-reshard-to-collectives",
+        planner=planner,
+        objective=objective,
+        costs=costs or None,
+        direct_exchange=direct_exchange,
+        assumed_size=assumed_size,
+        remarks_above=bound_text(remarks_above),
+    )
+    reshards = step(
+        "sdy-insert-explicit-reshards",
+        enable_full_version=True,
+        planner=planner,
+        remarks_above=bound_text(remarks_above),
+    )
+    passes = [
+        "shard-check-annotations",
+        "func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard)",
+        "sdy-insert-func-call-reshards",
+        f"func.func({reshards})",
+        step("canonicalize", enable_patterns=reshard.EXACT),
+        f"func.func({collectives})",
+        step("canonicalize", enable_patterns=("sdy-collective", "shard-collective")),
+    ]
+    return ",".join(passes)

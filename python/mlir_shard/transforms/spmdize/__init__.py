@@ -1,3 +1,0 @@
-# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes that make the global program the one that a device runs."""
