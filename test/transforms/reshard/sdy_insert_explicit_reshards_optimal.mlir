@@ -167,3 +167,15 @@ func.func @one_summand(%a: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@four
   %0 = stablehlo.dot_general %a, %u, contracting_dims = [1] x [0] : (tensor<32x16xf32>, tensor<16x256xf32>) -> tensor<32x256xf32>
   return %0 : tensor<32x256xf32>
 }
+
+// CHECK-LABEL: func.func @unused
+// CHECK-NEXT: return %arg0
+// SHARDY-LABEL: func.func @unused
+// SHARDY: sdy.reshard
+func.func @unused(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %0 = sdy.reshard %a <@mesh, [{}, {"x"}]> : tensor<8x8xf32>
+  %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<8x8xf32>
+  %2 = sdy.reshard %1 <@mesh, [{}, {}]> : tensor<8x8xf32>
+  return %a : tensor<8x8xf32>
+}

@@ -13,6 +13,7 @@ from mlir_shard.resharding.cheapest_reshards import CheapestReshards
 from mlir_shard.resharding.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError
 from mlir_shard.transforms.gathers import Gathers, remarks_above
+from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 from mlir_shard.transforms.reshard.single_device import check_signature
 from mlir_shard.transforms.shardings import meshes_around
@@ -34,7 +35,8 @@ class InsertExplicitReshards(Pass):
     With `planner=optimal` an op computes along the axes with which everything costs least: what is received to reshard
     its operands before it and to reduce and reshard its results after it, and what a device computes. A result lies
     as is cheapest for the op that makes it and those that use it. Shardy's choice stays where it costs no more, and
-    where tensors are partial. That is of the ops around which there are reshards at all; see docs/resharding.md.
+    where tensors are partial. That is of the ops around which there are reshards at all; see docs/resharding.md. What
+    nothing uses is erased before.
 
     A reduction that no collective does (a product, say) is left whole. Custom rules are for propagation only.
     """
@@ -53,6 +55,9 @@ class InsertExplicitReshards(Pass):
         # Shardy's choice is by axes alone, and lists no devices.
         meshes = meshes_around(op) if is_planned else sdy.meshes(sdy.enclosing_module(op))
         check_signature(op, meshes)
+        if is_planned:
+            # Sharding constraints that nothing uses have been reshards since propagation.
+            erase_dead_code(op)
         gathers = Gathers(self.remarks_above)
         cheapest = shared(CheapestReshards, _cheapest) if is_planned else None
         try:
