@@ -34,7 +34,8 @@ def shard_spmdize(
     bound = bound_text(remarks_above)
     reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner, remarks_above=bound)
     split = step("shard-split-reductions", collectives=collectives)
-    explicit = f"func.func(sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard,{split},{reshards})"
+    made_explicit = "shard-declare-partial-sums,sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard"
+    explicit = f"func.func({made_explicit},{split},{reshards})"
     exchanges = collectives == "shard" and planner == "optimal"
     collective = step("sdy-reshard-to-collectives", planner=planner, direct_exchange=exchanges, remarks_above=bound)
     optimized = step("shard-optimize-communication", collectives=collectives)
