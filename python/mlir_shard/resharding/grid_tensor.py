@@ -55,26 +55,6 @@ class GridTensor:
             elements *= size
         return elements
 
-    def bytes_received(self, move: Move, before: Placement) -> tuple[int, ...]:
-        """What each device receives in a move, in the order of the mesh; padding is not counted.
-
-        A collective that reduces nothing makes each device receive what it lacks. One along p devices that reduces
-        makes it receive p - 1 values for each element that it reduces, and an all-reduce, in which it reduces one pth
-        of the elements, then the others: what bandwidth-optimal algorithms do. ValueError as in `after`.
-        """
-        source, target = self.layout(before), self.layout(self.after(move, before))
-        if isinstance(move, DirectExchange):
-            return direct_exchange(source, target).bytes_received(self.element_size)
-        partials = total_size(reduced_axes(source, target), source.mesh)
-        if partials == 1:
-            return lower_bound(source, target, self.element_size).per_device
-        received = []
-        for box in target.device_boxes().values():
-            elements = box.num_elements
-            own = -(-elements // partials) if isinstance(move, AllReduce) else elements
-            received.append((own * (partials - 1) + elements - own) * self.element_size)
-        return tuple(received)
-
     def _blocks(self, placement: Placement) -> tuple[int, ...]:
         return tuple(map(self.grid.num_devices, placement.dims))
 

@@ -136,7 +136,7 @@ class SearchSpace:
         after = State(dims, state.unreduced)
         if not self.has_room(state, after):
             return None
-        total, most = self.traffic.lacking(state.dims, dims)
+        total, most = self.traffic.permuted(state.dims, dims)
         seconds = self.times.messages_between(state.dims, dims, 1, self.in_bytes(most))
         return Edge(after, self.cost(total, seconds), Kind.PERMUTE)
 
@@ -235,12 +235,8 @@ class SearchSpace:
     def _gather(self, before: State, after: State) -> Cost:
         pairs = zip(before.dims, after.dims, strict=True)
         axes = tuple(sorted(axis for old, new in pairs for axis in old[len(new) :]))
-        total = self.traffic.held_by_all(after.dims) - self.traffic.held_by_all(before.dims)
-        if self.is_even:
-            most = self.traffic.largest_box(after.dims) - self.traffic.largest_box(before.dims)
-        else:
-            most = self.traffic.lacking(before.dims, after.dims)[1]
-        return self.cost(total, self.times.ring(axes, self.in_bytes(most)))
+        most = self.traffic.gathered(before.dims, self.traffic.count(axes))
+        return self._of_all(most, self.times.ring(axes, self.in_bytes(most)))
 
     def _all_to_alls(self, state: State) -> Iterator[Edge]:
         for dims, moved in _moved(state.dims, tuple(range(len(state.dims)))):
@@ -248,23 +244,18 @@ class SearchSpace:
             if moved and self._can_be(state, after):
                 axes = tuple(sorted(moved))
                 count = self.traffic.count(axes)
-                if self.is_even:
-                    box = self.traffic.largest_box(dims)
-                    most = box - box // count
-                    total = most * self.traffic.num_devices
-                else:
-                    total, most = self.traffic.lacking(state.dims, dims)
+                most = self.traffic.dealt(state.dims, dims, count)
                 seconds = self.times.messages(axes, count - 1, self.in_bytes(most))
-                yield Edge(after, self.cost(total, seconds), Kind.ALL_TO_ALL)
+                yield Edge(after, self._of_all(most, seconds), Kind.ALL_TO_ALL)
 
     def _all_reduces(self, state: State) -> Iterator[Edge]:
         for count in range(1, len(state.unreduced) + 1):
             for axes in combinations(state.unreduced, count):
                 after = State(state.dims, tuple(axis for axis in state.unreduced if axis not in axes))
                 if self.has_room(state, after):
-                    total, most = self.traffic.reduced(state.dims, self.traffic.count(axes))
+                    most = self.traffic.reduced(state.dims, self.traffic.count(axes))
                     seconds = self.times.ring(axes, self.in_bytes(most)) + self.times.ring_latency(axes)
-                    yield Edge(after, self.cost(total, seconds), Kind.ALL_REDUCE)
+                    yield Edge(after, self._of_all(most, seconds), Kind.ALL_REDUCE)
 
     def _reduce_scatters(self, state: State) -> Iterator[Edge]:
         for count in range(1, len(state.unreduced) + 1):
@@ -273,11 +264,13 @@ class SearchSpace:
                     after = State(dims, tuple(axis for axis in state.unreduced if axis not in order))
                     if self._can_be(state, after):
                         axes = tuple(sorted(order))
-                        others = self.traffic.count(axes) - 1
-                        total = self.traffic.held_by_all(dims) * others
-                        most = self.traffic.largest_box(dims) * others
+                        most = self.traffic.scattered(dims, self.traffic.count(axes))
                         seconds = self.times.ring(axes, self.in_bytes(most))
-                        yield Edge(after, self.cost(total, seconds), Kind.REDUCE_SCATTER)
+                        yield Edge(after, self._of_all(most, seconds), Kind.REDUCE_SCATTER)
+
+    def _of_all(self, most: int, seconds: float) -> Cost:
+        """The cost of a collective in which each device receives `most` elements."""
+        return self.cost(most * self.traffic.num_devices, seconds)
 
     def _permutable(self, state: State) -> GridAxes:
         return tuple(axis for axis in self.axes if axis not in state.unreduced)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.link_times import LinkTimes
-from mlir_shard.resharding.step_traffic import move_axes, reducing_exchange
+from mlir_shard.resharding.step_traffic import move_axes, received_by_each, reducing_exchange
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -49,13 +49,11 @@ def step_cost(move: Move, before: Placement, after: Placement, tensor: GridTenso
     rounds = 0
     if isinstance(one, DirectExchange):
         total, largest, rounds = _exchanged(before, after, tensor, traffic)
-    elif isinstance(one, AllReduce):
-        total, largest = traffic.reduced(after.dims, traffic.count(axes))
-    elif isinstance(one, ReduceScatter):
-        others = traffic.count(axes) - 1
-        total, largest = traffic.held_by_all(after.dims) * others, traffic.largest_box(after.dims) * others
+    elif isinstance(one, CollectivePermute):
+        total, largest = traffic.permuted(before.dims, after.dims)
     else:
-        total, largest = traffic.lacking(before.dims, after.dims)
+        largest = received_by_each(one, before.dims, after.dims, traffic.count(axes), traffic)
+        total = largest * traffic.num_devices
     most = largest * tensor.element_size
     if isinstance(one, (AllGather, ReduceScatter)):
         time = times.ring(axes, most)

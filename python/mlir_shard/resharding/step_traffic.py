@@ -7,22 +7,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from mlir_shard.resharding import steps
+from mlir_shard.resharding.block_arrays import Dims
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.link_times import axes_between
 from mlir_shard.resharding.steps import GridAxes, Move, Placement
-from mlir_shard.resharding.traffic import traffic_on
+from mlir_shard.resharding.traffic import Traffic, traffic_on
 
 
 @dataclass(frozen=True, slots=True)
 class StepTraffic:
     """What each device receives and sends, in the order of the mesh.
 
-    A device receives what `GridTensor.bytes_received` says. It sends its block to all others of its group that want
-    it, or in a reduction what of it others reduce.
+    In a collective that is with padding, and the same for all devices, in a permutation for all that are no fixed points.
+    An all-reduce among p devices makes a device receive p - 1 values for each element of the pth of the elements that it
+    reduces, and then the others: what bandwidth-optimal algorithms do.
     """
 
     received: tuple[int, ...]
@@ -61,26 +61,29 @@ def step_traffic(move: Move, before: Placement, after: Placement, tensor: GridTe
     one = move.steps[0] if isinstance(move, steps.Together) else move
     if isinstance(one, steps.DirectExchange) and before.unreduced != after.unreduced:
         return reducing_exchange(before, after, tensor).traffic
-    arrays = traffic_on(tensor.grid.sizes, tensor.shape).arrays
-    old, new = arrays.box(before.dims), arrays.box(after.dims)
-    count = arrays.count(move_axes(move, before, after))
-    if isinstance(one, steps.AllReduce):
-        own = -(-new // count)
-        received = sent = own * (count - 1) + new - own
-    elif isinstance(one, steps.ReduceScatter):
-        received, sent = new * (count - 1), old - new
-    elif isinstance(one, steps.AllSlice):
-        received = sent = old * 0
+    traffic = traffic_on(tensor.grid.sizes, tensor.shape)
+    arrays = traffic.arrays
+    if isinstance(one, steps.DirectExchange):
+        received = arrays.box(after.dims) - arrays.overlap(before.dims, after.dims)
+        sent = arrays.sent_directly(before.dims, after.dims)
+    elif isinstance(one, steps.CollectivePermute):
+        counts = tuple(map(traffic.count, before.dims))
+        moved = 1 - traffic_on(tensor.grid.sizes, counts).arrays.overlap(before.dims, after.dims)
+        received = sent = moved.astype(arrays.dtype) * traffic.largest_box(before.dims)
     else:
-        common = arrays.overlap(before.dims, after.dims)
-        received = new - common
-        if isinstance(one, steps.AllGather):
-            sent = old * (count - 1)
-        elif isinstance(one, steps.AllToAll):
-            sent = old - common
-        elif isinstance(one, steps.CollectivePermute):
-            # Boxes are equal or have nothing in common, and who receives nothing sends nothing.
-            sent = np.where(common > 0, 0, old)
-        else:
-            sent = arrays.sent_directly(before.dims, after.dims)
+        count = traffic.count(move_axes(move, before, after))
+        received = sent = arrays.one * received_by_each(one, before.dims, after.dims, count, traffic)
     return StepTraffic(arrays.per_device(received), arrays.per_device(sent))
+
+
+def received_by_each(move: Move, before: Dims, after: Dims, count: int, traffic: Traffic) -> int:
+    """The elements that each device receives in a collective among `count` devices, which it sends as many of."""
+    if isinstance(move, steps.AllReduce):
+        return traffic.reduced(after, count)
+    if isinstance(move, steps.ReduceScatter):
+        return traffic.scattered(after, count)
+    if isinstance(move, steps.AllGather):
+        return traffic.gathered(before, count)
+    if isinstance(move, steps.AllToAll):
+        return traffic.dealt(before, after, count)
+    return 0

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What moves make all devices together, and the busiest one, receive, in elements.
 
+Collectives are of local tensors with their padding, which are all of one shape. A direct exchange is of what devices
+lack.
+
 Dimensions that share no axes, not even by way of others, are independent of each other: the mean of a product over all
 devices is the product of the means, and what is the most of a difference of products is found among the factors that no
 other factors are better than in both.
@@ -88,17 +91,32 @@ class Traffic:
             best = _products(best, found[2])
         return self.held_by_all(after) - common * self.num_devices // devices, _most_difference(best)
 
-    def reduced(self, dims: Dims, partials: int) -> tuple[int, int]:
-        """What all devices together, and the one that receives most, receive in an all-reduce of partial values."""
+    def gathered(self, before: Dims, count: int) -> int:
+        """What each device receives in an all-gather among `count` devices."""
+        return self.largest_box(before) * (count - 1)
 
-        def received(box: PerDevice) -> PerDevice:
-            own = -(-box // partials)
-            return own * (partials - 2) + box
+    def scattered(self, after: Dims, count: int) -> int:
+        """What each device receives in a reduce-scatter among `count` devices: a shard from each other one."""
+        return self.largest_box(after) * (count - 1)
 
-        most = int(received(self.arrays.one * self.largest_box(dims)).max())
-        if self.is_even(dims):
-            return most * self.num_devices, most
-        return self.arrays.total(received(self.arrays.box(dims))), most
+    def reduced(self, dims: Dims, count: int) -> int:
+        """What each device receives in an all-reduce among `count` devices: it reduces a part, and gets the others."""
+        box = self.largest_box(dims)
+        own = -(-box // count)
+        return own * (count - 2) + box
+
+    def dealt(self, before: Dims, after: Dims, count: int) -> int:
+        """What each device receives in an all-to-all among `count` devices."""
+        part = 1
+        for size, old, new in zip(self.shape, before, after, strict=True):
+            part *= block_size(size, max(self.count(old), self.count(new)))
+        return part * (count - 1)
+
+    def permuted(self, before: Dims, after: Dims) -> tuple[int, int]:
+        """What all devices together, and the one that receives most, receive in a permutation of devices."""
+        moved, most = traffic_on(self.arrays.sizes, tuple(map(self.count, before))).lacking(before, after)
+        box = self.largest_box(before)
+        return moved * box, most * box
 
     def exchange_rounds(self, before: Dims, after: Dims) -> int:
         """The rounds of a direct exchange: the most messages that a device sends or receives.

@@ -15,7 +15,7 @@ from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import Plan, PlanStep
 from mlir_shard.resharding.step_cost import StepCost
-from mlir_shard.resharding.step_traffic import StepTraffic
+from mlir_shard.resharding.step_traffic import StepTraffic, step_traffic
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -49,7 +49,7 @@ def plan_of(mesh: str, shape: tuple[int, ...], source: str, target: str, *moves:
         before_layout, after_layout = (
             TensorLayout(grid.sharding(one, MESH_NAME), devices, shape) for one in (placement, after)
         )
-        received = tensor.bytes_received(move, placement)
+        received = step_traffic(move, placement, after, tensor).in_bytes(4).received
         cost = StepCost(1e-6, max(received), sum(received), 4)
         steps.append(PlanStep(move, grid, before_layout, after_layout, cost, partial(StepTraffic, received, received)))
         placement = after
