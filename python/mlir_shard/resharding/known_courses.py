@@ -110,9 +110,29 @@ def _ways(
     sub_axes = [axis for step in course for dim in step.sharding.dim_shardings for axis in dim.axes]
     fine = Grid.of(source.mesh, (*own_axes, *sub_axes))
     moves = [move for step in course if (move := course_moves(fine, step)) is not None]
+    moves = _fused(moves)
     if axes := _several(fine, reduced):
         moves.insert(0, AllReduce(tuple(sorted(axes)), source.sharding.reduction_op))
     yield moves, fine
+
+
+def _fused(moves: Sequence[Move]) -> list[Move]:
+    """The moves with all-to-alls in a row between other dimensions as one, as Shardy's canonicalization has them."""
+    fused: list[Move] = []
+    for move in moves:
+        before = fused[-1] if fused else None
+        parts = [
+            part
+            for one in (before, move)
+            for part in (one.steps if isinstance(one, Together) else (one,))
+            if isinstance(part, AllToAll)
+        ]
+        dims = [dim for part in parts for dim in (part.source_dim, part.target_dim)]
+        if isinstance(move, AllToAll) and len(parts) > 1 and len(set(dims)) == len(dims):
+            fused[-1] = Together(tuple(parts))
+        else:
+            fused.append(move)
+    return fused
 
 
 def _by_way_of_whole(start: Placement, end: Placement) -> Iterator[Move]:

@@ -148,11 +148,21 @@ def _lists(axes_per_dim: list[Axes], op: Any) -> Any:
     return sdy.attribute(ListOfAxisRefLists(tuple(map(AxisRefList, axes_per_dim))), op.context)
 
 
-def _merged(name: str, key: str, *, outer_first: bool) -> Callable[[Any, Any], bool]:
+def _is_even(value: Any, sharding: TensorSharding | None, mesh: Mesh) -> bool:
+    """Whether all shards of a value under a sharding are full."""
+    if sharding is None or not value.type.has_static_shape:
+        return False
+    sizes = zip(value.type.shape, sharding.dim_shardings, strict=True)
+    return all(size % of_dim.sharded_size(mesh) == 0 for size, of_dim in sizes)
+
+
+def _merged(name: str, key: str, *, outer_first: bool, only_even: bool = False) -> Callable[[Any, Any], bool]:
     def apply(op: Any, rewriter: Any) -> bool:
         inner = _between(op, name)
         mesh = sdy.mesh_of(op.attributes["out_sharding"].value, op)
         if inner is None or mesh is None:
+            return False
+        if only_even and not _is_even(inner.operands[0], sharding_of(inner.operands[0]), mesh):
             return False
         pairs = zip(_axes(op, key), _axes(inner, key), strict=True)
         parts = [(outer, of_inner) if outer_first else (of_inner, outer) for outer, of_inner in pairs]
@@ -165,7 +175,8 @@ def _merged(name: str, key: str, *, outer_first: bool) -> Callable[[Any, Any], b
     return apply
 
 
-all_gather_of_all_gather = _merged("sdy.all_gather", "gathering_axes", outer_first=True)
+# Between two gathers of uneven shards padding is cut off, which one gather of all sends.
+all_gather_of_all_gather = _merged("sdy.all_gather", "gathering_axes", outer_first=True, only_even=True)
 all_slice_of_all_slice = _merged("sdy.all_slice", "slicing_axes", outer_first=False)
 
 
@@ -191,6 +202,9 @@ def all_slice_of_part_of_all_gather(op: Any, rewriter: Any) -> bool:
     gathered, sliced = _axes(gather, "gathering_axes"), _axes(op, "slicing_axes")
     common = [greatest_common_prefix(*pair) for pair in zip(gathered, sliced, strict=True)]
     if mesh is None or not any(common):
+        return False
+    # Uneven shards along the first axes need not be what several shards along all axes make up.
+    if not _is_even(op.operands[0], source, mesh) or not _is_even(op.operands[0], target, mesh):
         return False
     left, added = (
         [axes_difference(axes, kept, mesh) for axes, kept in zip(of_dims, common, strict=True)]
