@@ -10,7 +10,7 @@ partial sums in the source. Each is a function that constrains an argument of th
 receives and of the predicted time of the collectives in the local program, the mean and worst ratio to those of the
 planner's plan, and how many programs take more and less than that; how many receive something where the plan is local
 (these are in no ratio); and how many take more time than Shardy's collectives, by jaxlib's Shardy in the same run, and
-than the program of the other target, if all of its moves are there. Where shards are so uneven that Shardy's
+than the program of the other target. Where shards are so uneven that Shardy's
 collectives would not be right, these are taken on a tensor that is padded, in a column of their own.
 
 With `--check` the exit status is 1 where a program takes more time or bytes than the plan, or more time than Shardy's
@@ -35,14 +35,12 @@ from resharding_peers.random_reshards import Reshard, random_reshards
 from mlir_shard.resharding.cost_model import CostModel
 from mlir_shard.resharding.planner import Planner
 
-# Targets with messages between any two devices.
-_EXCHANGING = frozenset({"shard"})
 MESHES = ((4, 2, 2), (8, 8, 4, 8), (4, 4, 2, 8, 2), (2, 2, 2, 2, 2, 2), (16, 16, 4, 2))
 
 
-def planned(reshards: Sequence[Reshard], target: str, model: CostModel) -> list[Cost]:
-    """What the plan for each reshard takes, of the moves that the target has."""
-    planner = Planner(model, uses_direct_exchange=target in _EXCHANGING, exchange_reduces=False)
+def planned(reshards: Sequence[Reshard], model: CostModel) -> list[Cost]:
+    """What the plan for each reshard takes."""
+    planner = Planner(model)
     costs = []
     for reshard in reshards:
         plan = planner.plan(reshard.source, reshard.target, ELEMENT_SIZE)
@@ -56,9 +54,9 @@ def measure(sizes: tuple[int, ...], arguments: argparse.Namespace) -> tuple[list
     mesh, model = mesh_of(sizes), CostModel()
     reshards = random_reshards(mesh, arguments.pairs, arguments.seed)
     exact, padded = shardy.costs_of(reshards, model)
-    plans, programs, seconds = {}, {}, {}
+    plans = planned(reshards, model)
+    programs, seconds = {}, {}
     for target in arguments.targets:
-        plans[target] = planned(reshards, target, model)
         begin = time.process_time()
         programs[target] = program_costs(reshards, mesh, target, model)
         seconds[target] = time.process_time() - begin
@@ -70,12 +68,7 @@ def measure(sizes: tuple[int, ...], arguments: argparse.Namespace) -> tuple[list
     found = []
     for target, costs in programs.items():
         other = next((one for one in programs if one != target), target)
-        # Where the other target's plan takes less time it has a move that this one lacks.
-        others = [
-            cost if mine.time <= theirs.time else None
-            for cost, mine, theirs in zip(programs[other], plans[target], plans[other], strict=True)
-        ]
-        peers = Peers(plans[target], exact, padded, others)
+        peers = Peers(plans, exact, padded, programs[other])
         found.append(compared(_named(sizes), target, costs, peers, seconds[target]))
         lines.append(found[-1].row())
         lines += worst_programs(reshards, costs, peers, arguments.worst)

@@ -40,8 +40,9 @@ class Found:
 class GridSearch:
     """Searches by one cost model, each until `most_states` states have been looked at."""
 
-    def __init__(self, model: CostModel, most_states: int, *, with_exchange: bool) -> None:
-        self._model, self._most_states, self._with_exchange = model, most_states, with_exchange
+    def __init__(self, model: CostModel, most_states: int, *, most_messages: int) -> None:
+        self._model, self._most_states, self._most_messages = model, most_states, most_messages
+        self._with_exchange = most_messages > 0
         self._spaces: dict[Hashable, SearchSpace] = {}
         self._bounds: dict[tuple[SearchSpace, State], RemainingCost] = {}
         self._found: dict[Hashable, Found] = {}
@@ -65,7 +66,7 @@ class GridSearch:
 
     def least(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> float:
         """What no way on the grid costs less than, by seconds or bytes, without a search."""
-        space = SearchSpace(tensor, self._model, kept, None, 0)
+        space = SearchSpace(tensor, self._model, kept, None, 0, self._most_messages)
         return self._remaining(space, target, kept).of(source)[0]
 
     def _search(
@@ -107,6 +108,6 @@ class GridSearch:
     def _space(self, tensor: GridTensor, problem: Hashable, kept: GridAxes, limit: int | None) -> SearchSpace:
         found = self._spaces.get((problem, limit))
         if found is None:
-            found = SearchSpace(tensor, self._model, kept, limit, MOST_PERMUTATIONS)
+            found = SearchSpace(tensor, self._model, kept, limit, MOST_PERMUTATIONS, self._most_messages)
             self._spaces[problem, limit] = found
         return found

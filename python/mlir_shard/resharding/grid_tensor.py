@@ -6,14 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.grid import Grid
-from mlir_shard.resharding.lower_bound import lower_bound
-from mlir_shard.resharding.steps import AllReduce, CollectivePermute, DirectExchange, GridAxes, Move, Placement
-from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
+from mlir_shard.resharding.steps import CollectivePermute, DirectExchange, GridAxes, Move, Placement
+from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.resharding.tiles import blocks_nest
 from mlir_shard.sharding import AxisRef, TensorSharding
-from mlir_shard.sharding.axes import Axes, total_size
+from mlir_shard.sharding.axes import Axes
 
 
 @dataclass(frozen=True, slots=True)

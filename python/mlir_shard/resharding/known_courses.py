@@ -112,8 +112,26 @@ def _ways(
     moves = [move for step in course if (move := course_moves(fine, step)) is not None]
     moves = _fused(moves)
     if axes := _several(fine, reduced):
-        moves.insert(0, AllReduce(tuple(sorted(axes)), source.sharding.reduction_op))
+        reduction = AllReduce(tuple(sorted(axes)), source.sharding.reduction_op)
+        yield [reduction, *moves], fine
+        moves = _scattered(reduction, moves)
     yield moves, fine
+
+
+def _scattered(reduction: AllReduce, moves: Sequence[Move]) -> list[Move]:
+    """The all-reduce and the moves, with slices along its axes at once as one reduce-scatter."""
+    slices = moves[0].steps if moves and isinstance(moves[0], Together) else tuple(moves[:1])
+    own = [one for one in slices if isinstance(one, AllSlice) and set(one.axes) <= set(reduction.axes)]
+    scatters = tuple(ReduceScatter(one.dim, one.axes, reduction.reduction) for one in own)
+    if not scatters:
+        return [reduction, *moves]
+    scattered = {axis for one in scatters for axis in one.axes}
+    left = tuple(axis for axis in reduction.axes if axis not in scattered)
+    others = tuple(one for one in slices if one not in own)
+    first: list[Move] = [AllReduce(left, reduction.reduction)] if left else []
+    first.append(scatters[0] if len(scatters) == 1 else Together(scatters))
+    first += [] if not others else [others[0] if len(others) == 1 else Together(others)]
+    return [*first, *moves[1:]]
 
 
 def _fused(moves: Sequence[Move]) -> list[Move]:

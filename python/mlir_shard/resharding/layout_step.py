@@ -10,7 +10,6 @@ from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.known_courses import layout_axes
 from mlir_shard.resharding.link import Link
-from mlir_shard.resharding.lower_bound import lower_bound
 from mlir_shard.resharding.plan import PlanStep, local_elements, without_single_devices
 from mlir_shard.resharding.step_cost import StepCost
 from mlir_shard.resharding.step_traffic import StepTraffic
@@ -18,9 +17,13 @@ from mlir_shard.resharding.steps import CollectivePermute, DirectExchange, Move
 from mlir_shard.resharding.tensor_layout import TensorLayout
 
 
-def exchange_step(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> PlanStep:
-    """The direct exchange; its move is on the grid of `target`."""
+def exchange_step(
+    source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel, most_messages: int
+) -> PlanStep | None:
+    """The direct exchange; its move is on the grid of `target`. None where it has too many rounds for its devices."""
     messages = direct_exchange(source, target)
+    if messages.num_rounds * source.mesh.total_size > most_messages:
+        return None
     traffic = StepTraffic(messages.bytes_received(element_size), messages.bytes_sent(element_size))
     grid = Grid.of(target.mesh, layout_axes(target))
     move = DirectExchange(without_single_devices(grid, grid.placement(target.sharding)))
@@ -32,9 +35,10 @@ def exchange_step(source: TensorLayout, target: TensorLayout, element_size: int,
 def permutation_step(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> PlanStep:
     """The permutation of devices; its move is on the grid of `target`. ValueError where blocks are others."""
     senders = device_permutation(source, target)
-    received = lower_bound(source, target, element_size).per_device
-    by_sender = {senders[device]: count for device, count in zip(target.mesh.devices, received, strict=True) if count}
-    traffic = StepTraffic(received, tuple(by_sender.get(device, 0) for device in target.mesh.devices))
+    local, moving = local_elements(source) * element_size, {one for one in senders if senders[one] != one}
+    received = tuple(local if device in moving else 0 for device in target.mesh.devices)
+    sending = {senders[one] for one in moving}
+    traffic = StepTraffic(received, tuple(local if device in sending else 0 for device in target.mesh.devices))
     grid = Grid.of(target.mesh, layout_axes(target))
     move = CollectivePermute(without_single_devices(grid, grid.placement(target.sharding)).dims)
     link = _slowest(source, target, model)

@@ -22,7 +22,10 @@ from mlir_shard.resharding.without_common_grid import steps_without_grid
 MOST_BYTES = 10**200
 """The bytes of a tensor up to which what many devices hold and receive is counted and timed."""
 
-MOST_STATES = 700
+MOST_MESSAGES = 1 << 16
+"""The devices times the rounds up to which a direct exchange is planned: a program has tables of as many entries."""
+
+MOST_STATES = 300
 """The states that a search looks at before it settles for what it has."""
 
 
@@ -30,9 +33,12 @@ class Planner:
     """Plans by one cost model, kept: the same problem is planned once.
 
     A dynamic dimension has no plan of its own: give the layouts the size to be assumed. Where the search looks at
-    `most_states` states without an end, the plan has a `gap`. Without `uses_direct_exchange` plans are of collectives,
-    and without `exchange_reduces` a direct exchange reduces nothing. Without `splits_axes` all moves are along axes and
-    sub-axes that one of the two layouts uses.
+    `most_states` states without an end, the plan has a `gap`.
+
+    Args:
+        uses_direct_exchange: plan direct exchanges too, where the messages of all devices are at most `most_messages`.
+        exchange_reduces: let a direct exchange reduce partial values, which no program does.
+        splits_axes: plan moves along sub-axes that neither of the two layouts uses.
     """
 
     def __init__(
@@ -40,18 +46,19 @@ class Planner:
         cost_model: CostModel | None = None,
         *,
         uses_direct_exchange: bool = True,
-        exchange_reduces: bool = True,
+        exchange_reduces: bool = False,
+        most_messages: int = MOST_MESSAGES,
         splits_axes: bool = True,
         most_states: int = MOST_STATES,
     ) -> None:
         self.cost_model = CostModel() if cost_model is None else cost_model
         self._plans: dict[tuple[TensorLayout, TensorLayout, int], Plan] = {}
         self._costs: dict[tuple[TensorLayout, TensorLayout, int], float] = {}
-        self._with_exchange = uses_direct_exchange
+        self._most_messages = most_messages if uses_direct_exchange else 0
         self._same_mesh = SameMeshPlanner(
             self.cost_model,
             most_states,
-            with_exchange=uses_direct_exchange,
+            most_messages=self._most_messages,
             exchange_reduces=exchange_reduces,
             splits_axes=splits_axes,
         )
@@ -92,7 +99,7 @@ class Planner:
             found = self._same_mesh.steps(source, target, element_size)
         else:
             found = steps_without_grid(
-                source, target, element_size, self.cost_model, self._same_mesh.steps, with_exchange=self._with_exchange
+                source, target, element_size, self.cost_model, self._same_mesh.steps, most_messages=self._most_messages
             )
         return Plan(source, target, element_size, found.steps, found.cost, found.least)
 

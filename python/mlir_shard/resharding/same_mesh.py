@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mlir_shard.resharding.cost_model import CostModel, Objective
 from mlir_shard.resharding.grid import Grid
@@ -14,7 +14,7 @@ from mlir_shard.resharding.known_courses import Course, known_courses, layout_ax
 from mlir_shard.resharding.plan import without_single_devices
 from mlir_shard.resharding.plan_steps import PlacedMove, moves_rank, plan_steps
 from mlir_shard.resharding.search_space import ROUNDING, State
-from mlir_shard.resharding.steps import DirectExchange, Placement
+from mlir_shard.resharding.steps import AllReduce, DirectExchange, Move, Placement, ReduceScatter
 from mlir_shard.resharding.steps_cost import Rank, Steps, least_cost
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.resharding.traffic import traffic_on
@@ -34,11 +34,11 @@ class SameMeshPlanner:
     """Plans by one cost model."""
 
     def __init__(
-        self, model: CostModel, most_states: int, *, with_exchange: bool, exchange_reduces: bool, splits_axes: bool
+        self, model: CostModel, most_states: int, *, most_messages: int, exchange_reduces: bool, splits_axes: bool
     ) -> None:
-        self._model, self._with_exchange, self._splits_axes = model, with_exchange, splits_axes
-        self._exchange_reduces = with_exchange and exchange_reduces
-        self._search = GridSearch(model, most_states, with_exchange=with_exchange)
+        self._model, self._most_messages, self._splits_axes = model, most_messages, splits_axes
+        self._exchange_reduces = most_messages > 0 and exchange_reduces
+        self._search = GridSearch(model, most_states, most_messages=most_messages)
 
     def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
         """The steps of the plan; ValueError where the two share no grid, or none is within the memory."""
@@ -69,13 +69,34 @@ class SameMeshPlanner:
                 least = min(least, least_cost(source, target, element_size, self._model))
         ranked = self._ranked(courses, problem)
         if not ranked or least < ranked[0][0][0] * (1 - ROUNDING):
-            known = self._ranked(known_courses(source, target, element_size, splits_axes=self._splits_axes), problem)
-            ranked = sorted((*ranked, *known), key=lambda one: one[0])
+            known = [*known_courses(source, target, element_size, splits_axes=self._splits_axes)]
+            known += self._reduced_first(problem)
+            ranked = sorted((*ranked, *self._ranked(known, problem)), key=lambda one: one[0])
         if not ranked:
             limit = self._model.memory_limit
             raise ValueError(f"no plan found from {source.sharding} to {target.sharding} in {limit} bytes a device")
         (cost, *_), course = ranked[0]
         return course, cost, cost if least >= cost * (1 - ROUNDING) else least
+
+    def _reduced_first(self, problem: _Problem) -> Iterator[Course]:
+        """Courses that first reduce what is partial, to replicated values or to shards of one dimension."""
+        source = problem.source
+        axes = problem.from_state.unreduced
+        if not axes:
+            return
+        firsts: list[Move] = [AllReduce(axes, problem.start.reduction)]
+        firsts += [ReduceScatter(dim, axes, problem.start.reduction) for dim in range(source.rank)]
+        for first in firsts:
+            try:
+                placement = problem.tensor.after(first, problem.start)
+                sharding = problem.grid.sharding(placement, source.sharding.mesh_or_ref)
+                reduced = TensorLayout(sharding, source.mesh, source.shape)
+                rest, _, _ = self._course(reduced, problem.target, problem.element_size)
+                if rest.grid == problem.grid:
+                    yield Course(problem.grid, problem.start, ((first, placement), *rest.moves))
+            except ValueError:
+                # Uneven shards do not nest, or there is no memory.
+                continue
 
     def _searched(self, problem: _Problem) -> tuple[list[Course], float]:
         """What a search finds, and what no course on the grid costs less than."""
@@ -86,7 +107,9 @@ class SameMeshPlanner:
         if is_small or problem.from_state.unreduced or traffic.is_always_in_digits:
             found = self._search.find(tensor, problem.from_state, problem.to_state, problem.end.unreduced)
             return [problem.course(found.steps)] if found.steps is not None else [], found.least
-        return [problem.exchange()] if self._with_exchange else [], self._least(problem)
+        rounds = traffic.exchange_rounds(problem.from_state.dims, problem.to_state.dims)
+        exchanges = traffic.num_devices * rounds <= self._most_messages
+        return [problem.exchange()] if exchanges else [], self._least(problem)
 
     def _least(self, problem: _Problem) -> float:
         if self._model.objective is Objective.MEMORY:

@@ -71,10 +71,17 @@ class SearchSpace:
     No move needs more than `memory_limit` bytes, where there is one. A state from which there are more permutations of
     devices than `most_permutations` has likely ones alone. In a large space all states have, and of slices along
     several axes, and gathers along several dimensions, those towards the target alone; see `has_all_moves`.
+    A direct exchange has at most `most_messages`, as many in a round as there are devices.
     """
 
     def __init__(
-        self, tensor: GridTensor, model: CostModel, kept: GridAxes, memory_limit: int | None, most_permutations: int
+        self,
+        tensor: GridTensor,
+        model: CostModel,
+        kept: GridAxes,
+        memory_limit: int | None,
+        most_permutations: int,
+        most_messages: int,
     ) -> None:
         self.tensor, self.objective, self.memory_limit = tensor, model.objective, memory_limit
         self.traffic = traffic_on(tensor.grid.sizes, tensor.shape)
@@ -84,6 +91,7 @@ class SearchSpace:
         count = self.traffic.count(self.axes)
         self.is_even = all(size % count == 0 for size in tensor.shape)
         self._most_permutations = most_permutations
+        self._most_rounds = most_messages // max(1, self.traffic.num_devices)
         self.is_large = num_placements(len(self.axes), len(tensor.shape)) > MOST_PLACEMENTS
         self._edges: dict[State, tuple[Edge, ...]] = {}
         self._permutations: dict[State, tuple[Edge, ...]] = {}
@@ -143,7 +151,8 @@ class SearchSpace:
     def exchange(self, state: State, target: State, at_most: Cost) -> Edge | None:
         """The direct exchange to a state.
 
-        None where values have to be reduced, there is no room, or it costs `at_most` or more.
+        None where values have to be reduced, there is no room, there are too many messages, or it costs `at_most` or
+        more.
         """
         if state.unreduced != target.unreduced or not self.has_room(state, target):
             return None
@@ -156,9 +165,11 @@ class SearchSpace:
             dims = state.dims, target.dims
             return self.cost(total, self.times.messages_between(*dims, max(1, rounds), self.in_bytes(most)))
 
-        if cost(self.traffic.least_rounds(state.dims, target.dims)) >= at_most:
+        least = self.traffic.least_rounds(state.dims, target.dims)
+        if least > self._most_rounds or cost(least) >= at_most:
             return None
-        return Edge(target, cost(self.traffic.exchange_rounds(state.dims, target.dims)), Kind.EXCHANGE)
+        rounds = self.traffic.exchange_rounds(state.dims, target.dims)
+        return Edge(target, cost(rounds), Kind.EXCHANGE) if rounds <= self._most_rounds else None
 
     def cost(self, total: int, seconds: float) -> Cost:
         """The cost of a move in which all devices receive `total` elements."""

@@ -20,9 +20,9 @@ from mlir_shard.resharding.traffic import Traffic, traffic_on
 class StepTraffic:
     """What each device receives and sends, in the order of the mesh.
 
-    In a collective that is with padding, and the same for all devices, in a permutation for all that are no fixed points.
-    An all-reduce among p devices makes a device receive p - 1 values for each element of the pth of the elements that it
-    reduces, and then the others: what bandwidth-optimal algorithms do.
+    Collectives move local tensors with their padding: the same for all devices, or in a permutation for all but fixed
+    points. In an all-reduce among p devices each receives p - 1 values for each element of the part that it reduces, a
+    pth of all, and then the other parts, as bandwidth-optimal algorithms do.
     """
 
     received: tuple[int, ...]

@@ -39,7 +39,7 @@ def steps_without_grid(
     model: CostModel,
     plan_on_grid: PlanOnGrid,
     *,
-    with_exchange: bool,
+    most_messages: int,
 ) -> Steps:
     """The cheapest of the ways there are; `plan_on_grid` plans between layouts that share a grid.
 
@@ -47,8 +47,9 @@ def steps_without_grid(
     """
     ways = _Ways(source, target, element_size, model, plan_on_grid)
     found = ways.on_one_mesh() if source.mesh == target.mesh else ways.between_meshes()
-    if with_exchange:
-        found.append((exchange_step(source, target, element_size, model),))
+    if source.mesh.total_size <= most_messages:
+        exchange = exchange_step(source, target, element_size, model, most_messages)
+        found += [] if exchange is None else [(exchange,)]
     found = [steps for steps in found if is_within_memory(steps, model)]
     if not found:
         limit = model.memory_limit

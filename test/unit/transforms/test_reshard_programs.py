@@ -17,7 +17,6 @@ from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
-from mlir_shard.transforms.reshard.sdy_reshard_to_collectives import MOST_EXCHANGING
 
 PIPELINE = "builtin.module(spmd-pipeline)"
 # Plans of the least bytes take several dimensions at once where those of the least time take one after the other.
@@ -83,7 +82,7 @@ def test_values_on_every_device(sizes: tuple[int, ...], pipeline: str) -> None:
 def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...]) -> None:
     generator = random.Random(str(sizes))
     mesh = Mesh.of((f"a{index}", size) for index, size in enumerate(sizes))
-    planner = Planner(uses_direct_exchange=mesh.total_size <= MOST_EXCHANGING, exchange_reduces=False)
+    planner = Planner()
     for _ in range(10):
         shape = (prod(sizes),) * generator.randint(2, 3)
         source, target = (random_layout(generator, mesh, shape) for _ in range(2))

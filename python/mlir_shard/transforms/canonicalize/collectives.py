@@ -22,6 +22,7 @@ from mlir_shard.sharding import (
     AxisRefList,
     DimensionSharding,
     ListOfAxisRefLists,
+    Mesh,
     TensorSharding,
 )
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference, greatest_common_prefix, sort_and_merge

@@ -157,11 +157,15 @@ class StablehloCollectives:
         entries = stablehlo.numbers(by_position[_positions(tuple(axes), self.mesh)], element_type)
         return stablehlo.dynamic_slice(entries, [device], [1])
 
+    def entry_of_device(self, entries: Sequence[int] | npt.NDArray[np.int64]) -> Any:
+        """Returns the entry of this device's number, a scalar of i64."""
+        return stablehlo.entry(entries, stablehlo.device_number(by_replica=self._program.by_replica))
+
     def shard_number(self, axes: Sequence[AxisRef]) -> Any:
         """Returns this device's position along axes, a scalar of i64, by arithmetic on the device's number."""
-        device = stablehlo.device_number(by_replica=self._program.by_replica)
         if self.mesh.device_ids:
-            return stablehlo.entry(_positions(tuple(axes), self.mesh), device)
+            return self.entry_of_device(_positions(tuple(axes), self.mesh))
+        device = stablehlo.device_number(by_replica=self._program.by_replica)
         index = None
         for axis in axes:
             digit = Digit.of(axis, self.mesh)

@@ -8,6 +8,8 @@ For a message, index arithmetic is evaluated for each device: to which device it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -123,6 +125,7 @@ class CommunicationReader:
     """What each collective of one module communicates; PassFailure where shapes or grids say too little."""
 
     def __init__(self, module: Any) -> None:
+        self._module = module
         self._grids = {op.attributes["sym_name"].value: _grid_axes(op) for op in operations_named(module, "shard.grid")}
         self._meshes = meshes_around(module)
         self._groups: dict[Any, Groups] = {}
@@ -133,11 +136,18 @@ class CommunicationReader:
         if op.name in _SHARD:
             return self._shard(op)
         if op.name == "stablehlo.collective_permute":
-            return _permutation(op)
+            return _permutation(op, self._num_devices)
         groups = op.attributes[REPLICA_GROUPS]
         if groups not in self._groups:
             self._groups[groups] = self._read_groups(op)
         return _communication(op, _STABLEHLO[op.name], *self._groups[groups])
+
+    @cached_property
+    def _num_devices(self) -> int:
+        """The devices that take part in permutations, by the largest of their numbers."""
+        permutes = operations_named(self._module, "stablehlo.collective_permute")
+        pairs = {op.attributes["source_target_pairs"] for op in permutes}
+        return max((int(np.array(one).max(initial=-1)) + 1 for one in pairs), default=0)
 
     def _shard(self, op: Any) -> Communication:
         kind, grid = _SHARD[op.name], self._grids.get(op.attributes["grid"].value)
@@ -213,12 +223,16 @@ def _communication(
     )
 
 
-def _permutation(op: Any) -> Communication:
+def _permutation(op: Any, devices: int) -> Communication:
     """Groups are not known: all that receive something are one."""
     pairs = np.array(op.attributes["source_target_pairs"])
-    moved, size = int((pairs[:, 0] != pairs[:, 1]).sum()), _num_bytes(op, op.operands)
-    received = Received(size if moved else 0, moved * size)
-    return _communication(op, _STABLEHLO[op.name], (GroupAxis("", len(pairs)),), 1, received)
+    moved, size = pairs[pairs[:, 0] != pairs[:, 1]], _num_bytes(op, op.operands)
+    receivers = np.zeros(devices, bool)
+    receivers[moved[:, 1]] = True
+    received = Received(size if len(moved) else 0, len(moved) * size)
+    axes = (GroupAxis("", len(pairs)),)
+    found = _communication(op, _STABLEHLO[op.name], axes, 1, received)
+    return replace(found, receivers=tuple(receivers.tolist()))
 
 
 def _shifted(op: Any, count: int) -> Received:

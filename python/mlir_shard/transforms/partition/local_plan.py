@@ -11,6 +11,8 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edges_of, has_edges
 from mlir_shard.passes.registry import PassFailure
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.reshard.planned_collectives import is_exchange
 from mlir_shard.transforms.partition.local_computations import BlockComputations, OnBlocks
 from mlir_shard.transforms.partition.placed_values import COLLECTIVES, Placed, PlacedValues, are_alike
 from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps, Repeats, is_repeatable
@@ -143,6 +145,8 @@ class LocalPlanner:
             return self._call(op)
         if name in COLLECTIVES:
             return self._collective(op)
+        if is_exchange(op):
+            return self._exchange(op)
         if has_edges(name):
             return self._with_edges(op)
         if name in SAME_FOR_EACH and sdy.SHARDING not in op.attributes:
@@ -216,6 +220,13 @@ class LocalPlanner:
             (self._values.exactly(op.operands[0], sharding),),
             (self._values.exactly(op.results[0], sharding),),
         )
+
+    def _exchange(self, op: Any) -> OpPlan:
+        (operand,), (result,) = op.operands, op.results
+        made = self._values.exactly(result, TensorSharding.fully_closed(result.type.rank, ""))
+        replicated = TensorSharding.fully_closed(result.type.rank, made.sharding.mesh_or_ref)
+        self._placed((operand, result))
+        return OpPlan(op, (self._values.exactly(operand, replicated),), (made,))
 
     def _remark(self, op: Any, operands: tuple[Placed | None, ...], results: tuple[Placed | None, ...]) -> OpPlan:
         if not are_alike(operands[0], results[0]):

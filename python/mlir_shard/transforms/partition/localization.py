@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,8 @@ from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, continue_with, set_result_types
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram, positions_along
+from mlir_shard.transforms.collectives.stablehlo_exchange import exchange
+from mlir_shard.transforms.reshard.planned_collectives import exchanged_sizes, is_exchange
 from mlir_shard.transforms.partition.local_computations import NotOnBlocksError
 from mlir_shard.transforms.partition.local_plan import DRAWING, REMARKS, OpPlan, Signature
 from mlir_shard.transforms.partition.placed_values import (
@@ -42,6 +45,8 @@ class Localization:
         op = plan.op
         if op.name in COLLECTIVES:
             self._replace(plan, self._collective(plan))
+        elif is_exchange(op):
+            self._replace(plan, self._exchange(plan))
         elif op.name == "sdy.constant":
             self._replace(plan, self._constant(plan))
         elif op.name == DRAWING:
@@ -67,6 +72,15 @@ class Localization:
         with ir.InsertionPoint(op), op.location:
             builder = self._program.on(after.mesh, after.sharding.mesh_or_ref)
             return local_collective(op, op.operands[0], before, after, local_type(after, after.type), builder)
+
+    def _exchange(self, plan: OpPlan) -> Any:
+        op, (before,), (after,) = plan.op, plan.operands, plan.results
+        assert before is not None and after is not None
+        sizes = exchanged_sizes(op)
+        source, target = (replace(placed.layout, shape=sizes) for placed in (before, after))
+        with ir.InsertionPoint(op), op.location:
+            builder = self._program.on(after.mesh, after.sharding.mesh_or_ref)
+            return exchange(op.operands[0], source, target, local_type(after, after.type).shape, builder)
 
     def _constant(self, plan: OpPlan) -> Any:
         op, (placed,) = plan.op, plan.results

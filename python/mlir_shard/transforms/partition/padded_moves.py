@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.transforms.reshard.planned_collectives import SIZES, UNEVEN_EXCHANGE, is_exchange
 from mlir_shard.transforms.partition.padding_rules import UnevenOp, pad_along_factors, pad_nothing, padding_of
 
 # What has one operand and one result, which are the same but for their shardings.
@@ -41,6 +43,9 @@ def move(uneven: UnevenOp) -> None:
 
     Zeros stay zeros, summed up too.
     """
+    if is_exchange(uneven.op):
+        _exchange(uneven)
+        return
     op, values = uneven.op, uneven.values
     (own,), (even,) = uneven.result_shapes, uneven.even_result_shapes()
     have = op.operands[0].type.shape
@@ -54,6 +59,23 @@ def move(uneven: UnevenOp) -> None:
     if shape != even:
         with ir.InsertionPoint.after(op):
             values.replace(result, values.resized(result, even), users)
+
+
+def _exchange(uneven: UnevenOp) -> None:
+    """A direct exchange is from even shards of one size to those of another, and leaves zeros behind what it moves."""
+    op, values = uneven.op, uneven.values
+    result, (own,), (even,) = op.results[0], uneven.result_shapes, uneven.even_result_shapes()
+    attributes = {
+        "call_target_name": ir.StringAttr.get(UNEVEN_EXCHANGE),
+        SIZES: ir.DenseI64ArrayAttr.get(own),
+    }
+    operand = values.resized(op.operands[0], values.even_shape(own, sharding_of(op.operands[0])))
+    type_ = stablehlo.with_shape(result.type, even)
+    exchanged = stablehlo.build("custom_call", type_, operand, sharding=op.attributes["sharding"].value, **attributes)
+    values.set_shape(exchanged, even, own)
+    values.set_zero_padded(exchanged)
+    values.replace(result, exchanged, [use.owner.operation for use in result.uses])
+    op.erase()
 
 
 @padding_of("stablehlo.iota")

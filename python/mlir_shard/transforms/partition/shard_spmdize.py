@@ -36,8 +36,12 @@ def shard_spmdize(
     split = step("shard-split-reductions", collectives=collectives)
     made_explicit = "shard-declare-partial-sums,sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard"
     explicit = f"func.func({made_explicit},{split},{reshards})"
-    exchanges = collectives == "shard" and planner == "optimal"
-    collective = step("sdy-reshard-to-collectives", planner=planner, direct_exchange=exchanges, remarks_above=bound)
+    collective = step(
+        "sdy-reshard-to-collectives",
+        planner=planner,
+        direct_exchange=planner == "optimal",
+        remarks_above=bound,
+    )
     optimized = step("shard-optimize-communication", collectives=collectives)
     if collectives == "shard":
         local = step("spmdize", remarks_above=bound)

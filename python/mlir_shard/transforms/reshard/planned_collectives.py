@@ -48,6 +48,12 @@ DIRECT_EXCHANGE = "mlir_shard.direct_exchange"
 """The unit attribute of an `sdy.reshard` that stays: every device is sent what it lacks of its target box, by those
 that have it."""
 
+UNEVEN_EXCHANGE = "mlir_shard.uneven_exchange"
+"""The target of the `stablehlo.custom_call` that such a reshard becomes where its operand and result are padded to
+different sizes; `SIZES` holds those without padding."""
+
+SIZES = "mlir_shard.sizes"
+
 # Costs are sums of floats.
 TOLERANCE = 1e-9
 
@@ -88,6 +94,18 @@ class Problem:
         return True
 
 
+def is_exchange(op: Any) -> bool:
+    """Whether an op is a direct exchange."""
+    if op.name == "sdy.reshard":
+        return DIRECT_EXCHANGE in op.attributes
+    return op.name == "stablehlo.custom_call" and op.attributes["call_target_name"].value == UNEVEN_EXCHANGE
+
+
+def exchanged_sizes(op: Any) -> tuple[int, ...]:
+    """The sizes of the global tensor of a direct exchange, without padding."""
+    return tuple(op.attributes[SIZES] if SIZES in op.attributes else op.results[0].type.shape)
+
+
 class PlannedCollectives:
     """Plans by one planner, as collectives.
 
@@ -108,8 +126,8 @@ class PlannedCollectives:
         problem says, or no way keeps to the limits of the planner.
         """
         source, _ = problem.layouts
-        if self._uses_direct_exchange and not problem.shares_grid:
-            return (self._direct_exchange(problem.target),)
+        if not problem.shares_grid:
+            return self._without_grid(problem)
         plan = self._plan(problem)
         if plan is None:
             return None
@@ -119,6 +137,14 @@ class PlannedCollectives:
         else:
             is_as_cheap = self._cost(source, course, problem.element_size) <= plan.cost * (1 + TOLERANCE)
         return None if is_as_cheap else tuple(self._collective(step, ()) for step in plan.steps)
+
+    def _without_grid(self, problem: Problem) -> tuple[Collective, ...] | None:
+        """The direct exchange between layouts that share no grid, if that is the plan."""
+        if not self._uses_direct_exchange:
+            return None
+        steps = self._planner.plan(*problem.layouts, problem.element_size).steps
+        is_exchange = len(steps) == 1 and isinstance(steps[0].move, DirectExchange)
+        return (self._direct_exchange(problem.target),) if is_exchange else None
 
     def reducing(
         self, problem: Problem, course: Sequence[CollectiveStep], implicit: Axes

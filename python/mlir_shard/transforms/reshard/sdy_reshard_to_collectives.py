@@ -25,9 +25,6 @@ from mlir_shard.transforms.reshard.gathered_operands import note_detour
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE, PlannedCollectives
 from mlir_shard.transforms.shardings import meshes_around
 
-# The devices up to which a direct exchange is planned: a program has tables with an entry for each.
-MOST_EXCHANGING = 1024
-
 BARRIER = "sdy.propagation_barrier"
 
 
@@ -55,9 +52,7 @@ class ReshardToCollectives(Pass):
         None, "what the cheapest have least of: what `costs` says, or time"
     )
     costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes, for planner=optimal")
-    direct_exchange: bool = option(
-        False, "leave reshards that a direct exchange serves best, of up to 1024 devices, for planner=optimal"
-    )
+    direct_exchange: bool = option(False, "leave reshards that a direct exchange serves best, for planner=optimal")
     assumed_size: int = option(1024, "the size that dynamic dimensions are taken to have, for planner=optimal")
 
     remarks_above: int | None = remarks_above()
@@ -79,11 +74,8 @@ class ReshardToCollectives(Pass):
         model = shared((CostModel, self.costs), lambda: _cost_model(self.costs, op))
         if self.objective is not None:
             model = replace(model, objective=Objective(self.objective))
-        largest = max((mesh.total_size for mesh in meshes_around(op).values()), default=1)
-        direct = self.direct_exchange and largest <= MOST_EXCHANGING
-        planner = shared(
-            (Planner, model, direct), lambda: Planner(model, uses_direct_exchange=direct, exchange_reduces=False)
-        )
+        direct = self.direct_exchange
+        planner = shared((Planner, model, direct), lambda: Planner(model, uses_direct_exchange=direct))
         return Plans(PlannedCollectives(planner, op.context, uses_direct_exchange=direct), self.assumed_size)
 
 
