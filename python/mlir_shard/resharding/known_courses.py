@@ -120,14 +120,15 @@ def _ways(
 
 def _scattered(reduction: AllReduce, moves: Sequence[Move]) -> list[Move]:
     """The all-reduce and the moves, with slices along its axes at once as one reduce-scatter."""
-    slices = moves[0].steps if moves and isinstance(moves[0], Together) else tuple(moves[:1])
+    first_move = moves[0] if moves else None
+    slices = first_move.steps if isinstance(first_move, Together) else (first_move,)
     own = [one for one in slices if isinstance(one, AllSlice) and set(one.axes) <= set(reduction.axes)]
     scatters = tuple(ReduceScatter(one.dim, one.axes, reduction.reduction) for one in own)
     if not scatters:
         return [reduction, *moves]
     scattered = {axis for one in scatters for axis in one.axes}
     left = tuple(axis for axis in reduction.axes if axis not in scattered)
-    others = tuple(one for one in slices if one not in own)
+    others = tuple(one for one in slices if isinstance(one, AllSlice) and one not in own)
     first: list[Move] = [AllReduce(left, reduction.reduction)] if left else []
     first.append(scatters[0] if len(scatters) == 1 else Together(scatters))
     first += [] if not others else [others[0] if len(others) == 1 else Together(others)]

@@ -28,7 +28,9 @@ from mlir_shard.sharding import Mesh, TensorSharding
 LINKS = (("x", Link(2.0**-20, 2.0**30)), ("y", Link(2.0**-10, 2.0**20)))
 MODELS = [CostModel(objective=objective, links=links) for objective in Objective for links in ((), LINKS)]
 PLANNERS = {
-    (model, is_any): Planner(model, uses_direct_exchange=is_any) for model in MODELS for is_any in (True, False)
+    (model, is_any): Planner(model, uses_direct_exchange=is_any, exchange_reduces=is_any)
+    for model in MODELS
+    for is_any in (True, False)
 }
 
 

@@ -50,7 +50,10 @@ def test_as_cheap_as_brute_force(
     mesh = mesh_of(*sizes)
     tensor = GridTensor(Grid.of(mesh, ()).finest(), shape, 4)
     brute_force = BruteForce(tensor, model, unreduced=unreduced)
-    planners = {is_any: Planner(model, uses_direct_exchange=is_any, most_states=100_000) for is_any in (False, True)}
+    planners = {
+        is_any: Planner(model, uses_direct_exchange=is_any, exchange_reduces=is_any, most_states=100_000)
+        for is_any in (False, True)
+    }
     for before, after in pairs_of(brute_force.placements, 150):
         source, target = (
             TensorLayout(tensor.grid.sharding(placement, "mesh"), mesh, shape) for placement in (before, after)

@@ -176,7 +176,7 @@ def test_partial_values_are_exchanged_with_the_least_bytes(model: CostModel) -> 
         (TensorLayout(scalar, three, ()), layout(three, ())),
         (TensorLayout(halved, four, (6, 6)), layout(four, (6, 6), [], axes("a"))),
     ):
-        plan = Planner(model).plan(source, target, 4)
+        plan = Planner(model, exchange_reduces=True).plan(source, target, 4)
         assert plan.is_optimal and plan.bytes_over_bound == 1.0
         assert Deliveries().fault(plan, source, target) is None
 
