@@ -129,8 +129,8 @@ def _scattered(reduction: AllReduce, moves: Sequence[Move]) -> list[Move]:
     scattered = {axis for one in scatters for axis in one.axes}
     left = tuple(axis for axis in reduction.axes if axis not in scattered)
     others = tuple(one for one in slices if isinstance(one, AllSlice) and one not in own)
-    first: list[Move] = [AllReduce(left, reduction.reduction)] if left else []
-    first.append(scatters[0] if len(scatters) == 1 else Together(scatters))
+    first: list[Move] = [scatters[0] if len(scatters) == 1 else Together(scatters)]
+    first += [AllReduce(left, reduction.reduction)] if left else []
     first += [] if not others else [others[0] if len(others) == 1 else Together(others)]
     return [*first, *moves[1:]]
 

@@ -12,10 +12,10 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edges_of, has_edges
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.transforms.reshard.planned_collectives import is_exchange
 from mlir_shard.transforms.partition.local_computations import BlockComputations, OnBlocks
 from mlir_shard.transforms.partition.placed_values import COLLECTIVES, Placed, PlacedValues, are_alike
 from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps, Repeats, is_repeatable
+from mlir_shard.transforms.reshard.planned_collectives import is_exchange
 from mlir_shard.transforms.shardings import Side, shardings_of, types_of
 
 # Ops of sdy that say something about their operand, and change nothing.

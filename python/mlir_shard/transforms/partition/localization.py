@@ -18,7 +18,6 @@ from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, co
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram, positions_along
 from mlir_shard.transforms.collectives.stablehlo_exchange import exchange
-from mlir_shard.transforms.reshard.planned_collectives import exchanged_sizes, is_exchange
 from mlir_shard.transforms.partition.local_computations import NotOnBlocksError
 from mlir_shard.transforms.partition.local_plan import DRAWING, REMARKS, OpPlan, Signature
 from mlir_shard.transforms.partition.placed_values import (
@@ -28,6 +27,7 @@ from mlir_shard.transforms.partition.placed_values import (
     local_type,
     of_first_device,
 )
+from mlir_shard.transforms.reshard.planned_collectives import exchanged_sizes, is_exchange
 
 
 class Localization:

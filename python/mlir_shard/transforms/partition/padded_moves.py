@@ -7,8 +7,8 @@ from __future__ import annotations
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.transforms.reshard.planned_collectives import SIZES, UNEVEN_EXCHANGE, is_exchange
 from mlir_shard.transforms.partition.padding_rules import UnevenOp, pad_along_factors, pad_nothing, padding_of
+from mlir_shard.transforms.reshard.planned_collectives import SIZES, UNEVEN_EXCHANGE, is_exchange
 
 # What has one operand and one result, which are the same but for their shardings.
 MOVES = (
