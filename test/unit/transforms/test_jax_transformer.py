@@ -29,7 +29,7 @@ import contextlib, functools, io, json, sys
 address, folder, benchmarks, runs = sys.argv[1:]
 sys.path[:0] = [folder, benchmarks]
 import fork_server, jax_transformer
-from mlir_shard.runtime import processes
+from mlir_shard.runtime.launch import processes
 processes.python_command = functools.partial(fork_server.command, address)
 ended = []
 for options in json.loads(runs):

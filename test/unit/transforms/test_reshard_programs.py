@@ -78,8 +78,9 @@ def test_values_on_every_device(sizes: tuple[int, ...], pipeline: str) -> None:
             check_values(source, target, module)
 
 
+@pytest.mark.parametrize("collectives", ["shard", "stablehlo"])
 @pytest.mark.parametrize("sizes", [(8, 8, 4, 8), (4, 4, 2, 8, 2), (2, 2, 2, 2, 2, 2)], ids=str)
-def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...]) -> None:
+def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...], collectives: str) -> None:
     generator = random.Random(str(sizes))
     mesh = Mesh.of((f"a{index}", size) for index, size in enumerate(sizes))
     planner = Planner()
@@ -87,6 +88,6 @@ def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...]) -> N
         shape = (prod(sizes),) * generator.randint(2, 3)
         source, target = (random_layout(generator, mesh, shape) for _ in range(2))
         module = mlir_shard.parse(program(source, target), mlir_shard.create_context())
-        mlir_shard.run(module, PIPELINE)
+        mlir_shard.run(module, f"builtin.module(shard-spmdize{{collectives={collectives}}})")
         plan = planner.plan(source, target, ELEMENT_SIZE)
         assert communication_report(module).bytes_received == plan.bytes_received, (source, target)
