@@ -12,8 +12,8 @@ from mlir_shard.passes.registry import Pass, PassFailure, register, shared
 from mlir_shard.resharding.cheapest_reshards import CheapestReshards
 from mlir_shard.resharding.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError
-from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.dead_code import erase_dead_code
+from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 from mlir_shard.transforms.reshard.single_device import check_signature
 from mlir_shard.transforms.shardings import meshes_around
