@@ -1,6 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes before propagation: every input becomes what propagation takes."""
+"""Passes before propagation: every input language and form becomes the one that propagation reads.
+
+`sdy_import_pipeline` has their order. `convert_shard_to_sdy` reads upstream's annotations; `calls`, `meshes` and
+`add_data_flow_edges` have several small passes each.
+"""
 
 # The passes of files that are not named for one; all others are in the file of their name.
 PASSES = {

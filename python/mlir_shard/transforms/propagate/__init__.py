@@ -1,6 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes that decide the sharding of every tensor."""
+"""Passes that decide the sharding of every tensor.
+
+Read `pipelines`, then `propagation_passes`; `read_module` makes a `value_graph` of a module, `phases` is the order in
+which it is propagated, and `step` is what one node does. `cleanup` has the passes that follow, `debug_fixpoint` the
+recorded run.
+"""
 
 # The passes of files that are not named for one; all others are in the file of their name.
 PASSES = {
