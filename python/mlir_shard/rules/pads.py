@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir.index_arithmetic import constant
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.partition import Blocks, continue_with, partition_rule, set_result_types
 from mlir_shard.rules.uneven_shards import Bounds, inside_bounds
@@ -59,7 +60,7 @@ def tosa_pad(op: Any, blocks: Blocks) -> None:
         with ir.InsertionPoint(op), op.location:
             values = ir.DenseElementsAttr.get(flat, ir.RankedTensorType.get([len(flat)], index))
             op.operands[1] = _tosa.ConstShapeOp(op.operands[1].type, values).result
-    _pad_blocks(op, windows, blocks, lambda: _tensor.ExtractOp(op.operands[2], [_index(0)]).result)
+    _pad_blocks(op, windows, blocks, lambda: _tensor.ExtractOp(op.operands[2], [constant(0)]).result)
 
 
 def _in_blocks(op: Any, blocks: Blocks) -> dict[int, Window]:
@@ -76,13 +77,11 @@ def _pad_blocks(op: Any, windows: dict[int, Window], blocks: Blocks, filling: Ca
     with ir.InsertionPoint(op), op.location:
         bounds = []
         for dim, window in windows.items():
-            start = _arith.MulIOp(blocks.device_index(blocks.factor_axes[window.factor]), _index(shape[dim])).result
-            ends = (_index(-window.offset), _index(sizes[window.factor] - window.offset))
+            start = _arith.MulIOp(blocks.device_index(blocks.factor_axes[window.factor]), constant(shape[dim])).result
+            ends = (
+                constant(-window.offset),
+                constant(sizes[window.factor] - window.offset),
+            )
             bounds.append(Bounds(dim, *(_arith.SubIOp(one, start).result for one in ends)))
         scalar = filling()
     continue_with(op, 0, lambda: inside_bounds(op.results[0], bounds, scalar))
-
-
-def _index(value: int) -> Any:
-    type_ = ir.IndexType.get()
-    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result

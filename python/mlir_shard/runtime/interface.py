@@ -14,6 +14,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import TensorSpec
@@ -57,7 +58,7 @@ def cross_as_tensors(module: Any, function: Any) -> None:
     with function.location:
         inputs = _take(function.regions[0].blocks[0])
         results = [_crossing(one) for one in type_.results if not is_token(one)]
-        for last in _all(function, "func.return"):
+        for last in operations_named(function, "func.return"):
             _give(last)
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 
@@ -98,29 +99,18 @@ def _erase_callers(module: Any, function: Any) -> None:
     """Erases the functions that call it, and those that call these."""
     name = ir.StringAttr(function.attributes["sym_name"]).value
     wanted, callers = {name}, {}
-    for op in _all(module.operation, "func.func"):
+    for op in operations_named(module.operation, "func.func"):
         callers[op.attributes["sym_name"].value] = op
     while wanted:
         called = {
             known
             for known, op in callers.items()
-            if known != name and any(call.attributes["callee"].value in wanted for call in _all(op, "func.call"))
+            if known != name
+            and any(call.attributes["callee"].value in wanted for call in operations_named(op, "func.call"))
         }
         for known in called:
             callers.pop(known).erase()
         wanted = called
-
-
-def _all(root: Any, name: str) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == name:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    return found
 
 
 def entry_function(module: Any, name: str) -> Any:

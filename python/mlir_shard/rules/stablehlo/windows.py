@@ -16,6 +16,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, has_static_shapes, sharding_rule
@@ -209,9 +210,12 @@ def _padding(op: Any, windows: DimWindows) -> tuple[int, int]:
 def _elements(op: Any, window: Window, windows: DimWindows, blocks: Blocks) -> Bounds:
     """Which elements of what a device has for its windows are of the tensor."""
     step = window.stride * op.results[0].type.shape[windows.result_dim] // window.dilation
-    moved = _arith.MulIOp(blocks.device_index(blocks.factor_axes[window.factor]), _index(step)).result
+    moved = multiply(blocks.device_index(blocks.factor_axes[window.factor]), constant(step))
     start = -(-window.offset // window.dilation)
-    ends = (_index(-start), _index(blocks.operand_size(window.operand, window.dim) - start))
+    ends = (
+        constant(-start),
+        constant(blocks.operand_size(window.operand, window.dim) - start),
+    )
     return Bounds(window.dim, *(_arith.SubIOp(one, moved).result for one in ends))
 
 
@@ -221,11 +225,6 @@ def _filling(op: Any, number: int) -> Any:
     else:
         scalar = op.operands[number + (len(op.results) if op.name == REDUCE_WINDOW else 1)]
     return _tensor.ExtractOp(scalar, []).result
-
-
-def _index(value: int) -> Any:
-    type_ = ir.IndexType.get()
-    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
 
 
 @dataclass(frozen=True, slots=True)

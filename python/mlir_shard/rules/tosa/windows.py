@@ -9,6 +9,7 @@ from typing import Any
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.rules.builder import RuleBuilder, shape_of, without_ones
 from mlir_shard.rules.partition import Blocks, count_once, partition_rule, set_result_types
 from mlir_shard.rules.reduction import Combiner, neutral_number, reduces_with
@@ -180,20 +181,15 @@ def _size(window: Window, padding: Sequence[int], blocks: Blocks) -> int:
 def _elements(op: Any, window: Window, size: int, blocks: Blocks) -> Bounds:
     """Which elements of what a device has for its windows are of the tensor."""
     step = window.stride * shape_of(op.results[0].type)[window.dim]
-    moved = _arith.MulIOp(blocks.device_index(blocks.factor_axes[window.factor]), _index(step)).result
-    ends = (_index(-window.offset), _index(size - window.offset))
+    moved = multiply(blocks.device_index(blocks.factor_axes[window.factor]), constant(step))
+    ends = (constant(-window.offset), constant(size - window.offset))
     return Bounds(window.dim, *(_arith.SubIOp(one, moved).result for one in ends))
 
 
 def _filling(op: Any) -> Any:
     if op.name != "tosa.max_pool2d":
-        return _tensor.ExtractOp(op.operands[_ZERO_POINT], [_index(0)]).result
+        return _tensor.ExtractOp(op.operands[_ZERO_POINT], [constant(0)]).result
     element = op.operands[0].type.element_type
     number = neutral_number(Combiner.MAX, element)
     assert number is not None
     return _arith.ConstantOp(element, stablehlo.element(element, number)).result
-
-
-def _index(value: int) -> Any:
-    type_ = ir.IndexType.get()
-    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result

@@ -11,10 +11,10 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import shard
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.collectives import library
-from mlir_shard.runtime.lowering import index_arithmetic as index
 
 _shard = host.dialect("shard")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import shard
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
@@ -22,7 +23,6 @@ from mlir_shard.runtime.collectives.groups import DeviceGroup
 from mlir_shard.runtime.collectives.library import STATUS_IGNORE, WORLD, Library
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import mpi_library
-from mlir_shard.runtime.lowering import index_arithmetic as index
 
 Grids = Mapping[str, tuple[int, ...]]
 _NAMED_DEVICES = ("root", "destination", "source")

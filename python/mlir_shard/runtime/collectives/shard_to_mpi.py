@@ -21,6 +21,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.runtime.collectives import buffers, groups, library, point_to_point, shard_collectives
 from mlir_shard.runtime.collectives.group_exchange import GroupExchange
 from mlir_shard.runtime.collectives.groups import DeviceGroup
@@ -28,7 +29,6 @@ from mlir_shard.runtime.collectives.library import Communicators, Library
 from mlir_shard.runtime.collectives.point_to_point import NAMES, Messages
 from mlir_shard.runtime.collectives.stablehlo_calls import StandIns
 from mlir_shard.runtime.launch.mpi_library import MpiAbi
-from mlir_shard.runtime.lowering import index_arithmetic as index
 
 _arith = host.dialect("arith")
 _tensor = host.dialect("tensor")

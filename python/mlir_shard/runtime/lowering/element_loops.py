@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
+from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import stablehlo
-from mlir_shard.runtime.lowering import index_arithmetic as index
 
 _arith = host.dialect("arith")
 _scf = host.dialect("scf")

@@ -147,7 +147,7 @@ def by_f32(module: Any) -> None:
 
     Rounding to odd is due to S. Boldo and G. Melquiond, "When double rounding is odd" (2005).
     """
-    for op in _all(module, frozenset({_TRUNCATION})):
+    for op in operations_named(module, _TRUNCATION):
         (wide,), narrow = op.operands, op.results[0].type
         if isinstance(wide.type, ir.F64Type) and narrow.width < 32:
             with ir.InsertionPoint(op), op.location:
@@ -182,7 +182,7 @@ def saturate(module: Any) -> None:
 
     Of LLVM's own conversions they are undefined, and may come out differently on each rank.
     """
-    for op in _all(module, frozenset({_TO_SIGNED, _TO_UNSIGNED})):
+    for op in operations_named(module, _TO_SIGNED, _TO_UNSIGNED):
         (value,), type_ = op.operands, op.results[0].type
         is_signed = op.name == _TO_SIGNED
         least, end = (-(2 ** (type_.width - 1)), 2 ** (type_.width - 1)) if is_signed else (0, 2**type_.width)
@@ -204,15 +204,3 @@ def _constant(type_: Any, number: int) -> Any:
     """An integer by its bits."""
     half = 2 ** (type_.width - 1)
     return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, (number + half) % (2 * half) - half)).result
-
-
-def _all(module: Any, names: frozenset[str]) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in names:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found

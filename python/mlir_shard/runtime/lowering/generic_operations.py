@@ -8,7 +8,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.runtime.lowering import index_arithmetic as index
+from mlir_shard.ir import index_arithmetic as index
 
 _tensor = host.dialect("tensor")
 _GENERIC = "linalg.generic"

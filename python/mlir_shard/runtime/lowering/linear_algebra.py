@@ -14,9 +14,9 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import stablehlo
 from mlir_shard.runtime.lowering import element_loops
-from mlir_shard.runtime.lowering import index_arithmetic as index
 
 # The element of a matrix at a row and a column.
 _Entry = Callable[[Any, Any], Any]

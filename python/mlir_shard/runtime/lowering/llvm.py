@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir, passmanager
 from mlir_shard.ir import empty_tensors
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
 from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stablehlo_collectives
@@ -184,14 +184,14 @@ def _erase_grids(module: Any) -> None:
 
 def _erase_deallocations(module: Any) -> None:
     """All buffers are freed by the deallocation pipeline, which refuses a program that frees some itself."""
-    for op in _all(module, lambda name: name == "memref.dealloc"):
+    for op in operations_named(module, "memref.dealloc"):
         op.erase()
 
 
 def _copies_to_linalg(module: Any) -> None:
     """Copies as loops: a copy of strided memory would call a library that the bindings do not ship."""
     linalg = host.dialect("linalg")
-    for copy in _all(module, lambda name: name == "memref.copy"):
+    for copy in operations_named(module, "memref.copy"):
         with ir.InsertionPoint(copy), copy.location:
             linalg.copy(copy.operands[0], outs=[copy.operands[1]])
         copy.erase()
@@ -216,16 +216,4 @@ def _check_dialects(module: Any, known: frozenset[str]) -> None:
 
 
 def _function(module: Any, name: str) -> Any:
-    return next(op for op in _all(module, lambda one: one == "func.func") if op.attributes["sym_name"].value == name)
-
-
-def _all(module: Any, matches: Callable[[str], bool]) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if matches(op.name):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
+    return next(op for op in operations_named(module, "func.func") if op.attributes["sym_name"].value == name)

@@ -14,6 +14,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import operations_named, operations_named_in_post_order
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.collectives.stablehlo_devices import Processes
@@ -69,8 +70,8 @@ def _is_in_another(op: Any) -> bool:
 def _drop_unused_functions(module: Any) -> None:
     """Erases private functions that nothing calls any more: collectives in them have no devices around them."""
     while True:
-        called = {op.attributes["callee"].value for op in _all(module, "func.call")}
-        unused = [op for op in _all(module, "func.func") if _is_private(op) and _name(op) not in called]
+        called = {op.attributes["callee"].value for op in operations_named(module, "func.call")}
+        unused = [op for op in operations_named(module, "func.func") if _is_private(op) and _name(op) not in called]
         for op in unused:
             op.erase()
         if not unused:
@@ -88,20 +89,7 @@ def _name(function: Any) -> str:
 
 
 def _manual_computations(module: Any) -> list[Any]:
-    return _all(module, MANUAL)
-
-
-def _all(module: Any, name: str) -> list[Any]:
-    """The operations of a name, inner ones first."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == name:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
-    return found
+    return operations_named_in_post_order(module, MANUAL)
 
 
 def _reached(op: Any, module: Any) -> Iterator[Any]:

@@ -38,10 +38,10 @@ class ConvertShardToSdy(Pass):
                 mesh = _mesh(inner.operation)
                 grids[inner.operation.attributes["sym_name"].value] = mesh
                 _replace_grid(inner.operation, mesh)
-        for annotation in _all(op, "shard.shard"):
+        for annotation in operations_named(op, "shard.shard"):
             _convert(annotation, grids)
             annotation.erase()
-        for sharding in _all(op, "shard.sharding"):
+        for sharding in operations_named(op, "shard.sharding"):
             if not list(sharding.results[0].uses):
                 sharding.erase()
         _reject_leftovers(op)
@@ -69,11 +69,6 @@ def _replace_grid(grid: Any, mesh: Mesh) -> None:
     with ir.InsertionPoint(grid), grid.location:
         ir.Operation.create("sdy.mesh", attributes=attributes)
     grid.erase()
-
-
-def _all(module: Any, name: str) -> list[Any]:
-    """All operations of that name, in the order of the text."""
-    return operations_named(module, name)
 
 
 def _convert(annotation: Any, grids: dict[str, Mesh]) -> None:

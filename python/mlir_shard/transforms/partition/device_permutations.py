@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import shard
+from mlir_shard.ir.index_arithmetic import constant, linear
 from mlir_shard.resharding.device_permutation import axis_orders
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.sharding import Mesh
@@ -147,7 +148,7 @@ def between_some(value: Any, senders: Sequence[int | None], receivers: Sequence[
         if all(one is not None for one in given):
             return _positions(table, axes, grid), None
         number = table_index(table, grid)
-        mine = _linearized(shard.process_index(grid.name, axes), [grid.shape[axis] for axis in axes])
+        mine = linear(shard.process_index(grid.name, axes), [grid.shape[axis] for axis in axes])
         is_other = _arith.CmpIOp(_DIFFERENT, number, mine).result
         return dict(zip(axes, _delinearized(number, [grid.shape[axis] for axis in axes]), strict=True)), is_other
 
@@ -209,28 +210,16 @@ def _renumbered(own: Mapping[int, Any], by: Sequence[int], to: Sequence[int], si
         if len(part_by) == len(part_to) == 1:
             found[part_to[0]] = own[part_by[0]]
         else:
-            number = _linearized([own[axis] for axis in part_by], [sizes[axis] for axis in part_by])
+            number = linear([own[axis] for axis in part_by], [sizes[axis] for axis in part_by])
             positions = _delinearized(number, [sizes[axis] for axis in part_to])
             found.update(zip(part_to, positions, strict=True))
     return found
-
-
-def _linearized(positions: Sequence[Any], sizes: Sequence[int]) -> Any:
-    number = positions[0]
-    for position, size in zip(positions[1:], sizes[1:], strict=True):
-        number = _arith.AddIOp(_arith.MulIOp(number, _index(size)).result, position).result
-    return number
 
 
 def _delinearized(number: Any, sizes: Sequence[int]) -> list[Any]:
     positions = []
     for place, size in enumerate(sizes):
         stride = prod(sizes[place + 1 :])
-        position = _arith.DivUIOp(number, _index(stride)).result if stride > 1 else number
-        positions.append(_arith.RemUIOp(position, _index(size)).result if place else position)
+        position = _arith.DivUIOp(number, constant(stride)).result if stride > 1 else number
+        positions.append(_arith.RemUIOp(position, constant(size)).result if place else position)
     return positions
-
-
-def _index(value: int) -> Any:
-    type_ = ir.IndexType.get()
-    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result

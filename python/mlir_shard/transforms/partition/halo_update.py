@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.host import dialect, ir
+from mlir_shard.host import dialect
 from mlir_shard.ir import shard
+from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.resharding.window_halo import WindowHalo
@@ -103,17 +104,12 @@ def _along(value: Any, dim: int, start: int, size: int) -> Any:
 
 def _start(update: HaloUpdate, grid: DeviceGrid) -> Any:
     halo = update.halo
-    moved = _arith.MulIOp(device_index(update.axes, grid), _index(halo.step)).result
-    start = _arith.AddIOp(moved, _index(halo.first)).result
+    moved = multiply(device_index(update.axes, grid), constant(halo.step))
+    start = _arith.AddIOp(moved, constant(halo.first)).result
     if halo.starts_inside(grid.blocks(update.axes)):
         return start
-    return _arith.MinSIOp(_arith.MaxSIOp(start, _index(0)).result, _index(halo.last_start)).result
+    return _arith.MinSIOp(_arith.MaxSIOp(start, constant(0)).result, constant(halo.last_start)).result
 
 
 def _with_size(shape: list[int], dim: int, size: int) -> list[int]:
     return [*shape[:dim], size, *shape[dim + 1 :]]
-
-
-def _index(value: int) -> Any:
-    type_ = ir.IndexType.get()
-    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result

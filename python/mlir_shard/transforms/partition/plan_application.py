@@ -14,6 +14,7 @@ from typing import Any
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import shard, stablehlo
+from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.steps import AllGather, GridAxes
 from mlir_shard.rules.linalg_loops import loops_of
@@ -50,13 +51,8 @@ def mask(planned: OpPlan, grid: DeviceGrid) -> None:
 
 def _valid(edge: UnevenEdge, block: int, grid: DeviceGrid) -> Any:
     """How many elements of this device's block are of the tensor; negative for blocks beyond its end."""
-    start = _arith.MulIOp(device_index(edge.axes, grid), _index(block)).result
-    return _arith.SubIOp(_index(edge.size), start).result
-
-
-def _index(value: int) -> Any:
-    type_ = ir.IndexType.get()
-    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
+    start = multiply(device_index(edge.axes, grid), constant(block))
+    return _arith.SubIOp(constant(edge.size), start).result
 
 
 def _mask_body(op: Any, edges: Sequence[UnevenEdge], grid: DeviceGrid) -> None:

@@ -21,5 +21,7 @@ PASSES = {
         "sdy-export-pipeline",
         "shard-reshard",
     ),
-    "unreduced_axes": ("sdy-verify-unreduced-axes",),
+    "unreduced_axes": (
+        "sdy-verify-unreduced-axes",
+    ),
 }

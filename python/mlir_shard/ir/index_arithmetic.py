@@ -83,8 +83,10 @@ def choose(condition: Any, then: Any, otherwise: Any) -> Any:
 
 def linear(coordinates: Sequence[Any], sizes: Sequence[int]) -> Any:
     """The row-major position of `coordinates`."""
-    position = constant(0)
-    for coordinate, size in zip(coordinates, sizes, strict=True):
+    if not coordinates:
+        return constant(0)
+    position = coordinates[0]
+    for coordinate, size in zip(coordinates[1:], sizes[1:], strict=True):
         position = add(multiply(position, constant(size)), coordinate)
     return position
 
