@@ -21,7 +21,5 @@ PASSES = {
         "sdy-export-pipeline",
         "shard-reshard",
     ),
-    "unreduced_axes": (
-        "sdy-verify-unreduced-axes",
-    ),
+    "unreduced_axes": ("sdy-verify-unreduced-axes",),
 }
