@@ -95,7 +95,10 @@ def _ways(
     start = without_single_devices(grid, grid.placement(source.sharding))
     end = without_single_devices(grid, grid.placement(target.sharding))
     yield gather_slice.plan(start, end), grid
-    yield tuple(_by_way_of_whole(start, end)), grid
+    whole = tuple(_by_way_of_whole(start, end))
+    yield whole, grid
+    # Between gathers of uneven shards padding is cut off.
+    yield tuple(part for move in whole for part in (move.steps if isinstance(move, Together) else (move,))), grid
     yield tuple(_by_scattering(start, end)), grid
     finest = grid.finest() if splits_axes else grid
     fine_start, fine_end = (
@@ -105,8 +108,8 @@ def _ways(
     for permuted in sorted((way for way in ways if way is not None), key=len):
         yield permuted, finest
     reduced = reduced_axes(source, target)
-    whole = replace(source.sharding, unreduced_axes=target.sharding.unreduced_axes)
-    course = collectives_between(whole, target.sharding, source.shape, source.mesh)
+    complete = replace(source.sharding, unreduced_axes=target.sharding.unreduced_axes)
+    course = collectives_between(complete, target.sharding, source.shape, source.mesh)
     sub_axes = [axis for step in course for dim in step.sharding.dim_shardings for axis in dim.axes]
     fine = Grid.of(source.mesh, (*own_axes, *sub_axes))
     moves = [move for step in course if (move := course_moves(fine, step)) is not None]

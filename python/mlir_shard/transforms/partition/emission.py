@@ -54,6 +54,12 @@ def _moved(value: Any, move: Move, before: Placement, after: Placement, shape: S
         moves = [one for one in move.steps if isinstance(one, AllToAll)]
         if moves:
             return _all_to_alls(value, moves, local, grid)
+        gathers = [one for one in move.steps if isinstance(one, AllGather)]
+        if gathers:
+            # Padding is cut off once, as where all dimensions are gathered at once.
+            for gather in gathers:
+                value = all_gather(value, gather, grid)
+            return resized(value, local)
         for one in move.steps:
             between = one.apply(before)
             value = _moved(value, one, before, between, shape, grid)
