@@ -50,7 +50,7 @@ class PlannedPrices:
     """The prices of a planner's plans; `moving` is at the bandwidth that its cost model has for most axes."""
 
     def __init__(self, planner: Planner | None = None) -> None:
-        self._planner = planner or Planner(uses_direct_exchange=False, most_states=MOST_STATES)
+        self._planner = planner or Planner(most_states=MOST_STATES)
 
     @property
     def least_latency(self) -> float:
