@@ -21,9 +21,9 @@ _BOTH = "both"
 _PIPELINES = {
     STABLEHLO: Pipelines(
         "shard-propagate,sdy-update-non-divisible-input-output-shardings",
-        "shard-spmdize{collectives=stablehlo}",
+        "shard-spmdize{collectives=stablehlo verify-repetition=true}",
     ),
-    SHARD: DEFAULT_PIPELINES,
+    SHARD: Pipelines(DEFAULT_PIPELINES.propagate, "shard-spmdize{verify-repetition=true}"),
 }
 
 

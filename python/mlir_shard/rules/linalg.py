@@ -191,7 +191,7 @@ def _with_whole_rest(
 _arith = dialect("arith")
 
 
-@partition_rule(when=is_structured, allows_uneven=True)
+@partition_rule(when=is_structured, allows_uneven=True, pure=True)
 def partition_structured(op: Any, blocks: Blocks) -> None:
     """The same op on blocks.
 

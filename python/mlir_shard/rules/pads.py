@@ -39,7 +39,7 @@ def _unshardable(op: Any, rule: OpShardingRule) -> list[int]:
     return _moved_in_place(op, rule)
 
 
-@partition_rule("tensor.pad", unshardable=_unshardable, allows_uneven=True)
+@partition_rule("tensor.pad", unshardable=_unshardable, allows_uneven=True, pure=True)
 def pad(op: Any, blocks: Blocks) -> None:
     """Along a dimension that is in blocks and is padded, the block of the result is filled up on each device."""
     windows = _in_blocks(op, blocks)
@@ -49,7 +49,7 @@ def pad(op: Any, blocks: Blocks) -> None:
     _pad_blocks(op, windows, blocks, lambda: scalar_of_region(op))
 
 
-@partition_rule("tosa.pad", unshardable=_moved_in_place, allows_uneven=True)
+@partition_rule("tosa.pad", unshardable=_moved_in_place, allows_uneven=True, pure=True)
 def tosa_pad(op: Any, blocks: Blocks) -> None:
     """As `pad`; how much is padded is an operand."""
     windows = _in_blocks(op, blocks)

@@ -114,7 +114,9 @@ class PartitionRule:
     `makes_elements` says that a factor only in results may be sharded, as every device can make its own part.
     A rule that `checks_blocks` is right for blocks that it raises no PartitionError for, whatever the factors say:
     a caller that has nothing else to try may ask it. A rule that `allows_uneven` is right on full blocks whose ends are
-    no part of the tensor: what it makes of those elements goes nowhere else.
+    no part of the tensor: what it makes of those elements goes nowhere else. A `pure` rule looks at nothing but the op,
+    its regions, the blocks, and which operands are one value or constants, and keeps nothing from one op to the next:
+    what it does for one op is then reused for isomorphic ones. Any other rule is called for each.
     """
 
     localize: PartitionFunction
@@ -122,6 +124,7 @@ class PartitionRule:
     makes_elements: bool = False
     checks_blocks: bool = False
     allows_uneven: bool = False
+    pure: bool = False
 
     def unshardable_factors(self, op: Any, rule: OpShardingRule, reduction: Reduction = reduction_op) -> frozenset[int]:
         """The factors that have to be whole on every device for `localize` to be right.
@@ -155,6 +158,7 @@ def partition_rule(
     makes_elements: bool = False,
     checks_blocks: bool = False,
     allows_uneven: bool = False,
+    pure: bool = False,
 ) -> Callable[[PartitionFunction], PartitionFunction]:
     """Registers a function as the partition rule of the named ops, and of those that `when` holds for.
 
@@ -165,7 +169,7 @@ def partition_rule(
 
     def register(function: PartitionFunction) -> PartitionFunction:
         check_takes("partition rule", function, "op", "blocks")
-        rule = PartitionRule(function, unshardable, makes_elements, checks_blocks, allows_uneven)
+        rule = PartitionRule(function, unshardable, makes_elements, checks_blocks, allows_uneven, pure)
         for name in names:
             _by_name[name] = rule
         if when is not None:

@@ -146,13 +146,14 @@ partition_rule(
     "stablehlo.transpose",
     when=lambda op: is_elementwise(op.name),
     allows_uneven=True,
+    pure=True,
 )(set_result_types)
-partition_rule("stablehlo.broadcast_in_dim", "tensor.empty", "tensor.splat", makes_elements=True, allows_uneven=True)(
-    set_result_types
-)
+partition_rule(
+    "stablehlo.broadcast_in_dim", "tensor.empty", "tensor.splat", makes_elements=True, allows_uneven=True, pure=True
+)(set_result_types)
 
 
-@partition_rule("stablehlo.reduce", allows_uneven=True)
+@partition_rule("stablehlo.reduce", allows_uneven=True, pure=True)
 def reduce(op: Any, blocks: Blocks) -> None:
     """The same reduction on blocks; along a sharded dimension its result is partial.
 
@@ -165,7 +166,7 @@ def reduce(op: Any, blocks: Blocks) -> None:
         count_once(op, neutral_initial_values(op, len(op.results)), axes, blocks)
 
 
-@partition_rule("arith.constant", "stablehlo.constant", allows_uneven=True)
+@partition_rule("arith.constant", "stablehlo.constant", allows_uneven=True, pure=True)
 def constant(op: Any, blocks: Blocks) -> bool:
     """A splat becomes a smaller splat; any other constant stays whole."""
     smaller = smaller_splat(op.attributes["value"], blocks.result_types[0])

@@ -207,18 +207,18 @@ def pad(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.add_resized(before, after, FactorType.PERMUTATION, blocked=options.conservative).build()
 
 
-partition_rule("tensor.gather", "tensor.scatter")(set_result_types)
-partition_rule("tensor.collapse_shape", "tensor.concat", allows_uneven=True)(set_result_types)
+partition_rule("tensor.gather", "tensor.scatter", pure=True)(set_result_types)
+partition_rule("tensor.collapse_shape", "tensor.concat", allows_uneven=True, pure=True)(set_result_types)
 
 
-@partition_rule("tensor.expand_shape", allows_uneven=True)
+@partition_rule("tensor.expand_shape", allows_uneven=True, pure=True)
 def expand_shape(op: Any, blocks: Blocks) -> None:
     """The sizes it expands to are those of the block."""
     set_result_types(op, blocks)
     op.attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(op.results[0].type.shape))
 
 
-@partition_rule("tensor.extract_slice", allows_uneven=True)
+@partition_rule("tensor.extract_slice", allows_uneven=True, pure=True)
 def partition_extract_slice(op: Any, blocks: Blocks) -> None:
     """Of a dimension that is in blocks it takes all there is, or where it moves elements all that its block needs."""
     set_result_types(op, blocks)
@@ -246,7 +246,7 @@ def _written_in_part(op: Any, rule: OpShardingRule) -> list[int]:
     return [factor for factor in range(rule.num_factors) if factor not in kept]
 
 
-@partition_rule("tensor.insert_slice", unshardable=_written_in_part, allows_uneven=True)
+@partition_rule("tensor.insert_slice", unshardable=_written_in_part, allows_uneven=True, pure=True)
 def partition_insert_slice(op: Any, blocks: Blocks) -> None:
     """Of a dimension that is in blocks all is written."""
     set_result_types(op, blocks)

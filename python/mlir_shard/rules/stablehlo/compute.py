@@ -164,14 +164,10 @@ def sort(op: Any, options: RuleOptions) -> OpShardingRule:
 
 # What there is beyond a tensor is a slice of its own.
 partition_rule(
-    "chlo.top_k",
-    "stablehlo.bitcast_convert",
-    "stablehlo.fft",
-    "stablehlo.sort",
-    allows_uneven=True,
+    "chlo.top_k", "stablehlo.bitcast_convert", "stablehlo.fft", "stablehlo.sort", allows_uneven=True, pure=True
 )(set_result_types)
 # Of a matrix that is none they have no result; no factor of theirs is of anything else.
-partition_rule("stablehlo.cholesky", "stablehlo.triangular_solve")(set_result_types)
+partition_rule("stablehlo.cholesky", "stablehlo.triangular_solve", pure=True)(set_result_types)
 register_elementwise(
     "stablehlo.abs",
     "stablehlo.add",

@@ -165,7 +165,7 @@ def block_start(tensor: BlockedTensor, dim: int, blocks: Blocks) -> Any:
     return stablehlo.reshape(blocks.entry(tensor.axes[dim], lambda number: number * size, None), ())
 
 
-@partition_rule("stablehlo.iota", allows_uneven=True)
+@partition_rule("stablehlo.iota", allows_uneven=True, pure=True)
 def iota(op: Any, blocks: Blocks) -> None:
     """Counts from where the block begins."""
     blocks.check_known()
@@ -182,7 +182,7 @@ def iota(op: Any, blocks: Blocks) -> None:
     continue_with(op, 0, shifted)
 
 
-@partition_rule("stablehlo.broadcast", makes_elements=True, allows_uneven=True)
+@partition_rule("stablehlo.broadcast", makes_elements=True, allows_uneven=True, pure=True)
 def broadcast(op: Any, blocks: Blocks) -> None:
     """The leading sizes are those of the block."""
     set_result_types(op, blocks)
@@ -190,13 +190,13 @@ def broadcast(op: Any, blocks: Blocks) -> None:
     op.attributes["broadcast_sizes"] = stablehlo.sizes(list(op.results[0].type.shape)[:count])
 
 
-@partition_rule("stablehlo.rng_bit_generator", makes_elements=True, allows_uneven=True)
+@partition_rule("stablehlo.rng_bit_generator", makes_elements=True, allows_uneven=True, pure=True)
 def rng_bit_generator(op: Any, blocks: Blocks) -> bool:
     """Every device draws all bits, from the state that all have, and takes its own: what is drawn stays the same."""
     return False
 
 
-@partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True)
+@partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True, pure=True)
 def dynamic_update_slice(op: Any, blocks: Blocks) -> None:
     """Each device writes what of the update falls in its block.
 

@@ -113,7 +113,7 @@ def has_first_blocks(tensor: BlockedTensor, dims: Sequence[int], blocks: Blocks)
 _bindings = host.module("_mlir_libs._stablehlo")
 
 
-@partition_rule("stablehlo.gather", allows_uneven=True)
+@partition_rule("stablehlo.gather", allows_uneven=True, pure=True)
 def gather(op: Any, blocks: Blocks) -> None:
     """The same gather from a block.
 
@@ -226,7 +226,7 @@ class _Dimensions:
         )
 
 
-@partition_rule("stablehlo.scatter", checks_blocks=True)
+@partition_rule("stablehlo.scatter", checks_blocks=True, pure=True)
 def scatter(op: Any, blocks: Blocks) -> bool:
     """Each device writes what falls in its block, or everything where it has all.
 

@@ -35,7 +35,7 @@ def _check_same_blocks(before: BlockedTensor, after: BlockedTensor, but_for: Col
             raise PartitionError(f"dimension {dim} is sharded differently in its operand and its result")
 
 
-@partition_rule("stablehlo.slice", checks_blocks=True, allows_uneven=True)
+@partition_rule("stablehlo.slice", checks_blocks=True, allows_uneven=True, pure=True)
 def slice_of_blocks(op: Any, blocks: Blocks) -> None:
     """A slice whose blocks are each in the same block of what it is of.
 
@@ -158,7 +158,7 @@ class _Shift:
         return max(0, self.new_size - min(self.offsets) - self.spread_size)
 
 
-@partition_rule("stablehlo.pad", checks_blocks=True, allows_uneven=True)
+@partition_rule("stablehlo.pad", checks_blocks=True, allows_uneven=True, pure=True)
 def pad_of_blocks(op: Any, blocks: Blocks) -> None:
     """Every block is padded as its place in the dimension asks.
 
@@ -204,7 +204,7 @@ def _start(shift: _Shift, axes: tuple[int, ...], blocks: Blocks) -> Any:
     return stablehlo.reshape(blocks.entry(axes, starts.__getitem__, None), ())
 
 
-@partition_rule("stablehlo.reverse", checks_blocks=True)
+@partition_rule("stablehlo.reverse", checks_blocks=True, pure=True)
 def reverse(op: Any, blocks: Blocks) -> None:
     """Each device reverses its block, where its block of the result is the one opposite."""
     blocks.check_known()

@@ -201,7 +201,7 @@ def _concatenate_parts(op: Any, joined: int, exchanged: Sequence[int]) -> OpShar
     return builder.build()
 
 
-@partition_rule("stablehlo.dynamic_slice", allows_uneven=True)
+@partition_rule("stablehlo.dynamic_slice", allows_uneven=True, pure=True)
 def partition_dynamic_slice(op: Any, blocks: Blocks) -> None:
     """The same slice of a block where it takes all there is of a dimension; elsewhere the part that is in the block."""
     set_result_types(op, blocks)
@@ -262,7 +262,7 @@ class Part:
     below: int
 
 
-@partition_rule("stablehlo.concatenate", allows_uneven=True)
+@partition_rule("stablehlo.concatenate", allows_uneven=True, pure=True)
 def partition_concatenate(op: Any, blocks: Blocks) -> None:
     """The same of blocks, but along its dimension, where a caller has brought each device what is near."""
     dim = op.attributes["dimension"].value

@@ -275,7 +275,7 @@ def _check_windows(
             raise PartitionError(f"its windows along dimension {dim} reach over blocks of {first.block_shape[dim]}")
 
 
-@partition_rule("stablehlo.reduce_window", checks_blocks=True, allows_uneven=True)
+@partition_rule("stablehlo.reduce_window", checks_blocks=True, allows_uneven=True, pure=True)
 def partition_reduce_window(op: Any, blocks: Blocks) -> None:
     """The same windows over blocks, with what of others they reach where a caller has brought that."""
     set_result_types(op, blocks)
@@ -284,7 +284,7 @@ def partition_reduce_window(op: Any, blocks: Blocks) -> None:
         _check_windows(op, blocks.operands[: len(op.results)], blocks.results, bordered)
 
 
-@partition_rule("stablehlo.select_and_scatter", checks_blocks=True)
+@partition_rule("stablehlo.select_and_scatter", checks_blocks=True, pure=True)
 def partition_select_and_scatter(op: Any, blocks: Blocks) -> None:
     """The same windows over blocks; the source has an element for each window."""
     set_result_types(op, blocks)
@@ -324,7 +324,7 @@ def is_one_window(op: Any, position: int, shapes: Sequence[Sequence[int]]) -> bo
     return windows == 1 and image == kernel and not is_changed
 
 
-@partition_rule("stablehlo.convolution", unshardable=_spatial_factors, allows_uneven=True)
+@partition_rule("stablehlo.convolution", unshardable=_spatial_factors, allows_uneven=True, pure=True)
 def partition_convolution(op: Any, blocks: Blocks) -> None:
     """The same convolution of blocks, with the groups that a device has of batches and of features.
 

@@ -208,11 +208,7 @@ def fourier(op: Any, options: RuleOptions) -> OpShardingRule:
 _tosa = dialect("tosa")
 # An index that is no part of a tensor may be one beyond the rows.
 partition_rule(
-    "tosa.gather",
-    "tosa.row_gather",
-    "tosa.row_gather_block_scaled",
-    "tosa.scatter",
-    "tosa.table",
+    "tosa.gather", "tosa.row_gather", "tosa.row_gather_block_scaled", "tosa.scatter", "tosa.table", pure=True
 )(set_result_types)
 partition_rule(
     *NAMES,
@@ -239,10 +235,11 @@ partition_rule(
     "tosa.tile",
     "tosa.transpose",
     allows_uneven=True,
+    pure=True,
 )(set_result_types)
 
 
-@partition_rule("tosa.reshape", "tosa.slice", allows_uneven=True)
+@partition_rule("tosa.reshape", "tosa.slice", allows_uneven=True, pure=True)
 def with_sizes(op: Any, blocks: Blocks) -> None:
     """The sizes of the result, the last operand, are those of the block."""
     set_result_types(op, blocks)

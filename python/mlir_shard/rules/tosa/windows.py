@@ -142,7 +142,9 @@ _tensor = dialect("tensor")
 _ZERO_POINT = 3
 
 
-@partition_rule("tosa.conv2d", "tosa.conv2d_block_scaled", "tosa.conv3d", "tosa.transpose_conv2d", allows_uneven=True)
+@partition_rule(
+    "tosa.conv2d", "tosa.conv2d_block_scaled", "tosa.conv3d", "tosa.transpose_conv2d", allows_uneven=True, pure=True
+)
 def partition_convolution(op: Any, blocks: Blocks) -> None:
     """The same convolution of blocks; where channels are sharded, the bias is added on one device of each group."""
     windows(op, blocks)
@@ -151,7 +153,7 @@ def partition_convolution(op: Any, blocks: Blocks) -> None:
         count_once(op, {bias: 0}, blocks.reduction_axes, blocks)
 
 
-@partition_rule("tosa.avg_pool2d", "tosa.depthwise_conv2d", "tosa.max_pool2d", allows_uneven=True)
+@partition_rule("tosa.avg_pool2d", "tosa.depthwise_conv2d", "tosa.max_pool2d", allows_uneven=True, pure=True)
 def windows(op: Any, blocks: Blocks) -> None:
     """Along dimensions of which neighbours gave elements there is no padding any more: it takes their place."""
     set_result_types(op, blocks)

@@ -69,7 +69,7 @@ def _strided_factors(kept: list[Axes], rule: OpShardingRule, mesh: Mesh) -> set[
     }
 
 
-SAME_ON_BLOCKS = PartitionRule(set_result_types)
+SAME_ON_BLOCKS = PartitionRule(set_result_types, pure=True)
 _REDUCING = {"sdy.all_reduce": "reduction_axes", "sdy.reduce_scatter": "reduce_scatter_axes"}
 # What these do to partial results, they would do to the reduced ones.
 _MOVING = ("sdy.all_gather", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute", "stablehlo.slice")

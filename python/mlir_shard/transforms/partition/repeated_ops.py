@@ -89,10 +89,12 @@ Plan = Callable[[Any, bool], Repeats]
 class RepeatedOps:
     """The ops of a module as it is read now.
 
-    `movers` are the names of ops of which it matters that they are the only ones that use a value.
+    `movers` are the names of ops of which it matters that they are the only ones that use a value. Without `reuses`
+    each op is planned alone.
     """
 
-    def __init__(self, module: Any, movers: Sequence[str] = ()) -> None:
+    def __init__(self, module: Any, movers: Sequence[str] = (), *, reuses: bool = True) -> None:
+        self._reuses = reuses
         self.arrays = ModuleArrays(module)
         self.representatives = self.arrays.representatives()
         self._rehearsal = self.arrays.rehearsal()
@@ -121,7 +123,7 @@ class RepeatedOps:
 
         def ask(number: int, leader: int) -> tuple[list[int], bool] | None:
             repeats = plan(self.arrays.operation(number), leader >= 0)
-            if repeats is Repeats.NEVER:
+            if repeats is Repeats.NEVER or not self._reuses:
                 return None
             return values.states_of(self.arrays.results(number)), repeats is Repeats.CHECKED
 
@@ -137,9 +139,8 @@ class RepeatedOps:
 
 
 def is_repeatable(op: Any, partition: PartitionRule | None) -> bool:
-    """Whether what becomes of an op depends on nothing but what ops that are alike agree in.
+    """Whether what becomes of an op depends on nothing but what isomorphic ops agree in.
 
-    Users' partition rules may look at more, and so do some sharding rules.
+    That is so where its partition rule is registered as pure, and its sharding rule does not look around the op.
     """
-    is_own = partition is None or partition.localize.__module__.startswith("mlir_shard.")
-    return is_own and not depends_on_context(op)
+    return (partition is None or partition.pure) and not depends_on_context(op)

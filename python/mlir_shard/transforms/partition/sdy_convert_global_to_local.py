@@ -20,6 +20,7 @@ from mlir_shard.transforms.partition.local_plan import DRAWING, LocalPlanner, Op
 from mlir_shard.transforms.partition.localization import Localization, localize_signature, refresh_lengths
 from mlir_shard.transforms.partition.placed_values import PlacedValues
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
+from mlir_shard.transforms.partition.verified_repetition import partition_verified, verify_repetition
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import meshes_around
 
@@ -47,20 +48,28 @@ class ConvertGlobalToLocal(Pass):
     replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
     partition_count: int = option(1, "the number of partitions")
     remarks_above: int | None = remarks_above()
+    verify_repetition: bool = verify_repetition()
 
     def run(self, op: Any) -> None:
         if self.replica_count > 1 and self.partition_count > 1:
             counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
             raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        if self.verify_repetition:
+            partition_verified(op, self._partition)
+        else:
+            self._partition(op, True)
+
+    def _partition(self, op: Any, reuses: bool) -> None:
         forms = CollectiveForms(self.per_dim_all_gather, self.combine_multi_dimension_reduce_scatter, self.enable_rgv3)
-        gathers = Gathers(self.remarks_above)
-        convert_global_to_local(op, StablehloProgram(Channels.of(op), self.replica_count > 1, forms), gathers)
+        gathers = Gathers(self.remarks_above if reuses else None)
+        program = StablehloProgram(Channels.of(op), self.replica_count > 1, forms)
+        convert_global_to_local(op, program, gathers, reuses=reuses)
         gathers.remark()
 
 
-def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gathers) -> None:
+def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gathers, *, reuses: bool = True) -> None:
     """What the pass does, with the collectives of `program`. Raises PassFailure where an op cannot become local."""
-    repeated = RepeatedOps(module, REDUCING_COLLECTIVES)
+    repeated = RepeatedOps(module, REDUCING_COLLECTIVES, reuses=reuses)
     values = PlacedValues(meshes_around(module), repeated)
     functions = operations_named(module, "func.func")
     signatures = {one.attributes["sym_name"].value: Signature.of(one, values) for one in functions}

@@ -10,6 +10,7 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.canonicalize import reshard
 from mlir_shard.transforms.gathers import bound_text, remarks_above
+from mlir_shard.transforms.partition.verified_repetition import verify_repetition
 from mlir_shard.transforms.pipeline_steps import step
 
 # Before reshards are inserted, and of those that were.
@@ -25,6 +26,7 @@ def shard_spmdize(
         "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
     ),
     remarks_above: int | None = remarks_above(),
+    verify_repetition: bool = verify_repetition(),
 ) -> str:
     """Changes of sharding are made explicit, then everything local; equal collectives are done once.
 
@@ -44,7 +46,7 @@ def shard_spmdize(
     )
     optimized = step("shard-optimize-communication", collectives=collectives)
     if collectives == "shard":
-        local = step("spmdize", remarks_above=bound)
+        local = step("spmdize", remarks_above=bound, verify_repetition=verify_repetition or None)
         around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective}),{_WITHOUT_EMPTY},{local}"
         return f"shard-check-annotations,shard-unify-meshes,{_WITHOUT_EMPTY},{explicit},{around},cse,{optimized}"
     passes = [
@@ -68,7 +70,12 @@ def shard_spmdize(
         step("shard-whole-reductions", remarks_above=bound),
         "func.func(sdy-pad-for-divisibility,sdy-resolve-single-device-sharding)",
         step("shard-compute-whole", remarks_above=bound),
-        step("sdy-convert-global-to-local", combine_multi_dimension_reduce_scatter=True, remarks_above=bound),
+        step(
+            "sdy-convert-global-to-local",
+            combine_multi_dimension_reduce_scatter=True,
+            remarks_above=bound,
+            verify_repetition=verify_repetition or None,
+        ),
         "sdy-drop-sharding-and-mesh",
         "cse",
         optimized,

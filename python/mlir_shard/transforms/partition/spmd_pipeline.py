@@ -9,6 +9,7 @@ from typing import Literal
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.gathers import bound_text, remarks_above
+from mlir_shard.transforms.partition.verified_repetition import verify_repetition
 from mlir_shard.transforms.pipeline_steps import step
 
 
@@ -22,10 +23,17 @@ def spmd_pipeline(
         "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
     ),
     remarks_above: int | None = remarks_above(),
+    verify_repetition: bool = verify_repetition(),
 ) -> str:
     """`shard-propagate` decides all shardings, then `shard-spmdize` goes by them."""
     passes = [
         step("shard-propagate", conservative_propagation=conservative_propagation),
-        step("shard-spmdize", collectives=collectives, planner=planner, remarks_above=bound_text(remarks_above)),
+        step(
+            "shard-spmdize",
+            collectives=collectives,
+            planner=planner,
+            remarks_above=bound_text(remarks_above),
+            verify_repetition=verify_repetition or None,
+        ),
     ]
     return ",".join(passes)

@@ -27,6 +27,7 @@ from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.partition.plan_application import PlanApplication
 from mlir_shard.transforms.partition.regions import RESHARDING_OPS
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
+from mlir_shard.transforms.partition.verified_repetition import partition_verified, verify_repetition
 from mlir_shard.transforms.shardings import Side, meshes_around, shardings_of
 
 
@@ -51,15 +52,22 @@ class Spmdize(Pass):
 
     collectives: str = option("shard", "the dialect of the collectives", choices=("shard",))
     remarks_above: int | None = remarks_above()
+    verify_repetition: bool = verify_repetition()
 
     def run(self, op: Any) -> None:
+        if self.verify_repetition:
+            partition_verified(op, self._partition)
+        else:
+            self._partition(op, True)
+
+    def _partition(self, op: Any, reuses: bool) -> None:
         meshes = [inner.operation for inner in _top(op) if inner.operation.name == "sdy.mesh"]
-        repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"))
+        repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"), reuses=reuses)
         check_sizes(op, repeated.representatives)
         grid = _grid(op, repeated.representatives)
         functions = [inner.operation for inner in _top(op) if inner.operation.name == "func.func"]
         signatures = {function.attributes["sym_name"].value: _signature(function, grid) for function in functions}
-        gathers = Gathers(self.remarks_above)
+        gathers = Gathers(self.remarks_above if reuses else None)
         planner = Planner(grid, signatures, repeated, gathers)
         plans = [planner.plan_function(function) if _has_body(function) else [] for function in functions]
         types = [_local_type(function, signatures, grid) for function in functions]
