@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlir_shard.resharding.communication import GroupAxis
+from mlir_shard.resharding.cost.communication import GroupAxis
 
 
 def axes_of_groups(groups: Any, mesh: Mapping[str, int]) -> tuple[GroupAxis, ...]:

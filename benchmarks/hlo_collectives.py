@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from group_axes import axes_of_groups
 
-from mlir_shard.resharding.communication import CollectiveKind, Communication, GroupAxis, Received
+from mlir_shard.resharding.cost.communication import CollectiveKind, Communication, GroupAxis, Received
 
 _KINDS = {
     "all-gather": CollectiveKind.ALL_GATHER,

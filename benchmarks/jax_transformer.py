@@ -25,7 +25,7 @@ from hlo_collectives import hlo_collectives
 from transformer import DEVICES, Sizes, Transformer, transformer
 
 import mlir_shard
-from mlir_shard.resharding.communication import Communication
+from mlir_shard.resharding.cost.communication import Communication
 from mlir_shard.runtime.backends import backend
 from mlir_shard.runtime.compile import Pipelines
 from mlir_shard.runtime.execution import execute

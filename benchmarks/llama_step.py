@@ -33,7 +33,7 @@ from train_steps.needs import llama_needs, moe_needs
 import mlir_shard
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
-from mlir_shard.resharding.communication import Communication
+from mlir_shard.resharding.cost.communication import Communication
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
 

@@ -35,7 +35,7 @@ from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.launch.run_folder import Exchange
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
 from mlir_shard.transforms.communication.simplify import shard_optimize_communication
-from mlir_shard.transforms.partition.shard_spmdize import shard_spmdize
+from mlir_shard.transforms.partition.pipelines import shard_spmdize
 
 _TITLES = ("merged", "not merged")
 _MERGE = "shard-merge-collectives,"

@@ -32,7 +32,7 @@ from resharding_peers.pairs import ELEMENT_SIZE, mesh_of
 from resharding_peers.program_ratios import HEAD, Peers, Ratios, compared, worst_programs
 from resharding_peers.random_reshards import Reshard, random_reshards
 
-from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.resharding.planner import Planner
 
 MESHES = ((4, 2, 2), (8, 8, 4, 8), (4, 4, 2, 8, 2), (2, 2, 2, 2, 2, 2), (16, 16, 4, 2))

@@ -36,7 +36,7 @@ from resharding_peers.pairs import Case
 from resharding_peers.planning_time import planning_times
 from resharding_peers.report import comparison_table, planning_time_table
 
-from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 
 MESHES = ((2, 2), (2, 3), (2, 2, 2), (4, 2, 2))
 # By the option that asks for them: sizes that take long to move, that take little, and that blocks do not divide.

@@ -20,7 +20,7 @@ import numpy as np
 
 import mlir_shard
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.communication import CollectiveKind
+from mlir_shard.resharding.cost.communication import CollectiveKind
 from mlir_shard.runtime.execution import execute
 from mlir_shard.runtime.reference.verify import compare
 from mlir_shard.transforms.communication.communication_report import CommunicationReport

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from mlir_shard.resharding.cost_model import CostModel, Objective
-from mlir_shard.resharding.lower_bound import lower_bound
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
+from mlir_shard.resharding.cost.lower_bound import lower_bound
 from resharding_peers.course import Course, Measure, Measured, Refusal, delivers
 from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair
 

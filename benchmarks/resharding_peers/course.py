@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.cost.cost_model import CostModel
+from mlir_shard.resharding.cost.step_cost import StepCost
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.simulation import carry_out, place, without_padding
-from mlir_shard.resharding.step_cost import StepCost
 from mlir_shard.resharding.steps import AllSlice, Move, Placement, Together
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import mlir_shard
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.communication.communication_report import CommunicationReport
 from mlir_shard.transforms.communication.shard_communication_report import communication_report

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.planner import Planner
 from resharding_peers.course import Course, Refusal

@@ -13,7 +13,7 @@ from typing import Any
 
 import mlir_shard
 from mlir_shard.dialects import sdy
-from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import (
     AllGather,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from mlir_shard.resharding.communication import CollectiveKind
+from mlir_shard.resharding.cost.communication import CollectiveKind
 from train_steps import llama, moe
 from train_steps.llama import LlamaSizes
 from train_steps.moe import MoeSizes

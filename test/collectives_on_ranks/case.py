@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mlir_shard.resharding.collectives import Blocks
+from mlir_shard.resharding.simulation import Blocks
 from mlir_shard.runtime.arrays import TensorSpec
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.sharding.layout import device_groups

@@ -11,8 +11,8 @@ from math import prod
 import numpy as np
 
 from collectives_on_ranks.case import Case, Grid, resized
-from mlir_shard.resharding import collectives
-from mlir_shard.resharding.collectives import Blocks
+from mlir_shard.resharding import simulation
+from mlir_shard.resharding.simulation import Blocks
 from mlir_shard.runtime.arrays import TensorSpec, is_float, numpy_dtype
 
 ARITHMETIC = ("sum", "product", "max", "min")
@@ -59,41 +59,39 @@ def of_shape(grid: Grid, shape: tuple[int, ...], element_type: str, draw: random
 
     def converted_sum(blocks: Blocks) -> Blocks:
         as_wide = {device: block.astype(numpy_dtype(converted)) for device, block in blocks.items()}
-        return collectives.all_reduce(as_wide, groups, "sum")
+        return simulation.all_reduce(as_wide, groups, "sum")
 
     concatenated = resized(cut, [(dim, 1 / size), (other, size)])
     cases = [
-        case("all_gather", f"gather_axis = {dim}", local, cut, lambda b: collectives.all_gather(b, groups, dim)),
-        case("all_slice", f"slice_axis = {dim}", cut, local, lambda b: collectives.all_slice(b, groups, dim)),
+        case("all_gather", f"gather_axis = {dim}", local, cut, lambda b: simulation.all_gather(b, groups, dim)),
+        case("all_slice", f"slice_axis = {dim}", cut, local, lambda b: simulation.all_slice(b, groups, dim)),
         case(
             "all_to_all",
             f"split_axis = {dim} concat_axis = {other}",
             cut,
             concatenated,
-            lambda b: collectives.all_to_all(b, groups, dim, other),
+            lambda b: simulation.all_to_all(b, groups, dim, other),
         ),
-        case("all_reduce", f"reduction = {kind}", local, local, lambda b: collectives.all_reduce(b, groups, kind)),
+        case("all_reduce", f"reduction = {kind}", local, local, lambda b: simulation.all_reduce(b, groups, kind)),
         case("all_reduce", "", local, wide, converted_sum, 1 if converted == "i1" else 9),
         case(
             "reduce_scatter",
             f"reduction = {scattered_kind} scatter_dim = {dim}",
             cut,
             local,
-            lambda b: collectives.reduce_scatter(b, groups, dim, scattered_kind),
+            lambda b: simulation.reduce_scatter(b, groups, dim, scattered_kind),
         ),
-        case("broadcast", at_root, local, local, lambda b: collectives.broadcast(b, groups, root)),
+        case("broadcast", at_root, local, local, lambda b: simulation.broadcast(b, groups, root)),
+        case("gather", f"gather_axis = {dim} {at_root}", local, cut, lambda b: simulation.gather(b, groups, dim, root)),
         case(
-            "gather", f"gather_axis = {dim} {at_root}", local, cut, lambda b: collectives.gather(b, groups, dim, root)
-        ),
-        case(
-            "scatter", f"scatter_dim = {dim} {at_root}", cut, local, lambda b: collectives.scatter(b, groups, dim, root)
+            "scatter", f"scatter_dim = {dim} {at_root}", cut, local, lambda b: simulation.scatter(b, groups, dim, root)
         ),
         case(
             "reduce",
             f"reduction = {rooted_kind} {at_root}",
             local,
             local,
-            lambda b: collectives.reduce(b, groups, root, rooted_kind),
+            lambda b: simulation.reduce(b, groups, root, rooted_kind),
         ),
     ]
     return cases

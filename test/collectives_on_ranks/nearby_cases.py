@@ -11,8 +11,8 @@ from math import prod
 import numpy as np
 
 from collectives_on_ranks.case import Case, Grid
-from mlir_shard.resharding import collectives
-from mlir_shard.resharding.collectives import Array, Blocks
+from mlir_shard.resharding import simulation
+from mlir_shard.resharding.simulation import Array, Blocks
 from mlir_shard.runtime.arrays import TensorSpec
 
 
@@ -24,7 +24,7 @@ def shift(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
     groups = grid.groups((axis,))
     how = f"grid_axes = {list(grid.axes)} shift_axis = {axis} offset = {offset}{' rotate' if rotates else ''}"
     text = f"%{{r}} = shard.shift {{a}} on @{{g}} {how} : {argument} -> {argument}"
-    return Case("shift", grid, argument, argument, text, lambda b: collectives.shift(b, groups, offset, rotate=rotates))
+    return Case("shift", grid, argument, argument, text, lambda b: simulation.shift(b, groups, offset, rotate=rotates))
 
 
 def ring(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
@@ -46,8 +46,8 @@ def ring(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
 
     def expected(blocks: Blocks) -> Blocks:
         pairs = {g[n]: g[(n + offset) % size] for g in groups for n in range(size)}
-        mail = collectives.send(blocks, pairs, {})
-        return collectives.recv({to: source for source, to in pairs.items()}, mail)[0]
+        mail = simulation.send(blocks, pairs, {})
+        return simulation.recv({to: source for source, to in pairs.items()}, mail)[0]
 
     return Case("send, recv", grid, argument, argument, text, expected)
 
@@ -75,8 +75,8 @@ def pair(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
   }}}}"""
 
     def expected(blocks: Blocks) -> Blocks:
-        mail = collectives.send(blocks, {group[source]: group[target] for group in groups}, {})
-        received, _ = collectives.recv({group[target]: group[source] for group in groups}, mail)
+        mail = simulation.send(blocks, {group[source]: group[target] for group in groups}, {})
+        received, _ = simulation.recv({group[target]: group[source] for group in groups}, mail)
         return {**blocks, **received}
 
     return Case("send, recv", grid, argument, argument, text, expected)

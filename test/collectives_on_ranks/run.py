@@ -12,7 +12,7 @@ import numpy as np
 from hang_guard import SECONDS
 
 from collectives_on_ranks.case import Case
-from mlir_shard.resharding.collectives import Blocks
+from mlir_shard.resharding.simulation import Blocks
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.runtime.launch.mpi import WHEEL, MpiEngine, MpiInstallation

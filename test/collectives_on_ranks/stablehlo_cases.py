@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from collectives_on_ranks.case import Case, Grid, Groups, resized
-from mlir_shard.resharding import collectives
-from mlir_shard.resharding.collectives import Blocks
+from mlir_shard.resharding import simulation
+from mlir_shard.resharding.simulation import Blocks
 from mlir_shard.runtime.arrays import TensorSpec, is_float, numpy_dtype
 
 ELEMENT_TYPES = (
@@ -134,7 +134,7 @@ def _all_gather(grid: Grid, groups: Groups, local: TensorSpec, draw: random.Rand
     result = resized(local, [(dim, len(groups[0]))])
     attributes = [f"all_gather_dim = {dim} : i64", _groups_text(groups), _DEVICES]
     text = _text("all_gather", attributes, local, result)
-    return _case("all_gather", grid, local, result, text, lambda b: collectives.all_gather(b, groups, dim))
+    return _case("all_gather", grid, local, result, text, lambda b: simulation.all_gather(b, groups, dim))
 
 
 def _all_to_all(grid: Grid, groups: Groups, local: TensorSpec, draw: random.Random) -> Case:
@@ -145,7 +145,7 @@ def _all_to_all(grid: Grid, groups: Groups, local: TensorSpec, draw: random.Rand
     dims = [f"{name} = {value} : i64" for name, value in (("split_dimension", split), ("concat_dimension", concat))]
     attributes = [*dims, f"split_count = {size} : i64", _groups_text(groups), _CHANNEL]
     text = _text("all_to_all", attributes, argument, result)
-    return _case("all_to_all", grid, argument, result, text, lambda b: collectives.all_to_all(b, groups, split, concat))
+    return _case("all_to_all", grid, argument, result, text, lambda b: simulation.all_to_all(b, groups, split, concat))
 
 
 def _all_reduce(grid: Grid, groups: Groups, local: TensorSpec, draw: random.Random) -> Case:
@@ -154,7 +154,7 @@ def _all_reduce(grid: Grid, groups: Groups, local: TensorSpec, draw: random.Rand
     text = _text("all_reduce", [_groups_text(groups), _DEVICES], local, local, region)
 
     def expected(blocks: Blocks) -> Blocks:
-        return collectives.all_reduce(blocks, groups, _BY_NAME[combiner])
+        return simulation.all_reduce(blocks, groups, _BY_NAME[combiner])
 
     return _case("all_reduce", grid, local, local, text, expected, combiner)
 
@@ -165,7 +165,7 @@ def _reduced_wider(grid: Grid, groups: Groups, local: TensorSpec) -> Case:
 
     def expected(blocks: Blocks) -> Blocks:
         as_wide = {device: block.astype(numpy_dtype(wider.element_type)) for device, block in blocks.items()}
-        return collectives.all_reduce(as_wide, groups, "sum")
+        return simulation.all_reduce(as_wide, groups, "sum")
 
     return _case("all_reduce", grid, local, wider, text, expected)
 
@@ -173,7 +173,7 @@ def _reduced_wider(grid: Grid, groups: Groups, local: TensorSpec) -> Case:
 def _of_a_region(grid: Grid, groups: Groups, local: TensorSpec) -> Case:
     region = _sum_in_two_steps(local.element_type)
     text = _text("all_reduce", [_groups_text(groups), _DEVICES], local, local, region)
-    return _case("all_reduce", grid, local, local, text, lambda b: collectives.all_reduce(b, groups, "sum"))
+    return _case("all_reduce", grid, local, local, text, lambda b: simulation.all_reduce(b, groups, "sum"))
 
 
 def _of_two_tensors(grid: Grid, groups: Groups, local: TensorSpec) -> Case:
@@ -185,7 +185,7 @@ def _of_two_tensors(grid: Grid, groups: Groups, local: TensorSpec) -> Case:
   %{{r}} = stablehlo.concatenate %{{r}}_s#0, %{{r}}_s#1, dim = 0 : ({local}, {local}) -> {result}"""
 
     def expected(blocks: Blocks) -> Blocks:
-        sums = collectives.all_reduce(blocks, groups, "sum")
+        sums = simulation.all_reduce(blocks, groups, "sum")
         return {device: np.concatenate([one, one[::-1]]) for device, one in sums.items()}
 
     return _case("all_reduce", grid, local, result, text, expected)
@@ -207,7 +207,7 @@ def _scattered(grid: Grid, groups: Groups, local: TensorSpec, draw: random.Rando
     text = _text("reduce_scatter", attributes, argument, local, region)
 
     def expected(blocks: Blocks) -> Blocks:
-        return collectives.reduce_scatter(blocks, groups, dim, _BY_NAME[combiner or "add"])
+        return simulation.reduce_scatter(blocks, groups, dim, _BY_NAME[combiner or "add"])
 
     return _case("reduce_scatter", grid, argument, local, text, expected, combiner or "")
 
@@ -231,7 +231,7 @@ def _broadcast(grid: Grid, groups: Groups, local: TensorSpec) -> Case:
 
     def expected(blocks: Blocks) -> Blocks:
         nothing = {device: np.zeros_like(block) for device, block in blocks.items()}
-        return {**nothing, **collectives.broadcast(blocks, groups, 0)}
+        return {**nothing, **simulation.broadcast(blocks, groups, 0)}
 
     return _case("collective_broadcast", grid, local, local, text, expected)
 

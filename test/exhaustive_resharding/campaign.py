@@ -13,7 +13,7 @@ from typing import Protocol
 
 from exhaustive_resharding.delivery import Deliveries
 from exhaustive_resharding.problems import Problems, Shape
-from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.plan import Plan
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout

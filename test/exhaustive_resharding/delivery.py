@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from mlir_shard.resharding import collectives, simulation
-from mlir_shard.resharding.collectives import Array, Blocks
+from mlir_shard.resharding import simulation
 from mlir_shard.resharding.device_permutation import device_permutation
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import Plan, PlanStep
+from mlir_shard.resharding.simulation import Array, Blocks
 from mlir_shard.resharding.steps import CollectivePermute, DirectExchange
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding.layout import Box, device_box, unreduced_index
@@ -117,6 +117,6 @@ def _carried_out(step: PlanStep, held: Blocks, element_size: int) -> Blocks:
     if isinstance(step.move, DirectExchange):
         return simulation.exchange(direct_exchange(step.before, step.after), held)
     if isinstance(step.move, CollectivePermute):
-        return collectives.collective_permute(held, device_permutation(step.before, step.after))
+        return simulation.collective_permute(held, device_permutation(step.before, step.after))
     tensor = GridTensor(step.grid, step.before.shape, element_size)
     return simulation.carry_out(step.move, held, step.placement, tensor)

@@ -1,26 +1,81 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The direct exchange: every device sends each other what of its target box it holds, in rounds without contention.
+"""The direct exchange: every device sends each other the tiles of its target box, in rounds without contention.
 
-It meets the lower bound of bytes between any two layouts. Per dimension the cuts of both block grids make segments,
-and their products make tiles; a tile that a device lacks comes from the nearest replica. Partial values are first
-brought together, each tile in as many pieces as devices want it, and then go to the others: for one that all want
-that is a reduce-scatter and an all-gather.
+For programs with static shapes the tiles of a round have one shape.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from mlir_shard.resharding.holdings import Blocks
-from mlir_shard.resharding.rounds import in_rounds
-from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
-from mlir_shard.resharding.tiles import Segment, segments_by_target
+from mlir_shard.resharding.cost.lower_bound import Segment, segments_by_target
+from mlir_shard.resharding.tensor_layout import Blocks, TensorLayout, reduced_axes
 from mlir_shard.sharding.axes import Axes, total_size
 from mlir_shard.sharding.layout import Box, block_size
+
+# Sender, receiver.
+Pair = tuple[int, int]
+# For each device, with whom it is busy in which round.
+_Schedule = defaultdict[int, dict[int, int]]
+
+
+def num_rounds(pairs: Sequence[Pair]) -> int:
+    """The fewest rounds for the pairs: the most messages that one device sends, or one receives."""
+    degrees = Counter((end, pair[end]) for pair in pairs for end in (0, 1))
+    return max(degrees.values(), default=0)
+
+
+def in_rounds(pairs: Sequence[Pair]) -> tuple[tuple[Pair, ...], ...]:
+    """The pairs in the fewest rounds, those given first in early ones as far as that goes.
+
+    ValueError where a pair is given twice.
+    """
+    if len(set(pairs)) < len(pairs):
+        raise ValueError("a pair of devices is given twice, but all that one sends the other is one message")
+    rounds = range(num_rounds(pairs))
+    sending: _Schedule = defaultdict(dict)
+    receiving: _Schedule = defaultdict(dict)
+    for sender, receiver in pairs:
+        busy, expected = sending[sender], receiving[receiver]
+        number = next((one for one in rounds if one not in busy and one not in expected), None)
+        if number is None:
+            number = next(one for one in rounds if one not in busy)
+            other = next(one for one in rounds if one not in expected)
+            _free(receiver, number, other, sending, receiving)
+        busy[number] = receiver
+        expected[number] = sender
+    by_round: list[list[Pair]] = [[] for _ in rounds]
+    for sender, of_rounds in sending.items():
+        for number, receiver in of_rounds.items():
+            by_round[number].append((sender, receiver))
+    return tuple(tuple(sorted(one)) for one in by_round)
+
+
+def _free(receiver: int, wanted: int, other: int, sending: _Schedule, receiving: _Schedule) -> None:
+    """Frees round `wanted` for the receiver, which is free in round `other`.
+
+    Along the path from it of messages that are in the two rounds in turn, the rounds change places.
+    """
+    path: list[tuple[int, int, int]] = []
+    at, number = receiver, wanted
+    while number in receiving[at]:
+        sender = receiving[at][number]
+        path.append((sender, at, number))
+        number = wanted + other - number
+        if number not in sending[sender]:
+            break
+        at = sending[sender][number]
+        path.append((sender, at, number))
+        number = wanted + other - number
+    for sender, to, number in path:
+        del sending[sender][number], receiving[to][number]
+    for sender, to, number in path:
+        sending[sender][wanted + other - number] = to
+        receiving[to][wanted + other - number] = sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +270,68 @@ class _Messages:
         # Large messages first, so that those of one round are of similar size.
         sent = sorted((pair for pair in messages if pair[0] != pair[1]), key=lambda one: -messages[one].num_elements)
         return Phase(copies, tuple(tuple(messages[pair] for pair in one) for one in in_rounds(sent)))
+
+
+Start = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TileRound:
+    """Tiles of `shape` that devices send, each to another one or, in a local copy, to itself.
+
+    senders: for each device the one whose tile it gets, and receivers the one that gets its own; None where there is
+    none. source_starts: where the tile that a device sends begins in its local tensor before the exchange;
+    target_starts: where the tile that it gets begins in the one after it.
+    """
+
+    shape: tuple[int, ...]
+    senders: tuple[int | None, ...]
+    receivers: tuple[int | None, ...]
+    source_starts: tuple[Start | None, ...]
+    target_starts: tuple[Start | None, ...]
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether no device gets a tile from another one."""
+        return all(sender in (None, device) for device, sender in enumerate(self.senders))
+
+
+def tile_rounds(source: TensorLayout, target: TensorLayout) -> tuple[TileRound, ...]:
+    """The rounds between two layouts on the devices 0, 1, ..., local copies first; nothing is reduced.
+
+    Raises:
+        ValueError: there is no exchange, see `reduced_axes`, or partial values would have to be reduced.
+    """
+    exchange = direct_exchange(source, target)
+    if exchange.reducing is not None:
+        raise ValueError("an exchange in rounds of tiles reduces nothing")
+    devices = source.mesh.total_size
+    rounds = [_round(of_shape, devices) for of_shape in _by_shape(exchange.moving.copies).values()]
+    for of_shape in _by_shape(exchange.moving.messages).values():
+        by_pair = {(message.sender, message.receiver): message for message in of_shape}
+        rounds += [_round([by_pair[pair] for pair in pairs], devices) for pairs in in_rounds(sorted(by_pair))]
+    return tuple(rounds)
+
+
+def _by_shape(messages: Iterable[Message]) -> dict[tuple[int, ...], list[Message]]:
+    """Between two devices is one tile: what the shard of the sender and that of the receiver have in common."""
+    found: defaultdict[tuple[int, ...], list[Message]] = defaultdict(list)
+    for message in messages:
+        (tile,) = message.tiles
+        if tile.box.num_elements:
+            found[tile.box.size].append(message)
+    return dict(sorted(found.items(), reverse=True))
+
+
+def _round(messages: Iterable[Message], devices: int) -> TileRound:
+    senders: list[int | None] = [None] * devices
+    receivers: list[int | None] = [None] * devices
+    source_starts: list[Start | None] = [None] * devices
+    target_starts: list[Start | None] = [None] * devices
+    shape: tuple[int, ...] = ()
+    for message in messages:
+        (tile,) = message.tiles
+        shape = tile.box.size
+        senders[message.receiver], receivers[message.sender] = message.sender, message.receiver
+        source_starts[message.sender], target_starts[message.receiver] = tile.source_start, tile.target_start
+    return TileRound(shape, tuple(senders), tuple(receivers), tuple(source_starts), tuple(target_starts))

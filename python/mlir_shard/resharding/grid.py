@@ -1,19 +1,32 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A mesh as a grid whose axes are never cut: what placements and moves are about."""
+"""A mesh as a grid whose axes are never cut, by prime factors of axis sizes: what placements and moves refer to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from math import prod
 
-from mlir_shard.resharding.prime_factors import prime_factors
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, sort_and_merge, split_mesh_axes
 from mlir_shard.sharding.verify.tensor import check_axis_ref
+
+
+@cache
+def prime_factors(number: int) -> tuple[int, ...]:
+    """The prime factors of a number, at least 1, ascending."""
+    factors = []
+    divisor = 2
+    while divisor * divisor <= number:
+        while number % divisor == 0:
+            factors.append(divisor)
+            number //= divisor
+        divisor += 1
+    return (*factors, number) if number > 1 else tuple(factors)
 
 
 @dataclass(frozen=True, slots=True)

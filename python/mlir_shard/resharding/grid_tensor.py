@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlir_shard.resharding.cost.lower_bound import blocks_nest
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import CollectivePermute, DirectExchange, GridAxes, Move, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.resharding.tiles import blocks_nest
 from mlir_shard.sharding import AxisRef, TensorSharding
 from mlir_shard.sharding.axes import Axes
 

@@ -1,20 +1,24 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A plan: the moves that bring a tensor from one layout to another, and what they cost."""
+"""A plan: the moves that bring a tensor from one layout to another, as steps with their costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from math import inf
+from functools import cached_property, partial
+from math import inf, prod
 
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
+from mlir_shard.resharding.cost.links import LinkTimes
+from mlir_shard.resharding.cost.lower_bound import LowerBound, lower_bound
+from mlir_shard.resharding.cost.step_cost import StepCost, StepTraffic, step_cost, step_traffic
+from mlir_shard.resharding.cost.traffic import MOST_DEVICES
 from mlir_shard.resharding.grid import Grid
-from mlir_shard.resharding.lower_bound import LowerBound, lower_bound
-from mlir_shard.resharding.step_cost import StepCost
-from mlir_shard.resharding.step_traffic import StepTraffic
+from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.steps import AllSlice, Move, Placement, Together
-from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
+from mlir_shard.sharding.axes import total_size
 
 
 @dataclass(frozen=True)
@@ -183,3 +187,113 @@ def local_elements(layout: TensorLayout) -> int:
     for size in layout.local_shape:
         elements *= size
     return elements
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps, their cost in the units of the objective, and what no steps cost less than."""
+
+    steps: tuple[PlanStep, ...]
+    cost: float
+    least: float
+
+
+# The cost by the objective, then what decides among equals.
+Rank = tuple[float, float, int]
+
+
+def rank(objective: Objective, seconds: float, received: int, peak: int, count: int) -> Rank:
+    """The cost by the objective, then seconds, or for TIME bytes, and the number of steps."""
+    if objective is Objective.TIME:
+        return seconds, float(received), count
+    return float(received if objective is Objective.BYTES else peak), seconds, count
+
+
+def rank_of(steps: tuple[PlanStep, ...], source: TensorLayout, element_size: int, objective: Objective) -> Rank:
+    """The rank of steps that begin at `source`."""
+    seconds, received = sum(step.time for step in steps), sum(step.total_bytes for step in steps)
+    peak = max((step.memory for step in steps), default=local_elements(source) * element_size)
+    return rank(objective, seconds, received, peak, len(steps))
+
+
+def least_cost(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> float:
+    """What no steps cost less than: the bytes that have to be received, those at the fastest link, or both tensors."""
+    if model.objective is Objective.MEMORY:
+        return float(max(map(local_elements, (source, target))) * element_size)
+    total, most = _least_received(source, target, element_size)
+    if model.objective is Objective.BYTES:
+        return float(total)
+    links = [model.link(axis.name) for mesh in (source.mesh, target.mesh) for axis in mesh.axes if axis.size > 1]
+    if not total or not links:
+        return 0.0
+    return min(link.latency for link in links) + most / max(link.bandwidth for link in links)
+
+
+def _least_received(source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[int, int]:
+    """The bytes that all devices, and the one that does most, have to receive.
+
+    Of many devices that reduce it is what is so wherever their partial values are, see `lower_bound`.
+    """
+    partials = total_size(reduced_axes(source, target), source.mesh)
+    if partials == 1 or source.mesh.total_size <= MOST_DEVICES:
+        bound = lower_bound(source, target, element_size)
+        return bound.total, bound.maximum
+    elements, devices = prod(source.shape), target.mesh.total_size // prod(target.blocks)
+    total = elements * (devices + target.partials * (partials - 2))
+    return total * element_size, local_elements(target) * element_size
+
+
+def is_within_memory(steps: tuple[PlanStep, ...], model: CostModel) -> bool:
+    """Whether no step needs more memory than a device has."""
+    return model.memory_limit is None or all(step.memory <= model.memory_limit for step in steps)
+
+
+# A move and the placement after it.
+PlacedMove = tuple[Move, Placement]
+
+
+def plan_steps(
+    source: TensorLayout,
+    target: TensorLayout,
+    grid: Grid,
+    start: Placement,
+    moves: Sequence[PlacedMove],
+    element_size: int,
+    model: CostModel,
+) -> tuple[PlanStep, ...]:
+    """The steps of moves on a grid of one mesh, the first from `source`, which is `start`, and the last to `target`."""
+    tensor = GridTensor(grid, source.shape, element_size)
+    times = LinkTimes(grid, model.link)
+    steps = []
+    before, layout = start, source
+    for number, (move, after) in enumerate(moves, 1):
+        if number == len(moves):
+            next_layout = target
+        else:
+            next_layout = TensorLayout(grid.sharding(after, source.sharding.mesh_or_ref), source.mesh, source.shape)
+        cost = step_cost(move, before, after, tensor, times)
+        steps.append(PlanStep(move, grid, layout, next_layout, cost, partial(_traffic, move, before, after, tensor)))
+        before, layout = after, next_layout
+    return tuple(steps)
+
+
+def _traffic(move: Move, before: Placement, after: Placement, tensor: GridTensor) -> StepTraffic:
+    return step_traffic(move, before, after, tensor).in_bytes(tensor.element_size)
+
+
+def moves_rank(
+    source: TensorLayout, grid: Grid, start: Placement, moves: Sequence[PlacedMove], element_size: int, model: CostModel
+) -> Rank | None:
+    """What `rank_of` says of the steps that the moves are; None where one needs more memory than there is."""
+    tensor = GridTensor(grid, source.shape, element_size)
+    times = LinkTimes(grid, model.link)
+    costs = []
+    before = start
+    for move, after in moves:
+        costs.append(step_cost(move, before, after, tensor, times))
+        before = after
+    peak = max((cost.memory for cost in costs), default=local_elements(source) * element_size)
+    if costs and model.memory_limit is not None and peak > model.memory_limit:
+        return None
+    seconds, received = sum(cost.time for cost in costs), sum(cost.total_bytes for cost in costs)
+    return rank(model.objective, seconds, received, peak, len(costs))

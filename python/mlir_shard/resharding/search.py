@@ -1,21 +1,158 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The cheapest way through a search space: A* (Hart, Nilsson, Raphael 1968), with a budget of states.
+"""The cheapest path through a search space: A* (Hart, Nilsson, Raphael 1968), with a budget of states.
 
-The bound is admissible but not consistent, so a state to which a cheaper way is found is expanded again. After a
-permutation of devices there is no other: one alone does both, for no more.
+Also its admissible bound, the widest path for a bound on memory, and problems equal up to a permutation of axes.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from heapq import heappop, heappush
 from math import inf
 
-from mlir_shard.resharding.remaining_cost import RemainingCost
 from mlir_shard.resharding.search_space import DEAREST, Cost, Edge, Kind, SearchSpace, State
+from mlir_shard.resharding.steps import GridAxes
 
-EVEN_MOVES, UNEVEN_MOVES = 4, 1
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """For each axis the one that takes its name."""
+
+    names: GridAxes
+
+    @staticmethod
+    def by_appearance(kinds: Sequence[Hashable], axes: Iterable[int]) -> Renaming:
+        """Names that axes of one kind take in the order in which they appear in `axes`, then of what is left."""
+        members: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for axis, kind in enumerate(kinds):
+            members[kind].append(axis)
+        names: dict[int, int] = {}
+        for axis in (*axes, *range(len(kinds))):
+            if axis not in names:
+                names[axis] = members[kinds[axis]].pop(0)
+        return Renaming(tuple(names[axis] for axis in range(len(kinds))))
+
+    @property
+    def back(self) -> Renaming:
+        """The renaming that undoes this one."""
+        return Renaming(tuple(map(self.names.index, range(len(self.names)))))
+
+    def axes(self, axes: GridAxes) -> GridAxes:
+        """Axes in the same order."""
+        return tuple(self.names[axis] for axis in axes)
+
+    def state(self, state: State) -> State:
+        """A state of a search."""
+        return State(tuple(map(self.axes, state.dims)), tuple(sorted(self.axes(state.unreduced))))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes a device: with `limit` there is a way, None where none was found; with less than `least` there is none."""
+
+    limit: int | None
+    least: int
+
+
+def least_memory(space: SearchSpace, source: State, target: State, most_states: int, with_exchange: bool) -> Memory:
+    """The least memory for a way from `source` to `target`, of those of the first so many states reached."""
+    start = max(space.local_bytes(source.dims), space.local_bytes(target.dims))
+    has_all = True
+    reached = {source: start}
+    queue = [(start, 0, source)]
+    while queue:
+        memory, _, state = heappop(queue)
+        if state == target:
+            return Memory(memory, memory if has_all else start)
+        if memory > reached[state]:
+            continue
+        if len(reached) > most_states:
+            return Memory(space.memory_limit, memory if has_all else start)
+        has_all = has_all and space.has_all_moves(state)
+        for edge in _edges(space, state, target, with_exchange):
+            held = memory
+            if edge.kind is not Kind.SLICE:
+                held = max(memory, space.local_bytes(state.dims) + space.local_bytes(edge.after.dims))
+            if held < reached.get(edge.after, held + 1):
+                reached[edge.after] = held
+                heappush(queue, (held, -len(reached), edge.after))
+    return Memory(None, start)
+
+
+def _edges(space: SearchSpace, state: State, target: State, with_exchange: bool) -> Iterator[Edge]:
+    yield from space.edges(state)
+    if space.is_large:
+        yield from space.moves_towards(state, target)
+    yield from space.permutations(state, target)
+    if with_exchange and (exchange := space.exchange(state, target, DEAREST)) is not None:
+        yield exchange
+
+
+class RemainingCost:
+    """What is to be paid until `target` in a search space, with or without a direct exchange as the last move."""
+
+    def __init__(self, space: SearchSpace, target: State, num_kept: int, *, with_exchange: bool) -> None:
+        self._space, self._target, self._with_exchange = space, target, with_exchange
+        self._traffic = space.traffic
+        self._box = self._traffic.largest_box(target.dims)
+        self._reduced_once = self._traffic.held_by_all(target.dims)
+        self._distinct = self._traffic.num_elements * num_kept
+        self._latency = space.times.least_latency
+        self._seconds_per_byte = space.times.least_seconds_per_byte
+        self._gathers = _cheapest_gathers(space)
+        self._growth_latency = cache(self._latency_of_growth)
+        self._known: dict[State, Cost] = {target: (0.0, 0.0)}
+
+    def of(self, state: State) -> Cost:
+        """The bound from this state."""
+        found = self._known.get(state)
+        if found is None:
+            found = self._known[state] = self._of(state)
+        return found
+
+    def _of(self, state: State) -> Cost:
+        if state.unreduced:
+            partials = self._traffic.count(state.unreduced)
+            total = self._reduced_once + self._distinct * (partials - 2)
+            most = self._box
+            latency = self._space.times.ring_latency(state.unreduced)
+        else:
+            total, most = self._traffic.lacking(state.dims, self._target.dims)
+            latency = 0.0
+        if total:
+            before = self._traffic.largest_box(state.dims)
+            latency = max(self._latency, latency + self._growth_latency(self._box, before))
+        return self._space.cost(total, latency + self._space.in_bytes(most) * self._seconds_per_byte)
+
+    def _latency_of_growth(self, box: int, before: int) -> float:
+        if box <= before:
+            return 0.0
+        least = float("inf")
+        for size, latency in self._gathers.items():
+            if size * before >= box:
+                least = min(least, latency)
+            elif self._with_exchange:
+                messages = -(-box // (size * before)) - 1
+                least = min(least, latency + messages * self._latency)
+        return least
+
+
+def _cheapest_gathers(space: SearchSpace) -> dict[int, float]:
+    """By how much boxes grow, the least latency of gathers that make them."""
+    found = {1: 0.0}
+    for axis in space.axes:
+        size, latency = space.tensor.grid.sizes[axis], space.times.ring_latency((axis,))
+        for product, before in list(found.items()):
+            found[product * size] = min(found.get(product * size, float("inf")), before + latency)
+    return found
+
+
+EVEN_MOVES = 4
+UNEVEN_MOVES = 1
 """In a large space the moves tried for each state that may be looked at; where blocks are not even they take longer."""
 
 

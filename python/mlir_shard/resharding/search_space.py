@@ -1,39 +1,70 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The placements of a tensor on a grid as a graph: what leads from where to where, and what it costs.
-
-A state is the axes of each dimension and the axes along which partial values are still to be reduced. Axes along which
-they stay partial are not in the space at all. A slice is free, so where blocks are even the slices of one axis after
-the other are all slices, and gathers of one axis after the other cost no more than those of several. All else is there
-at once: reduce-scatters and all-to-alls of several dimensions, and every permutation of devices.
-"""
+"""The placements of a tensor on a grid as a graph: its edges, what they cost, and what permutations lead to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
-from functools import cache
-from itertools import combinations, permutations, product
+from functools import cache, lru_cache
+from itertools import combinations, islice, permutations, product
 from math import comb, inf, perm
 from typing import NamedTuple
 
-from mlir_shard.resharding.block_arrays import Dims
-from mlir_shard.resharding.cost_model import CostModel, Objective
-from mlir_shard.resharding.device_orders import likely_orders, orders_up_to
+from mlir_shard.resharding.cost.block_arrays import Dims
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
+from mlir_shard.resharding.cost.links import LinkTimes, common_length
+from mlir_shard.resharding.cost.lower_bound import blocks_nest
+from mlir_shard.resharding.cost.traffic import traffic_on
 from mlir_shard.resharding.grid_tensor import GridTensor
-from mlir_shard.resharding.link_times import LinkTimes, common_length
 from mlir_shard.resharding.steps import GridAxes
-from mlir_shard.resharding.tiles import blocks_nest
-from mlir_shard.resharding.traffic import traffic_on
+
+
+@lru_cache(maxsize=4096)
+def orders_up_to(counts: tuple[int, ...], axes: GridAxes, sizes: tuple[int, ...], most: int) -> tuple[Dims, ...]:
+    """The placements along some of the axes with so many blocks in each dimension; none where there are more than most.
+
+    sizes: of all axes of the grid.
+    """
+    found = tuple(islice(_orders(counts, axes, sizes, ((),) * len(counts)), most + 1))
+    return found if len(found) <= most else ()
+
+
+def likely_orders(state: Dims, target: Dims, counts: Sequence[int], axes: GridAxes, sizes: Sequence[int]) -> set[Dims]:
+    """Those of the placements in which dimensions begin as `target` does, or stay as in `state`, as far as may be."""
+    choices = []
+    for own, wanted in zip(state, target, strict=True):
+        likely = (*wanted, *(axis for axis in own if axis not in wanted))
+        choices.append((likely,) if likely == own or not own else (likely, own))
+    found: set[Dims] = set()
+    for preferred in product(*choices):
+        found.update(islice(_orders(counts, axes, sizes, preferred), 1))
+    return found
+
+
+def _orders(
+    counts: Sequence[int], axes: GridAxes, sizes: Sequence[int], preferred: Sequence[GridAxes]
+) -> Iterator[Dims]:
+    if not counts:
+        yield ()
+    elif counts[0] == 1:
+        for rest in _orders(counts[1:], axes, sizes, preferred[1:]):
+            yield ((), *rest)
+    else:
+        first = preferred[0]
+        likely = [axis for axis in first if axis in axes]
+        for axis in (*likely, *(axis for axis in axes if axis not in likely)):
+            if counts[0] % sizes[axis] == 0:
+                left = tuple(other for other in axes if other != axis)
+                for dims in _orders((counts[0] // sizes[axis], *counts[1:]), left, sizes, preferred):
+                    yield ((axis, *dims[0]), *dims[1:])
+
 
 # What the objective counts, then what decides among equals.
 Cost = tuple[float, float]
-
 DEAREST: Cost = (inf, inf)
-
 MOST_PLACEMENTS = 2000
 """Where a tensor has more placements than these, the space is large: states have likely moves alone."""
-
 # By how much equal sums of seconds may differ.
 ROUNDING = 1e-9
 

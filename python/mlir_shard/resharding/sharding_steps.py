@@ -1,20 +1,51 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Steps that bring a tensor from one sharding to another, each what one op of sdy does.
-
-A reshard may change dimensions and replicated axes only. Axes along which the tensor stops being partial have to be
-reduced first, and axes along which it becomes partial have ops of their own. The idea is Shardy's.
-"""
+"""Steps from one sharding to another, each what one op of sdy does, and what each collective does to a sharding."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, axes_difference, is_strict_prefix, sort_and_merge
 
+
+@dataclass(frozen=True, slots=True)
+class SliceAlong:
+    """Shards each dimension further along axes that become its minor-most; `sharding` is the one after it."""
+
+    axes_per_dim: tuple[Axes, ...]
+    sharding: TensorSharding
+
+
+@dataclass(frozen=True, slots=True)
+class GatherAlong:
+    """Shards each dimension no longer along its minor-most axes; `sharding` is the one after it."""
+
+    axes_per_dim: tuple[Axes, ...]
+    sharding: TensorSharding
+
+
+@dataclass(frozen=True, slots=True)
+class MoveAxes:
+    """Takes the minor-most axes of one dimension to be those of another; `sharding` is the one after it."""
+
+    axes: Axes
+    src_dim: int
+    tgt_dim: int
+    sharding: TensorSharding
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeShards:
+    """Sends each device's shard to another device; every dimension is in as many blocks as before."""
+
+    sharding: TensorSharding
+
+
+CollectiveStep = SliceAlong | GatherAlong | MoveAxes | ExchangeShards
 Meshes = Mapping[str, Mesh]
 
 

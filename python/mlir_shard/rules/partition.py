@@ -16,7 +16,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.registered_function import ask, check_op_names, check_takes
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.factor_window import FactorWindow
+from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.reduction import combiners_of, neutral_number, reduction_op
 from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import FactorType

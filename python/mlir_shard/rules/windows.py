@@ -13,7 +13,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import dialect, ir
-from mlir_shard.resharding.factor_window import FactorWindow
+from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg_loops import is_structured, loops_of
 from mlir_shard.rules.partition import is_everywhere

@@ -16,7 +16,7 @@ from mlir_shard.tools import output
 from mlir_shard.tools.command_line import UsageError, complain, exit_status
 
 if TYPE_CHECKING:
-    from mlir_shard.resharding.cost_model import CostModel
+    from mlir_shard.resharding.cost.cost_model import CostModel
     from mlir_shard.resharding.plan import Plan
     from mlir_shard.tools.reshard.notation import TensorType
 
@@ -154,7 +154,7 @@ def _plan(arguments: ReshardArguments, tensor: TensorType) -> Plan:
 def _cost_model(arguments: ReshardArguments) -> CostModel:
     from dataclasses import replace
 
-    from mlir_shard.resharding.cost_model import CostModel, Objective
+    from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 
     model = CostModel() if arguments.costs is None else CostModel.of_file(arguments.costs)
     return model if arguments.objective is None else replace(model, objective=Objective(arguments.objective))

@@ -13,7 +13,7 @@ from itertools import combinations, permutations, product
 from math import inf
 from typing import Any
 
-from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.steps import (
     AllGather,

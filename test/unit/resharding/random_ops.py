@@ -7,9 +7,9 @@ from __future__ import annotations
 from math import prod
 from random import Random
 
-from mlir_shard.resharding.common_axes import AxesPerFactor
-from mlir_shard.resharding.op_cost import OpProblem, OpTensor
-from mlir_shard.resharding.op_reshards import ShardedOp, axes_of_factors
+from mlir_shard.resharding.operator.common_axes import AxesPerFactor
+from mlir_shard.resharding.operator.op_cost import OpProblem, OpTensor
+from mlir_shard.resharding.operator.op_reshards import ShardedOp, axes_of_factors
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
 from mlir_shard.sharding.rule import TensorMapping
 

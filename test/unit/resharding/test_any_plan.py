@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sharding.strategies import meshes, shardings
 from sharding.texts import sharding
 
-from mlir_shard.resharding.cost_model import CostModel, Link, Objective
+from mlir_shard.resharding.cost.cost_model import CostModel, Link, Objective
+from mlir_shard.resharding.cost.lower_bound import lower_bound
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.grid import Grid
-from mlir_shard.resharding.lower_bound import lower_bound
 from mlir_shard.resharding.plan import Plan
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.steps import DirectExchange

@@ -22,8 +22,8 @@ from exhaustive_resharding.delivery import Deliveries
 from resharding.every_layout import distinct_values, full_axes, mesh_of, shardings
 
 from mlir_shard.resharding import simulation
-from mlir_shard.resharding.cost_model import CostModel, Link
-from mlir_shard.resharding.lower_bound import lower_bound
+from mlir_shard.resharding.cost.cost_model import CostModel, Link
+from mlir_shard.resharding.cost.lower_bound import lower_bound
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, MeshAxis, ReductionOp, TensorSharding

@@ -11,10 +11,9 @@ import pytest
 from resharding.every_layout import mesh_of
 from resharding.random_ops import random_problem
 
-from mlir_shard.resharding.cheapest_reshards import CheapestReshards, PricedReshards
-from mlir_shard.resharding.op_cost import OpProblem, OpTensor
-from mlir_shard.resharding.op_reshards import ShardedOp, reshards_around
-from mlir_shard.resharding.reshard_prices import PlannedPrices, Price
+from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
+from mlir_shard.resharding.operator.op_cost import OpProblem, OpTensor, PlannedPrices, Price
+from mlir_shard.resharding.operator.op_reshards import ShardedOp, reshards_around
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.rule import TensorMapping

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sharding.strategies import meshes, sharding, shardings
 
-from mlir_shard.resharding.collective_course import collectives_between
-from mlir_shard.resharding.collective_steps import CollectiveStep, ExchangeShards, GatherAlong, MoveAxes, SliceAlong
+from mlir_shard.resharding.greedy_plan import collectives_between
+from mlir_shard.resharding.sharding_steps import CollectiveStep, ExchangeShards, GatherAlong, MoveAxes, SliceAlong
 from mlir_shard.sharding import (
     AllToAllParam,
     AllToAllParamList,

@@ -8,7 +8,7 @@ from math import prod
 
 from sharding.texts import sharding
 
-from mlir_shard.resharding.common_axes import common_axes
+from mlir_shard.resharding.operator.common_axes import common_axes
 from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import TensorMapping

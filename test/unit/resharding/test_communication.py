@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import pytest
 
-from mlir_shard.resharding.communication import CollectiveKind, Communication, GroupAxis, Received
-from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.cost.communication import CollectiveKind, Communication, GroupAxis, Received
+from mlir_shard.resharding.cost.cost_model import CostModel
+from mlir_shard.resharding.cost.links import Link
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
-from mlir_shard.resharding.link import Link
 from mlir_shard.resharding.steps import AllGather, AllReduce, AllToAll, Move, Placement, ReduceScatter
 from mlir_shard.sharding import Mesh, ReductionOp
 

@@ -16,11 +16,12 @@ from resharding.brute_force import moves, placements
 from resharding.every_layout import mesh_of
 from resharding.received_bytes import bytes_received
 
-from mlir_shard.resharding.cost_model import CostModel, Link, Objective
+from mlir_shard.resharding.cost.cost_model import CostModel, Link, Objective
+from mlir_shard.resharding.cost.step_cost import StepTraffic, step_traffic
+from mlir_shard.resharding.cost.traffic import traffic_on
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
-from mlir_shard.resharding.step_traffic import StepTraffic, step_traffic
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -31,7 +32,6 @@ from mlir_shard.resharding.steps import (
     Placement,
     ReduceScatter,
 )
-from mlir_shard.resharding.traffic import traffic_on
 from mlir_shard.sharding import ReductionOp
 
 MODEL = CostModel(Link(1.0, 100.0), (("b", Link(10.0, 50.0)),))

@@ -12,8 +12,8 @@ import pytest
 from resharding.every_layout import distinct_values, full_axes, halves, mesh_of, shardings
 
 from mlir_shard.resharding import simulation
+from mlir_shard.resharding.cost.lower_bound import lower_bound
 from mlir_shard.resharding.direct_exchange import ExchangeMessages, direct_exchange
-from mlir_shard.resharding.lower_bound import lower_bound
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
 

@@ -12,10 +12,9 @@ from exhaustive_resharding.delivery import Deliveries
 from exhaustive_resharding.problems import MESHES, RANKS, Kind, Problems
 from resharding.every_layout import mesh_of
 
+from mlir_shard.resharding.cost.step_cost import StepCost, StepTraffic
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.plan import Plan, PlanStep
-from mlir_shard.resharding.step_cost import StepCost
-from mlir_shard.resharding.step_traffic import StepTraffic
 from mlir_shard.resharding.steps import AllGather, AllSlice, Move
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, TensorSharding

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlir_shard.resharding.gather_slice import NoPlan, plan
+from mlir_shard.resharding.simple_plans import NoPlan, gather_slice_plan
 from mlir_shard.resharding.steps import AllGather, AllReduce, AllSlice, GridAxes, Placement, Step
 from mlir_shard.sharding import ReductionOp
 
@@ -69,41 +69,41 @@ def test_every_pair_arrives(grid: tuple[int, ...], rank: int) -> None:
     tensor = np.arange(size**rank).reshape((size,) * rank)
     for source, target in product(placements(len(grid), rank), repeat=2):
         blocks = place(tensor, source, grid)
-        for step in plan(source, target):
+        for step in gather_slice_plan(source, target):
             blocks = carry_out(blocks, step, grid)
         wanted = place(tensor, target, grid)
         for device, block in blocks.items():
-            assert np.array_equal(block, wanted[device]), (source, target, plan(source, target))
+            assert np.array_equal(block, wanted[device]), (source, target, gather_slice_plan(source, target))
 
 
 def test_nothing_to_do() -> None:
     placement = Placement(((0, 1), ()))
-    assert plan(placement, placement) == ()
+    assert gather_slice_plan(placement, placement) == ()
 
 
 def test_slices_alone_where_axes_are_added() -> None:
-    assert plan(Placement(((), (0,))), Placement(((1,), (0, 2)))) == (AllSlice(0, (1,)), AllSlice(1, (2,)))
+    assert gather_slice_plan(Placement(((), (0,))), Placement(((1,), (0, 2)))) == (AllSlice(0, (1,)), AllSlice(1, (2,)))
 
 
 def test_only_what_differs_is_gathered() -> None:
-    assert plan(Placement(((0, 1, 2),)), Placement(((0,),))) == (AllGather(0, (1, 2)),)
+    assert gather_slice_plan(Placement(((0, 1, 2),)), Placement(((0,),))) == (AllGather(0, (1, 2)),)
 
 
 def test_partial_values_are_reduced_after_slicing_what_is_free() -> None:
     source = Placement(((), ()), unreduced=(0,))
-    assert plan(source, Placement(((1,), ()))) == (AllSlice(0, (1,)), AllReduce((0,), ReductionOp.SUM))
+    assert gather_slice_plan(source, Placement(((1,), ()))) == (AllSlice(0, (1,)), AllReduce((0,), ReductionOp.SUM))
     # The axis of the partial values is not free before.
-    assert plan(source, Placement(((0,), ()))) == (AllReduce((0,), ReductionOp.SUM), AllSlice(0, (0,)))
+    assert gather_slice_plan(source, Placement(((0,), ()))) == (AllReduce((0,), ReductionOp.SUM), AllSlice(0, (0,)))
 
 
 def test_values_stay_partial_where_the_target_is() -> None:
     source = Placement(((0,),), unreduced=(1, 2), reduction=ReductionOp.MAX)
     target = Placement(((),), unreduced=(2,), reduction=ReductionOp.MAX)
-    assert plan(source, target) == (AllReduce((1,), ReductionOp.MAX), AllGather(0, (0,)))
+    assert gather_slice_plan(source, target) == (AllReduce((1,), ReductionOp.MAX), AllGather(0, (0,)))
 
 
 def test_values_do_not_become_partial() -> None:
     with pytest.raises(NoPlan, match=r"unreduced along grid axes \[1\]"):
-        plan(Placement(((),)), Placement(((),), unreduced=(1,)))
+        gather_slice_plan(Placement(((),)), Placement(((),), unreduced=(1,)))
     with pytest.raises(NoPlan, match="an unreduced sum is no unreduced max"):
-        plan(Placement(((),), unreduced=(1,)), Placement(((),), unreduced=(1,), reduction=ReductionOp.MAX))
+        gather_slice_plan(Placement(((),), unreduced=(1,)), Placement(((),), unreduced=(1,), reduction=ReductionOp.MAX))

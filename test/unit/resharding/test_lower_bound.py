@@ -11,8 +11,8 @@ import pytest
 from resharding.every_layout import full_axes, halves, mesh_of, shardings
 
 from mlir_shard.resharding import simulation
+from mlir_shard.resharding.cost.lower_bound import LowerBound, lower_bound
 from mlir_shard.resharding.direct_exchange import direct_exchange
-from mlir_shard.resharding.lower_bound import LowerBound, lower_bound
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, MeshAxis, ReductionOp, TensorSharding

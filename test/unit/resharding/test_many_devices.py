@@ -9,15 +9,16 @@ import random
 import pytest
 from resharding.every_layout import mesh_of
 
-from mlir_shard.resharding import lower_bound, plan_steps, same_mesh, step_traffic
-from mlir_shard.resharding.cost_model import CostModel, Objective
-from mlir_shard.resharding.holdings import Holdings
-from mlir_shard.resharding.permuted_course import permuted_course
+from mlir_shard.resharding import plan as steps_of_plans
+from mlir_shard.resharding import planner
+from mlir_shard.resharding.cost import lower_bound, step_cost
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
+from mlir_shard.resharding.cost.traffic import Traffic
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.search_space import SearchSpace
+from mlir_shard.resharding.simple_plans import permuted_course
 from mlir_shard.resharding.steps import Placement
-from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.resharding.traffic import Traffic
+from mlir_shard.resharding.tensor_layout import Holdings, TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 
 Dims = tuple[tuple[int, ...], ...]
@@ -47,8 +48,8 @@ def test_nothing_is_made_for_each_device(
         raise AssertionError("this is made for each device")
 
     monkeypatch.setattr(Holdings, "of", refuse)
-    monkeypatch.setattr(plan_steps, "step_traffic", refuse)
-    monkeypatch.setattr(step_traffic, "direct_exchange", refuse)
+    monkeypatch.setattr(steps_of_plans, "step_traffic", refuse)
+    monkeypatch.setattr(step_cost, "direct_exchange", refuse)
     monkeypatch.setattr(lower_bound, "_lacking", refuse)
     choice, mesh = random.Random(0), mesh_of(*sizes)
     for _ in range(5):
@@ -94,7 +95,7 @@ def test_few_devices_have_the_figures_of_many(monkeypatch: pytest.MonkeyPatch) -
     choice, mesh = random.Random(0), mesh_of(2, 3, 4)
     pairs = [[layout(mesh, (10, 9), random_dims(choice, 3, 2)) for _ in range(2)] for _ in range(30)]
     searched = [Planner().plan(source, target, 4) for source, target in pairs]
-    monkeypatch.setattr(same_mesh, "MOST_TO_SEARCH", 1)
+    monkeypatch.setattr(planner, "MOST_TO_SEARCH", 1)
     for (source, target), best in zip(pairs, searched, strict=True):
         plan = Planner().plan(source, target, 4)
         assert plan.cost_bound <= best.cost <= plan.cost

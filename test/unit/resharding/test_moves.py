@@ -13,9 +13,9 @@ from resharding.every_layout import distinct_values, halves, mesh_of, shardings
 from resharding.received_bytes import bytes_received
 
 from mlir_shard.resharding import simulation
+from mlir_shard.resharding.cost.lower_bound import lower_bound
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor, as_mesh_axes
-from mlir_shard.resharding.lower_bound import lower_bound
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,

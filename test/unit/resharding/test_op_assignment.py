@@ -12,11 +12,10 @@ import pytest
 from resharding.every_layout import mesh_of
 from resharding.random_ops import axes_of_shardy, random_problem
 
-from mlir_shard.resharding.common_axes import AxesPerFactor
-from mlir_shard.resharding.device_rates import DeviceRates
-from mlir_shard.resharding.op_assignment import OpAssignment, cheapest_assignment
-from mlir_shard.resharding.op_cost import OpCosts, OpProblem, OpTensor, Reshardings
-from mlir_shard.resharding.reshard_prices import PlannedPrices
+from mlir_shard.resharding.cost.links import DeviceRates
+from mlir_shard.resharding.operator.common_axes import AxesPerFactor
+from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
+from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem, OpTensor, PlannedPrices, Reshardings
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
 from mlir_shard.sharding.axes import Axes
 from mlir_shard.sharding.projection import ShardingProjection

@@ -8,8 +8,8 @@ import pytest
 
 from mlir_shard import asm
 from mlir_shard.dialects.sdy import SHARDING
-from mlir_shard.resharding.op_mesh import op_mesh
-from mlir_shard.resharding.op_reshards import OpKind, OpReshards, ShardedOp, reshards_around
+from mlir_shard.resharding.operator.common_axes import op_mesh
+from mlir_shard.resharding.operator.op_reshards import OpKind, OpReshards, ShardedOp, reshards_around
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
 from mlir_shard.sharding.rule import TensorMapping

@@ -11,7 +11,7 @@ import pytest
 from resharding.brute_force import BruteForce
 from resharding.every_layout import mesh_of
 
-from mlir_shard.resharding.cost_model import CostModel, Link, Objective
+from mlir_shard.resharding.cost.cost_model import CostModel, Link, Objective
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.planner import Planner

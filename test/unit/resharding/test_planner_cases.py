@@ -12,11 +12,11 @@ import pytest
 from exhaustive_resharding.delivery import Deliveries
 from resharding.every_layout import full_axes, halves, mesh_of, shardings
 
-from mlir_shard.resharding.cost_model import CostModel, Link, Objective
-from mlir_shard.resharding.known_courses import known_courses
-from mlir_shard.resharding.lower_bound import lower_bound
-from mlir_shard.resharding.plan_steps import moves_rank
+from mlir_shard.resharding.cost.cost_model import CostModel, Link, Objective
+from mlir_shard.resharding.cost.lower_bound import lower_bound
+from mlir_shard.resharding.plan import moves_rank
 from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.seed_plans import known_courses
 from mlir_shard.resharding.steps import DirectExchange, Together
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import AllGather, AllSlice, AllToAll
 

@@ -9,13 +9,13 @@ import random
 import pytest
 from resharding.every_layout import mesh_of
 
+from mlir_shard.resharding.cost.traffic import Traffic
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.resharding.traffic import Traffic
 from mlir_shard.sharding import AxisRef, TensorSharding
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlir_shard.resharding.window_halo import WindowHalo, window_halo
+from mlir_shard.resharding.windows import WindowHalo, window_halo
 
 NOTHING = -1
 

@@ -15,10 +15,9 @@ from resharding.every_layout import distinct_values, halves, mesh_of, shardings
 from mlir_shard import asm
 from mlir_shard import run as run_passes
 from mlir_shard.dialects.contexts import create_context
-from mlir_shard.resharding.collective_course import collectives_between
-from mlir_shard.resharding.cost_model import CostModel, Objective
-from mlir_shard.resharding.course_moves import course_cost
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.direct_exchange import direct_exchange
+from mlir_shard.resharding.greedy_plan import collectives_between, course_cost
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.simulation import carry_out, exchange, place, without_padding

@@ -15,8 +15,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.factor_window import part_halo
-from mlir_shard.resharding.window_halo import window_halo
+from mlir_shard.resharding.windows import part_halo, window_halo
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.constants import is_constant_op
 from mlir_shard.rules.partition import BlockedTensor, Blocks, drop_shardings, partition_rule, set_result_types

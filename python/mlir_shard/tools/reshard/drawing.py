@@ -11,8 +11,8 @@ from itertools import pairwise, product
 from math import cos, prod, radians, sin
 from xml.etree import ElementTree
 
+from mlir_shard.resharding.cost.lower_bound import segments_by_target
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
-from mlir_shard.resharding.tiles import segments_by_target
 from mlir_shard.sharding import Mesh, MeshAxis
 from mlir_shard.sharding.layout import Box, block_size, device_coordinates
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.shard_shift import Digit
+from mlir_shard.resharding.device_permutation import Digit
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.sharding.layout import device_array, device_group_array

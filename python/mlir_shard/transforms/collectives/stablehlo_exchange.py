@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.ir import stablehlo
+from mlir_shard.resharding.direct_exchange import Start, TileRound, tile_rounds
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.resharding.tile_rounds import Start, TileRound, tile_rounds
 from mlir_shard.transforms.collectives.stablehlo import StablehloCollectives
 
 

@@ -22,7 +22,7 @@ from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, axes_of, mesh_or_ref_of
 from mlir_shard.ir.values import element_size
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.communication import CollectiveKind, Communication, GroupAxis, Received
+from mlir_shard.resharding.cost.communication import CollectiveKind, Communication, GroupAxis, Received
 from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.shardings import meshes_around
 

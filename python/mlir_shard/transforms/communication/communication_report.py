@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mlir_shard.host import ir
-from mlir_shard.resharding.communication import Communication, GroupAxis
+from mlir_shard.resharding.cost.communication import Communication, GroupAxis
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))

@@ -16,7 +16,7 @@ from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.resharding.cost_model import CostModel
+from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES, CommunicationReader
 from mlir_shard.transforms.communication.communication_report import CommunicationReport, ReportedCollective, served_op
 from mlir_shard.transforms.shardings import is_sharded

@@ -18,9 +18,9 @@ from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named, ops_in
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.resharding.communication import Communication
-from mlir_shard.resharding.cost_model import CostModel
-from mlir_shard.resharding.device_rates import DeviceRates
+from mlir_shard.resharding.cost.communication import Communication
+from mlir_shard.resharding.cost.cost_model import CostModel
+from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.transforms.communication.collective_forms import (
     CHANNEL,
     among,

@@ -14,9 +14,8 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.halo import Halo
-from mlir_shard.resharding.shard_shift import shift_pairs
-from mlir_shard.resharding.window_halo import WindowHalo
+from mlir_shard.resharding.device_permutation import shift_pairs
+from mlir_shard.resharding.windows import Halo, WindowHalo
 from mlir_shard.sharding import AxisRef, ManualAxes, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.transforms.collectives.stablehlo import StablehloCollectives

@@ -12,9 +12,9 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.op_mesh import mesh_of
-from mlir_shard.resharding.shard_shift import with_reversed_axes
-from mlir_shard.resharding.window_halo import WindowHalo
+from mlir_shard.resharding.device_permutation import with_reversed_axes
+from mlir_shard.resharding.operator.common_axes import mesh_of
+from mlir_shard.resharding.windows import WindowHalo
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.rules.stablehlo.slicing import Part, joined_parts
 from mlir_shard.rules.windows import factor_windows

@@ -13,9 +13,8 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.values import defining_op
-from mlir_shard.resharding.halo import Halo, halo_of_window
-from mlir_shard.resharding.op_mesh import mesh_of
-from mlir_shard.resharding.window_halo import window_halo
+from mlir_shard.resharding.operator.common_axes import mesh_of
+from mlir_shard.resharding.windows import Halo, halo_of_window, window_halo
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
 from mlir_shard.transforms.halo.halo_exchange import BorderExchange, Exchange, ManualPart, with_borders

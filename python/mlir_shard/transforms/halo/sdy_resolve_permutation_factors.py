@@ -13,7 +13,7 @@ from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.resharding.op_mesh import op_mesh
+from mlir_shard.resharding.operator.common_axes import op_mesh
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules import RuleError
 from mlir_shard.rules.registry import depends_on_context

@@ -11,9 +11,9 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.halo import halo_of_split
-from mlir_shard.resharding.op_mesh import mesh_of
-from mlir_shard.resharding.reshape_groups import ReshapeGroup, cuts_alike, holds_equal_blocks, reshape_groups
+from mlir_shard.resharding.operator.common_axes import mesh_of
+from mlir_shard.resharding.operator.reshape import ReshapeGroup, cuts_alike, holds_equal_blocks, reshape_groups
+from mlir_shard.resharding.windows import halo_of_split
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference
 from mlir_shard.transforms.halo.halo_exchange import Exchange, ManualPart

@@ -13,8 +13,8 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.op_mesh import op_mesh
-from mlir_shard.resharding.window_halo import window_halo
+from mlir_shard.resharding.operator.common_axes import op_mesh
+from mlir_shard.resharding.windows import window_halo
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.rules.windows import (
     CONVOLUTION,

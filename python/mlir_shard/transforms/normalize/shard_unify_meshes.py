@@ -15,7 +15,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, operations_where, ops_below
 from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
+from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.sharding import (
     AllToAllParamList,

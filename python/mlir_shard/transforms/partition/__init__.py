@@ -10,6 +10,10 @@ and `grid_reshards` build collectives. `sdy_convert_global_to_local` is the one 
 # The passes of files that are not named for one; all others are in the file of their name.
 PASSES = {
     "gathered_tensors": ("shard-whole-reductions",),
+    "pipelines": (
+        "shard-spmdize",
+        "spmd-pipeline",
+    ),
     "split_reductions": (
         "shard-reduce-in-blocks",
         "shard-scan-in-blocks",

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from mlir_shard.passes.registry import shared
 from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.grid_search import move_between
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import without_single_devices
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import DirectExchange, Move, Placement
-from mlir_shard.resharding.way_moves import move_between
 from mlir_shard.sharding.mesh import MOST_DEVICES, TooManyDevicesError
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.partition.device_permutations import Relocation

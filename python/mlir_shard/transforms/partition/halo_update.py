@@ -11,9 +11,8 @@ from typing import Any
 from mlir_shard.host import dialect
 from mlir_shard.ir import shard
 from mlir_shard.ir.index_arithmetic import constant, multiply
-from mlir_shard.resharding.factor_window import FactorWindow
 from mlir_shard.resharding.steps import GridAxes
-from mlir_shard.resharding.window_halo import WindowHalo
+from mlir_shard.resharding.windows import FactorWindow, WindowHalo
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.partition.device_permutations import device_index
 from mlir_shard.transforms.partition.emission import zeros

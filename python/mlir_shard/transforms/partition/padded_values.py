@@ -14,7 +14,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.sharding import AxisRefList, DimensionSharding, ListOfAxisRefLists, Mesh, TensorSharding
 
 Shape = tuple[int, ...]

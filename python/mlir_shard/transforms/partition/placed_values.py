@@ -13,7 +13,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.device_permutation import device_permutation
-from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, split_mesh_axes

@@ -15,19 +15,19 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.registry import has_rule
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.transforms.limits import check_sizes
-from mlir_shard.transforms.partition import padded_moves, padded_ops
+from mlir_shard.transforms.partition import padded_ops
 from mlir_shard.transforms.partition.padded_values import PaddedValues, PaddingError, Shape
 from mlir_shard.transforms.partition.padding_rules import UnevenOp, pad, padding_of
 from mlir_shard.transforms.reshard.op_choices import UNSHARDED, ShardedFunction
 from mlir_shard.transforms.shardings import COMPUTING, Side, meshes_around, rule_cache, shardings_of, types_of
 
-__all__ = ["PadForDivisibility", "pad_function", "padded_moves", "padded_ops", "padding_of"]
+__all__ = ["PadForDivisibility", "pad_function", "padded_ops", "padding_of"]
 
 RETURN = "func.return"
 MANUAL = "sdy.manual_computation"

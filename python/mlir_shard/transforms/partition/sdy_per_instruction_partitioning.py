@@ -16,7 +16,7 @@ from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.resharding.op_mesh import op_mesh
+from mlir_shard.resharding.operator.common_axes import op_mesh
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.collectives.channels import Channels

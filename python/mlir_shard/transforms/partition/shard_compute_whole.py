@@ -25,9 +25,9 @@ from mlir_shard.transforms.gathers import Gathers, remarks_above, shard_bytes
 from mlir_shard.transforms.partition.gathered_tensors import bring, gather_operand, slice_result
 from mlir_shard.transforms.partition.local_computations import NotOnBlocksError, local_factor_axes, shardings_of
 from mlir_shard.transforms.partition.local_plan import ElsewhereError, LocalPlanner, OpPlan, Signature, ops_in, text_of
-from mlir_shard.transforms.partition.localization import Localization
 from mlir_shard.transforms.partition.placed_values import Placed, PlacedValues, local_type
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
+from mlir_shard.transforms.partition.sdy_convert_global_to_local import Localization
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import meshes_around
 

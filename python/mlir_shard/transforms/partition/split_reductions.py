@@ -16,7 +16,7 @@ from mlir_shard.ir.editing import operations_named, operations_where
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules.reduction import combination_of, may_combine, may_repeat_initial_values, reduction_op
 from mlir_shard.rules.registry import has_static_shapes

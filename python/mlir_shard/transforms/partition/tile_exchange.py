@@ -10,8 +10,8 @@ from typing import Any
 from mlir_shard.host import dialect
 from mlir_shard.ir import shard
 from mlir_shard.ir.shard import extract_slice
+from mlir_shard.resharding.direct_exchange import Start, TileRound, tile_rounds
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.resharding.tile_rounds import Start, TileRound, tile_rounds
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.partition import device_permutations
 from mlir_shard.transforms.partition.device_permutations import table_index

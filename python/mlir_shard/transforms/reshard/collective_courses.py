@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlir_shard.ir.values import element_size
-from mlir_shard.resharding.collective_course import collectives_between
-from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
+from mlir_shard.resharding.greedy_plan import collectives_between
+from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge

@@ -10,7 +10,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.resharding.collective_steps import CollectiveStep, ExchangeShards, GatherAlong, SliceAlong
+from mlir_shard.resharding.sharding_steps import CollectiveStep, ExchangeShards, GatherAlong, SliceAlong
 from mlir_shard.sharding import AllToAllParam, AllToAllParamList, AxisRefList, ListOfAxisRefLists
 from mlir_shard.sharding.axes import Axes
 

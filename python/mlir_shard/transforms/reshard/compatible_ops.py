@@ -15,10 +15,9 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.cheapest_reshards import CheapestReshards, PricedReshards
-from mlir_shard.resharding.factor_window import FactorWindow
-from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
-from mlir_shard.resharding.op_reshards import OpKind, OpReshards, Shardings
+from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
+from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
+from mlir_shard.resharding.operator.op_reshards import OpKind, OpReshards, Shardings
 from mlir_shard.resharding.sharding_steps import (
     ReduceAlong,
     ReplicatedToUnreduced,
@@ -29,6 +28,7 @@ from mlir_shard.resharding.sharding_steps import (
     reduction_except,
     steps_between,
 )
+from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.rules.windows import factor_windows

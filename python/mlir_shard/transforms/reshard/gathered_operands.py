@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding
 from mlir_shard.transforms.gathers import Gathers, shard_bytes
 from mlir_shard.transforms.reshard.collective_insertion import Collective

@@ -17,10 +17,10 @@ from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.values import element_size
-from mlir_shard.resharding.cheapest_reshards import CheapestReshards, PricedReshards
-from mlir_shard.resharding.factor_window import FactorWindow
-from mlir_shard.resharding.op_cost import OpTensor
-from mlir_shard.resharding.op_reshards import OpKind, ShardedOp, reshards_around
+from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
+from mlir_shard.resharding.operator.op_cost import OpTensor
+from mlir_shard.resharding.operator.op_reshards import OpKind, ShardedOp, reshards_around
+from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.shardings import Side, shardings_of

@@ -11,12 +11,12 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.resharding.collective_steps import CollectiveStep, SliceAlong
-from mlir_shard.resharding.cost_model import Objective
-from mlir_shard.resharding.course_moves import course_cost
+from mlir_shard.resharding.cost.cost_model import Objective
+from mlir_shard.resharding.greedy_plan import course_cost
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.plan import Plan, PlanStep
 from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.sharding_steps import CollectiveStep, SliceAlong
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,

@@ -13,7 +13,7 @@ from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register, shared
-from mlir_shard.resharding.cost_model import CostModel, Objective
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import ReductionOp

@@ -14,7 +14,7 @@ from mlir_shard.ir.editing import attribute_columns, distinct_attributes, operat
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
+from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.sharding import AxisRef, AxisRefList, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.reshard.single_device import program_mesh
 from mlir_shard.transforms.shardings import meshes_around

@@ -15,7 +15,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.resharding.op_mesh import mesh_of
+from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge

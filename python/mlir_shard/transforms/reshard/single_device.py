@@ -15,7 +15,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.op_mesh import is_on_one_device, mesh_of
+from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.insertion import apply

@@ -11,11 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from mlir_shard.resharding.cost.step_cost import StepCost, StepTraffic, step_traffic
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import Plan, PlanStep
-from mlir_shard.resharding.step_cost import StepCost
-from mlir_shard.resharding.step_traffic import StepTraffic, step_traffic
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,

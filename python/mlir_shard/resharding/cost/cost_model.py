@@ -1,0 +1,151 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What plans have the least of, and the links by which the time of moves is worked out, see `link_times`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from reprlib import repr
+from typing import Any
+
+from mlir_shard.resharding.cost.links import DEFAULT_LINK, Link, LinkTimes
+from mlir_shard.resharding.cost.step_cost import StepCost, step_cost
+from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.steps import Move, Placement
+
+
+class Objective(Enum):
+    """What a plan has the least of; among plans that have, least time, or for TIME least bytes."""
+
+    BYTES = "bytes"
+    """Bytes that all devices receive, altogether."""
+    TIME = "time"
+    """Seconds that the moves take, one after the other."""
+    MEMORY = "memory"
+    """Bytes that a device holds at once, at most."""
+
+
+KEYS = ("latency", "bandwidth", "objective", "memory_limit", "links")
+"""What a mapping may say of a cost model."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """The links of mesh axes by name, those of others, what to have the least of, and the memory of a device in bytes.
+
+    Sub-axes have the link of their axis. ValueError where an axis has two links, or the limit is not positive.
+    """
+
+    default: Link = DEFAULT_LINK
+    links: tuple[tuple[str, Link], ...] = ()
+    objective: Objective = Objective.TIME
+    memory_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.links]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f'axis "{twice[0]}" has two links')
+        if self.memory_limit is not None and self.memory_limit <= 0:
+            raise ValueError(f"a memory limit is a positive number of bytes, not {self.memory_limit}")
+
+    def link(self, axis: str) -> Link:
+        """The link along the mesh axis of this name."""
+        return dict(self.links).get(axis, self.default)
+
+    def cost(self, move: Move, before: Placement, tensor: GridTensor) -> StepCost:
+        """What a move costs; ValueError where it cannot be, see `GridTensor.after`."""
+        return step_cost(move, before, tensor.after(move, before), tensor, LinkTimes(tensor.grid, self.link))
+
+    @staticmethod
+    def of_file(path: str | Path) -> CostModel:
+        """The model that a TOML or, where its name ends so, JSON file describes, see `from_mapping`.
+
+        ValueError of one line that names the file where it cannot be read, is neither, or says what `from_mapping` does
+        not take.
+        """
+        path = Path(path)
+        try:
+            return CostModel.from_mapping(_read(path))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"cost model {path}: not UTF-8: {error.reason} at byte {error.start}") from error
+        except OSError as error:
+            raise ValueError(f"cost model {path}: {error.strerror}") from error
+        except RecursionError as error:
+            raise ValueError(f"cost model {path}: nested too deeply") from error
+        except ValueError as error:
+            raise ValueError(f"cost model {path}: {error}") from error
+
+    @staticmethod
+    def from_mapping(values: Mapping[str, Any]) -> CostModel:
+        """The model that has `latency`, `bandwidth`, `objective`, `memory_limit` and, by axis, `links`.
+
+        All may be left out; a link that says one of the two has the other of the default. ValueError that names the key
+        where one is unknown or its value wrong.
+        """
+        if not isinstance(values, Mapping):
+            raise ValueError(f"a table with {', '.join(KEYS)}, not {repr(values)}")
+        _check_keys(values, KEYS, "")
+        default = _link(values, DEFAULT_LINK, "")
+        links = values.get("links", {})
+        if not isinstance(links, Mapping):
+            raise ValueError(f"links: a table with an entry for each axis, not {repr(links)}")
+        by_axis = []
+        for name, link in links.items():
+            where = f"links.{_key(name)}"
+            if not isinstance(link, Mapping):
+                raise ValueError(f"{where}: a table with latency and bandwidth, not {repr(link)}")
+            _check_keys(link, ("latency", "bandwidth"), f"{where}.")
+            by_axis.append((str(name), _link(link, default, f"{where}.")))
+        objective = values.get("objective", Objective.TIME.value)
+        known = [one.value for one in Objective]
+        if objective not in known:
+            raise ValueError(f"objective: one of {', '.join(known)}, not {repr(objective)}")
+        limit = values.get("memory_limit")
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit <= 0):
+            raise ValueError(f"memory_limit: a positive number of bytes, not {repr(limit)}")
+        return CostModel(default, tuple(by_axis), Objective(objective), limit)
+
+
+def _read(path: Path) -> Any:
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text) if path.suffix == ".json" else _toml().loads(text)
+
+
+def _toml() -> Any:
+    try:
+        return import_module("tomllib")
+    except ModuleNotFoundError as error:
+        raise ValueError("TOML is read by Python 3.11 and later; say it in a .json file") from error
+
+
+def _key(name: Any) -> str:
+    """A key as a part of a line."""
+    return name if isinstance(name, str) and name.isprintable() else repr(name)
+
+
+def _check_keys(values: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in values:
+        if key not in known:
+            raise ValueError(f"{where}{_key(key)}: unknown, there are {', '.join(known)}")
+
+
+def _link(values: Mapping[str, Any], default: Link, where: str) -> Link:
+    numbers = {"latency": default.latency, "bandwidth": default.bandwidth}
+    for key in numbers:
+        value = values.get(key, numbers[key])
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"{where}{key}: a number, not {repr(value)}")
+        try:
+            number = float(value)
+            Link(**{**numbers, key: number})
+        except OverflowError as error:
+            raise ValueError(f"{where}{key}: too large a number, {repr(value)}") from error
+        except ValueError as error:
+            raise ValueError(f"{where}{key}: {error}") from error
+        numbers[key] = number
+    return Link(**numbers)

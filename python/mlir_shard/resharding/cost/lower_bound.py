@@ -1,0 +1,187 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The least bytes that devices have to receive to change a layout, and how shards of two shardings overlap."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import product
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from mlir_shard.resharding.cost.block_arrays import integers_up_to
+from mlir_shard.resharding.cost.traffic import traffic_on
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.tensor_layout import Blocks, Holdings, TensorLayout, reduced_axes
+from mlir_shard.sharding import Mesh
+from mlir_shard.sharding.axes import Axes, total_size
+from mlir_shard.sharding.layout import block_size
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The elements `start` to `stop` of a dimension, which are in these blocks before and after."""
+
+    start: int
+    stop: int
+    source_block: int
+    target_block: int
+
+    @property
+    def size(self) -> int:
+        """The number of elements, at least 1."""
+        return self.stop - self.start
+
+
+def segments_by_target(size: int, source_blocks: int, target_blocks: int) -> tuple[tuple[Segment, ...], ...]:
+    """For each target block its segments in ascending order, none where it is empty.
+
+    `size` is in elements; of a block from b to e the source blocks are number b // s to (e - 1) // s.
+    """
+    source_step, target_step = block_size(size, source_blocks), block_size(size, target_blocks)
+    result = []
+    for block in range(target_blocks):
+        begin, end = min(block * target_step, size), min((block + 1) * target_step, size)
+        sources = range(begin // source_step, (end - 1) // source_step + 1) if begin < end else range(0)
+        result.append(
+            tuple(
+                Segment(max(begin, source * source_step), min(end, (source + 1) * source_step), source, block)
+                for source in sources
+            )
+        )
+    return tuple(result)
+
+
+def overlap(size: int, source_blocks: int, source_block: int, target_blocks: int, target_block: int) -> int:
+    """The number of elements that a source block and a target block have in common."""
+    source_step, target_step = block_size(size, source_blocks), block_size(size, target_blocks)
+    begin = max(source_block * source_step, target_block * target_step)
+    end = min((source_block + 1) * source_step, (target_block + 1) * target_step, size)
+    return max(0, end - begin)
+
+
+def blocks_nest(size: int, blocks: int, other_blocks: int) -> bool:
+    """Whether each block of the coarser grid is what the next few blocks of the finer grid make.
+
+    Only then a device can slice its block to a finer one, or a group gather their blocks to a coarser one, without
+    asking anyone else. Where the fewer blocks divide the size it is always so; of 5 elements in 2 and in 4 blocks, cut
+    at 3 and at 2 and 4, it is not.
+    """
+    few, many = sorted((blocks, other_blocks))
+    if many % few:
+        return False
+    coarse, fine = block_size(size, few), block_size(size, many)
+    return few == 1 or coarse >= size or fine * (many // few) == coarse
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """Bytes that all devices have to receive together, and the one that has to receive most.
+
+    What each has to is worked out where it is asked for.
+    """
+
+    total: int
+    maximum: int
+    of_devices: Callable[[], tuple[int, ...]] = field(repr=False, compare=False)
+
+    @cached_property
+    def per_device(self) -> tuple[int, ...]:
+        """What each device has to receive, in the order of the target's mesh."""
+        return self.of_devices()
+
+
+def lower_bound(source: TensorLayout, target: TensorLayout, element_size: int) -> LowerBound:
+    """The bound for a tensor that lies as `source` says to lie as `target` says; elements are of `element_size` bytes.
+
+    `total` is the sum of what each device has to receive, and more where three or more partial values are reduced.
+    ValueError where there is no way, or the element size is not positive.
+    """
+    if element_size <= 0:
+        raise ValueError(f"an element has at least 1 byte, not {element_size}")
+    partials = total_size(reduced_axes(source, target), source.mesh)
+    if partials > 1:
+        per_device = [box.num_elements for box in target.device_boxes().values()]
+        total = sum(per_device) + _extra_to_reduce(source, target, partials)
+        return _bound(per_device, total, element_size)
+    grid = _shared_grid(source, target)
+    if grid is None:
+        per_device = _lacking(source, target)
+        return _bound(per_device, sum(per_device), element_size)
+    before, after = (grid.placement(layout.sharding).dims for layout in (source, target))
+    total, most = traffic_on(grid.sizes, source.shape).lacking(before, after)
+
+    def of_devices() -> tuple[int, ...]:
+        return tuple(elements * element_size for elements in _lacking(source, target))
+
+    return LowerBound(total * element_size, most * element_size, of_devices)
+
+
+def _bound(elements: Sequence[int], total: int, element_size: int) -> LowerBound:
+    per_device = tuple(one * element_size for one in elements)
+    return LowerBound(total * element_size, max(per_device), lambda: per_device)
+
+
+def _shared_grid(source: TensorLayout, target: TensorLayout) -> Grid | None:
+    """The grid of two layouts on one mesh; None where there is none."""
+    if source.mesh != target.mesh:
+        return None
+    dims = (*source.sharding.dim_shardings, *target.sharding.dim_shardings)
+    unreduced = (*source.sharding.unreduced_axes, *target.sharding.unreduced_axes)
+    try:
+        return Grid.of(source.mesh, (*(axis for dim in dims for axis in dim.axes), *unreduced))
+    except ValueError:
+        return None
+
+
+def _lacking(source: TensorLayout, target: TensorLayout) -> list[int]:
+    """The elements of its target box that each device does not hold."""
+    held = _block_indices(source)
+    if source.mesh.devices != target.mesh.devices:
+        at_source = {device: position for position, device in enumerate(source.mesh.devices)}
+        order = [at_source[device] for device in target.mesh.devices]
+        held = [blocks[order] for blocks in held]
+    wanted = _block_indices(target)
+    integers = integers_up_to(prod(max(size, 1) for size in source.shape))
+    size = np.ones(target.mesh.total_size, integers)
+    kept = size
+    for dim, (own, block) in enumerate(zip(held, wanted, strict=True)):
+        whole = source.shape[dim]
+        own, block = own.astype(integers), block.astype(integers)
+        old_step, new_step = source.local_shape[dim], target.local_shape[dim]
+        begin, end = np.minimum(block * new_step, whole), np.minimum((block + 1) * new_step, whole)
+        common = np.minimum(end, (own + 1) * old_step) - np.maximum(begin, own * old_step)
+        size = size * (end - begin)
+        kept = kept * np.maximum(common, 0)
+    result: list[int] = (size - kept).tolist()
+    return result
+
+
+def _block_indices(layout: TensorLayout) -> list[npt.NDArray[np.int64]]:
+    """For each dimension the block that each device holds, in the order of the mesh."""
+    return [_indices(layout.mesh, dim.axes) for dim in layout.sharding.dim_shardings]
+
+
+@lru_cache(maxsize=4096)
+def _indices(mesh: Mesh, axes: Axes) -> npt.NDArray[np.int64]:
+    return np.array(Holdings.of(mesh, (axes,)).blocks, np.int64).reshape(-1)
+
+
+def _extra_to_reduce(source: TensorLayout, target: TensorLayout, partials: int) -> int:
+    """The values beyond one for each element of each target box, see above."""
+    dims = [segments_by_target(*of_dim) for of_dim in zip(source.shape, source.blocks, target.blocks, strict=True)]
+    held: defaultdict[tuple[int, Blocks], set[Blocks]] = defaultdict(set)
+    kept = target.holdings(target.sharding.unreduced_axes)
+    for own, wanted, partial in zip(source.holdings().blocks, kept.blocks, kept.partials, strict=True):
+        held[partial, wanted].add(own)
+    extra = 0
+    for (_, wanted), sources in held.items():
+        for tile in product(*(dim[block] for dim, block in zip(dims, wanted, strict=True))):
+            is_held = tuple(segment.source_block for segment in tile) in sources
+            extra += prod(segment.size for segment in tile) * (partials - 2 + (not is_held))
+    return extra

@@ -1,0 +1,105 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is put around one op at the least cost: Shardy's choice where none is cheaper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mlir_shard.resharding.cost.links import DeviceRates
+from mlir_shard.resharding.operator.common_axes import MeshAndRef, mesh_of, op_mesh
+from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
+from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem, OpTensor, Reshardings, ReshardPrices
+from mlir_shard.resharding.operator.op_reshards import (
+    OpKind,
+    OpReshards,
+    ShardedOp,
+    axes_of_factors,
+    reshards_around,
+    reshards_to,
+    with_whole_reductions,
+)
+from mlir_shard.resharding.sharding_steps import Meshes
+from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
+
+
+@dataclass(frozen=True, slots=True)
+class PricedReshards:
+    """What is put around an op, None where nothing is; in seconds, what that and computing it costs, of which
+    `resharding_operands` for each operand.
+
+    `cost` is None, and no operand has one, where nothing was weighed: the choice is Shardy's then.
+    """
+
+    reshards: OpReshards | None
+    cost: float | None = None
+    resharding_operands: tuple[float, ...] = ()
+
+
+class CheapestReshards:
+    """Chooses what is put around ops, by what reshards cost and how fast devices compute."""
+
+    def __init__(self, prices: ReshardPrices, rates: DeviceRates | None = None) -> None:
+        self._reshardings = Reshardings(prices)
+        self._rates = DeviceRates() if rates is None else rates
+
+    def around(
+        self, op: ShardedOp, tensors: tuple[OpTensor, ...], reduction: ReductionOp, meshes: Mapping[str, Mesh]
+    ) -> PricedReshards:
+        """The cheapest for an op with these operands and results, in this order, and this reduction.
+
+        Shardy's choice is taken where none is cheaper, and without weighing where tensors are partial or sharded along
+        axes that do not divide their factors, share no grid or are too many. Raises ReshardError as `reshards_around`
+        does.
+        """
+        found = op_mesh((*op.operands, *op.results), meshes)
+        problem = None if found is None else _problem(op, tensors, reduction, found, meshes)
+        if found is None or problem is None:
+            return PricedReshards(reshards_around(op, meshes, full=True))
+        costs = OpCosts(problem, axes_of_factors(op, found), self._reshardings, self._rates)
+        try:
+            best = cheapest_assignment(problem, costs)
+        except ValueError:
+            return PricedReshards(reshards_around(op, meshes, full=True))
+        reshards = reshards_to(op, best.axes_per_factor, found, meshes)
+        return PricedReshards(reshards, best.cost, _of_operands(op, costs, best))
+
+    def between(
+        self, source: TensorSharding | None, target: TensorSharding | None, tensor: OpTensor, meshes: Meshes
+    ) -> float | None:
+        """What it costs to bring a tensor from one sharding to another; None where they are not to be weighed."""
+        found = op_mesh((source, target), meshes)
+        if found is None:
+            return 0.0 if source is None and target is None else None
+        ends = []
+        for one in (source, target):
+            mesh = None if one is None or one.is_fully_replicated else mesh_of(one, meshes)
+            ends.append((one, found[1] if mesh is None else mesh))
+        try:
+            return self._reshardings.price(ends[0], ends[1], tensor).seconds
+        except ValueError:
+            return None
+
+
+def _problem(
+    op: ShardedOp,
+    tensors: tuple[OpTensor, ...],
+    reduction: ReductionOp,
+    on: MeshAndRef,
+    meshes: Mapping[str, Mesh],
+) -> OpProblem | None:
+    """The problem of an op; None where its shardings say more than where whole values lie."""
+    shardings = (*op.operands, *op.results)
+    if on[1].is_empty or any(one is not None and one.unreduced_axes for one in shardings):
+        return None
+    rule = op.rule if op.reducible else with_whole_reductions(op.rule)
+    indexes = op.kind is OpKind.INDEXING
+    problem = OpProblem(
+        rule, shardings, tensors, on[1], tuple(meshes.items()), reduction, op.windows, indexes, op.summands
+    )
+    return None if problem.projection.tensors_with_overflow else problem
+
+
+def _of_operands(op: ShardedOp, costs: OpCosts, best: OpAssignment) -> tuple[float, ...]:
+    return tuple(costs.tensor_price(index, best.axes_per_factor).seconds for index in range(len(op.operands)))

@@ -1,0 +1,109 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The pipelines to a local program: from decided shardings, and from a few annotations."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import register_pipeline
+from mlir_shard.transforms.canonicalize import reshard
+from mlir_shard.transforms.gathers import bound_text, remarks_above
+from mlir_shard.transforms.partition.verified_repetition import verify_repetition
+from mlir_shard.transforms.pipeline_steps import step
+
+# Before reshards are inserted, and of those that were.
+_WITHOUT_EMPTY = "shard-fold-empty-tensors"
+
+
+@register_pipeline("shard-spmdize", "Makes a module whose shardings are decided the program of one device")
+def shard_spmdize(
+    collectives: Literal["shard", "stablehlo"] = option(
+        "shard", "the dialect of the collectives: upstream's `shard`, or StableHLO where the whole program is in it"
+    ),
+    planner: Literal["shardy", "optimal"] = option(
+        "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
+    ),
+    remarks_above: int | None = remarks_above(),
+    verify_repetition: bool = verify_repetition(),
+) -> str:
+    """Changes of sharding are made explicit, then everything local; equal collectives are done once.
+
+    Arguments and results of StableHLO programs whose shards would be uneven lie whole along the axes that do not
+    divide them.
+    """
+    bound = bound_text(remarks_above)
+    reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner, remarks_above=bound)
+    split = step("shard-split-reductions", collectives=collectives)
+    made_explicit = "shard-declare-partial-sums,sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard"
+    explicit = f"func.func({made_explicit},{split},{reshards})"
+    collective = step(
+        "sdy-reshard-to-collectives",
+        planner=planner,
+        direct_exchange=planner == "optimal",
+        remarks_above=bound,
+    )
+    optimized = step("shard-optimize-communication", collectives=collectives)
+    if collectives == "shard":
+        local = step("spmdize", remarks_above=bound, verify_repetition=verify_repetition or None)
+        around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective}),{_WITHOUT_EMPTY},{local}"
+        return f"shard-check-annotations,shard-unify-meshes,{_WITHOUT_EMPTY},{explicit},{around},cse,{optimized}"
+    passes = [
+        "shard-check-annotations",
+        "shard-unify-meshes",
+        _WITHOUT_EMPTY,
+        "sdy-export-named-computations",
+        "sdy-update-non-divisible-input-output-shardings",
+        "sdy-insert-func-call-reshards",
+        explicit,
+        step("canonicalize", enable_patterns=reshard.EXACT),
+        "func.func(shard-scan-in-blocks)",
+        step("sdy-resolve-permutation-factors", exchange_windows=True),
+        f"func.func({collective})",
+        step(
+            "canonicalize",
+            enable_patterns=("sdy-collective", "shard-collective"),
+            disable_patterns=("all-to-all-fusion",) if planner == "optimal" else (),
+        ),
+        _WITHOUT_EMPTY,
+        step("shard-whole-reductions", remarks_above=bound),
+        "func.func(sdy-pad-for-divisibility,sdy-resolve-single-device-sharding)",
+        step("shard-compute-whole", remarks_above=bound),
+        step(
+            "sdy-convert-global-to-local",
+            combine_multi_dimension_reduce_scatter=True,
+            remarks_above=bound,
+            verify_repetition=verify_repetition or None,
+        ),
+        "sdy-drop-sharding-and-mesh",
+        "cse",
+        optimized,
+    ]
+    return ",".join(passes)
+
+
+@register_pipeline("spmd-pipeline", "Makes a module with a few annotations the program of one device")
+def spmd_pipeline(
+    conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication"),
+    collectives: Literal["shard", "stablehlo"] = option(
+        "shard", "the dialect of the collectives: upstream's `shard`, or StableHLO where the whole program is in it"
+    ),
+    planner: Literal["shardy", "optimal"] = option(
+        "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
+    ),
+    remarks_above: int | None = remarks_above(),
+    verify_repetition: bool = verify_repetition(),
+) -> str:
+    """`shard-propagate` decides all shardings, then `shard-spmdize` goes by them."""
+    passes = [
+        step("shard-propagate", conservative_propagation=conservative_propagation),
+        step(
+            "shard-spmdize",
+            collectives=collectives,
+            planner=planner,
+            remarks_above=bound_text(remarks_above),
+            verify_repetition=verify_repetition or None,
+        ),
+    ]
+    return ",".join(passes)
