@@ -4,7 +4,8 @@
 
 // CHECK: all_reduce {{ *}}2 devices {{ *}}2 {{ *}}160 B {{ *}}640 B {{ *}}2 µs {{ *}}stablehlo.negate
 // CHECK: all_gather {{ *}}y=2 {{ *}}2 {{ *}}128 B {{ *}}512 B {{ *}}1 µs {{ *}}stablehlo.add
-// CHECK: collective_permute {{ *}}4 devices {{ *}}1 {{ *}}128 B {{ *}}256 B {{ *}}1 µs {{ *}}func.return
+// CHECK: collective_permute {{ *}}4 devices {{ *}}1 {{ *}}128 B {{ *}}256 B {{ *}}1 µs {{ *}}stablehlo.collective_permute
+// CHECK: collective_permute {{ *}}2 devices {{ *}}1 {{ *}}128 B {{ *}}128 B {{ *}}1 µs {{ *}}func.return
 
 // CHECK: error: 'stablehlo.all_gather' op has a value whose size is not known, tensor<?x8xf32>
 
@@ -24,7 +25,9 @@ func.func @main(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> (tensor<4x8xf32>, ten
   %4 = "stablehlo.collective_permute"(%1#0) <{
       source_target_pairs = dense<[[0, 0], [1, 2], [2, 1], [3, 3]]> : tensor<4x2xi64>}>
       : (tensor<4x8xf32>) -> tensor<4x8xf32>
-  return %4, %3 : tensor<4x8xf32>, tensor<8x8xf32>
+  %5 = "stablehlo.collective_permute"(%4) <{source_target_pairs = dense<[[2, 0]]> : tensor<1x2xi64>}>
+      : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %5, %3 : tensor<4x8xf32>, tensor<8x8xf32>
 }
 
 // -----

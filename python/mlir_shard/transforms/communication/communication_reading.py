@@ -224,13 +224,13 @@ def _communication(
 
 
 def _permutation(op: Any, devices: int) -> Communication:
-    """Groups are not known: all that receive something are one."""
+    """Groups are not known: all that send or receive something are one."""
     pairs = np.array(op.attributes["source_target_pairs"])
     moved, size = pairs[pairs[:, 0] != pairs[:, 1]], _num_bytes(op, op.operands)
     receivers = np.zeros(devices, bool)
     receivers[moved[:, 1]] = True
     received = Received(size if len(moved) else 0, len(moved) * size)
-    axes = (GroupAxis("", len(pairs)),)
+    axes = (GroupAxis("", len(np.unique(pairs))),)
     found = _communication(op, _STABLEHLO[op.name], axes, 1, received)
     return replace(found, receivers=tuple(receivers.tolist()))
 
