@@ -15,8 +15,9 @@ from mlir_shard.runtime.launch.mpi import WHEEL, MpiEngine, MpiInstallation, Sin
 from mlir_shard.runtime.launch.mpi_library import MPICH
 from mlir_shard.runtime.lowering import lowering_process
 from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
-from mlir_shard.runtime.pjrt import executable, xla_module
-from mlir_shard.runtime.pjrt.executable import CPU, PjrtEngine
+from mlir_shard.runtime.pjrt import engine as pjrt_engine
+from mlir_shard.runtime.pjrt import xla_module
+from mlir_shard.runtime.pjrt.engine import CPU, PjrtEngine
 from mlir_shard.runtime.program import Engine, Observe
 
 MPI, PJRT = "mpi", "pjrt"
@@ -83,7 +84,7 @@ def backend(
     if name == PJRT:
         if collectives == SHARD:
             raise RunError("PJRT runs StableHLO's collectives, and none of shard")
-        executable.check_installed()
+        pjrt_engine.check_installed()
         make = partial(PjrtEngine, timeout, platform)
         return Backend(_pipelines(STABLEHLO, remarks_above), xla_module.lower, make(observe), make())
     raise RunError(f"there is no engine '{name}': they are {' and '.join(ENGINES)}")

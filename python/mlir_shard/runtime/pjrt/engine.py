@@ -1,0 +1,56 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The engine that runs programs on devices of PJRT; only the process that it starts loads jax."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.program import Observe, Program
+
+CPU = "cpu"
+_DEVICE_COUNT = "--xla_force_host_platform_device_count"
+
+
+@dataclass(frozen=True, slots=True)
+class PjrtEngine:
+    """Runs programs in StableHLO, see `xla_module`, in a process of its own with jax.
+
+    platform: `cpu`, of which there are as many devices as a program needs, or one that jax knows and that has them.
+    A run that takes longer than `timeout` seconds is stopped. `observe` is told the times of the process.
+    """
+
+    timeout: float | None = None
+    platform: str = CPU
+    observe: Observe | None = None
+
+    def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
+        """As `Engine.run`."""
+        check_installed()
+        arguments = ["pjrt", self.platform]
+        environment = processes.python_environment(_settings(self.platform, program.ranks))
+        # One thread a device is what collectives need, and XLA sees to that.
+        return processes.run(program, inputs, [], arguments, environment, self.timeout, count=1, observe=self.observe)
+
+
+def check_installed() -> None:
+    """RunError where the package is missing, said before anything is compiled."""
+    for package in ("jax", "jaxlib"):
+        if importlib.util.find_spec(package) is None:
+            raise RunError(f"the package {package}, by which PJRT is reached, is not installed: pip install jax")
+
+
+def _settings(platform: str, devices: int) -> dict[str, str]:
+    """What jax has to find in the environment when it is loaded."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if platform == CPU:
+        kept = re.sub(rf"{_DEVICE_COUNT}=\S*", "", flags).split()
+        flags = " ".join([*kept, f"{_DEVICE_COUNT}={devices}"])
+    return {"JAX_PLATFORMS": platform, "JAX_ENABLE_X64": "1", "XLA_FLAGS": flags}
