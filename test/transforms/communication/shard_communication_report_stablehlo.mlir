@@ -4,7 +4,7 @@
 
 // CHECK: all_reduce {{ *}}2 devices {{ *}}2 {{ *}}160 B {{ *}}640 B {{ *}}2 µs {{ *}}stablehlo.negate
 // CHECK: all_gather {{ *}}y=2 {{ *}}2 {{ *}}128 B {{ *}}512 B {{ *}}1 µs {{ *}}stablehlo.add
-// CHECK: collective_permute {{ *}}4 devices {{ *}}1 {{ *}}128 B {{ *}}256 B {{ *}}1 µs {{ *}}stablehlo.collective_permute
+// CHECK: collective_permute {{ *}}4 devices {{ *}}1 {{ *}}128 B {{ *}}256 B {{ *}}1 µs {{ *}}func.return
 // CHECK: collective_permute {{ *}}2 devices {{ *}}1 {{ *}}128 B {{ *}}128 B {{ *}}1 µs {{ *}}func.return
 
 // CHECK: error: 'stablehlo.all_gather' op has a value whose size is not known, tensor<?x8xf32>
