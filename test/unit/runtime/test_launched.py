@@ -155,7 +155,7 @@ def test_no_shared_memory_is_left(folder: Path) -> None:
     script.write_text(
         textwrap.dedent("""
             import os, signal
-            from mlir_shard.runtime import launched
+            from mlir_shard.runtime.launch import launched
             process = launched.join()
             with open("/proc/self/maps") as maps:
                 names = {line.split(maxsplit=5)[5] for line in maps if "/dev/shm/mpich_shm_" in line}
@@ -191,7 +191,8 @@ def test_a_script_gets_the_results_on_every_rank(folder: Path, by: str) -> None:
         textwrap.dedent("""
             import numpy as np
             import mlir_shard
-            from mlir_shard.runtime import execute, launched
+            from mlir_shard.runtime import execute
+            from mlir_shard.runtime.launch import launched
             module = mlir_shard.parse(open("small.mlir").read(), mlir_shard.create_context())
             for scale in (1, 2):
                 a = scale * np.ones((4, 3), np.float32)
@@ -211,7 +212,7 @@ def test_a_script_that_raises_on_one_rank_ends_all(folder: Path, by: str) -> Non
     script = folder / "script.py"
     script.write_text(
         textwrap.dedent("""
-            from mlir_shard.runtime import launched
+            from mlir_shard.runtime.launch import launched
             process = launched.join()
             if process.rank == 1:
                 raise ValueError("only here")
@@ -268,7 +269,7 @@ def test_a_signal_to_the_launcher_leaves_nothing(folder: Path) -> None:
         textwrap.dedent("""
             import sys
             from pathlib import Path
-            from mlir_shard.runtime import launched
+            from mlir_shard.runtime.launch import launched
             from mlir_shard.tools.shard_run import main
             Path(f"{launched.join('wheel').rank}.here").touch()
             sys.exit(main(sys.argv[1:]))
