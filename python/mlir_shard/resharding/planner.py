@@ -28,6 +28,9 @@ from mlir_shard.resharding.steps import AllReduce, DirectExchange, Move, Placeme
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.without_common_grid import steps_without_grid
 
+FEW_STATES = 20
+"""Where a search is this short, a price is asked for, and nothing is tried that needs searches of its own."""
+
 MOST_TO_EXCHANGE = 64
 """The devices up to which a direct exchange that reduces is tried; its messages have to be made to know their cost."""
 MOST_TO_SEARCH = 16384
@@ -43,7 +46,7 @@ class SameMeshPlanner:
         self, model: CostModel, most_states: int, *, most_messages: int, exchange_reduces: bool, splits_axes: bool
     ) -> None:
         self._model, self._most_messages, self._splits_axes = model, most_messages, splits_axes
-        self._exchange_reduces = most_messages > 0 and exchange_reduces
+        self._most_states, self._exchange_reduces = most_states, most_messages > 0 and exchange_reduces
         self._search = GridSearch(model, most_states, most_messages=most_messages)
 
     def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
@@ -88,7 +91,7 @@ class SameMeshPlanner:
         """Courses that first reduce what is partial, to replicated values or to shards of one dimension."""
         source = problem.source
         axes = problem.from_state.unreduced
-        if not axes:
+        if not axes or self._most_states <= FEW_STATES:
             return
         firsts: list[Move] = [AllReduce(axes, problem.start.reduction)]
         firsts += [ReduceScatter(dim, axes, problem.start.reduction) for dim in range(source.rank)]
