@@ -129,6 +129,8 @@ class Canonicalize(Pass):
         if self.enable_patterns and _NAMES.issuperset(self.enable_patterns):
             config.enable_constant_cse = False
             apply_greedily(op, self._patterns_for(op), config)
+            while erase_unused_of_sdy(op):
+                apply_greedily(op, self._patterns_for(op), config)
             return
         self._run_host(op)
         while (patterns := self._patterns_for(op)) and apply_greedily(op, patterns, config):
