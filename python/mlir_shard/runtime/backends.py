@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -59,6 +60,7 @@ def backend(
     collectives: str | None = None,
     observe: Observe | None = None,
     remarks_above: str = "",
+    verify_repetition: bool = False,
 ) -> Backend:
     """The backend of that name, `mpi` or `pjrt`; RunError where there is none, or a package it needs is missing.
 
@@ -67,10 +69,11 @@ def backend(
     timeout: seconds after which a run is stopped; mpi: which MPI, see `MpiInstallation.find`; cpu: what LLVM compiles
     for, see `Cpu`; platform: of PJRT, see `PjrtEngine`; collectives: whose the program of one device has, `shard` or
     `stablehlo`, by default what the engine is at home with; observe: is told the times of the sharded run;
-    remarks_above: the option of that name of `shard-spmdize`, which has a default.
+    remarks_above, verify_repetition: the options of these names of `shard-spmdize`, the first of which has a default.
     """
     if collectives is not None and collectives not in COLLECTIVES:
         raise RunError(f"there are no collectives '{collectives}': they are {' and '.join(COLLECTIVES)}")
+    options = {"remarks-above": remarks_above, "verify-repetition": "true" if verify_repetition else ""}
     if name == MPI:
         engine: Engine
         if launched.is_launched():
@@ -80,18 +83,20 @@ def backend(
             implementation = MPICH if mpi == WHEEL else MpiInstallation.find(mpi).implementation
             engine = MpiEngine(timeout, mpi, observe)
         lower = partial(lowering_process.lower, implementation=implementation, cpu=Cpu(cpu).name)
-        return Backend(_pipelines(collectives or SHARD, remarks_above), lower, engine, SingleProcessEngine(timeout))
+        return Backend(_pipelines(collectives or SHARD, options), lower, engine, SingleProcessEngine(timeout))
     if name == PJRT:
         if collectives == SHARD:
             raise RunError("PJRT runs StableHLO's collectives, and none of shard")
         pjrt_engine.check_installed()
         make = partial(PjrtEngine, timeout, platform)
-        return Backend(_pipelines(STABLEHLO, remarks_above), xla_module.lower, make(observe), make())
+        return Backend(_pipelines(STABLEHLO, options), xla_module.lower, make(observe), make())
     raise RunError(f"there is no engine '{name}': they are {' and '.join(ENGINES)}")
 
 
-def _pipelines(collectives: str, remarks_above: str) -> Pipelines:
+def _pipelines(collectives: str, options: Mapping[str, str]) -> Pipelines:
+    """The pipelines of a dialect of collectives, with those options of `shard-spmdize` that are not empty."""
     found = _PIPELINES[collectives]
-    if not remarks_above:
+    given = [f"{name}={value}" for name, value in options.items() if value]
+    if not given:
         return found
-    return replace(found, spmdize=f"shard-spmdize{{collectives={collectives} remarks-above={remarks_above}}}")
+    return replace(found, spmdize=f"shard-spmdize{{collectives={collectives} {' '.join(given)}}}")

@@ -45,6 +45,7 @@ class RunArguments:
     show: tuple[str, ...]
     communication_report: str | None
     remarks_above: str
+    verify_repetition: bool
     pipeline: tuple[str, str] | None
     load: tuple[str, ...]
     timeout: float | None
@@ -69,6 +70,10 @@ def parse(argv: Sequence[str], version: str) -> RunArguments:
         )
     if given.remarks_above and given.pipeline is not None:
         raise UsageError("--remarks-above and --pipeline exclude each other: passes of the pipeline have the option")
+    if given.verify_repetition and given.pipeline is not None:
+        raise UsageError(
+            "--verify-repetition and --pipeline exclude each other: passes of the pipeline have the option"
+        )
     return RunArguments(
         input=given.file,
         ranks=given.ranks,
@@ -86,6 +91,7 @@ def parse(argv: Sequence[str], version: str) -> RunArguments:
         show=given.show,
         communication_report=given.communication_report,
         remarks_above=given.remarks_above or "",
+        verify_repetition=given.verify_repetition,
         pipeline=given.pipeline,
         load=tuple(given.load),
         timeout=given.timeout,
@@ -168,6 +174,11 @@ def _parser(version: str) -> _Parser:
         metavar="BYTES",
         help="remark on each op for which a device receives more bytes than this because its operands have to be "
         "gathered; none for no remarks (default: 1048576)",
+    )
+    add(
+        "--verify-repetition",
+        action="store_true",
+        help="plan each op alone as well, and fail where the plan of an isomorphic op was another one",
     )
     add(
         "--pipeline",

@@ -199,6 +199,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         collectives=arguments.collectives,
         observe=progress.observe,
         remarks_above=arguments.remarks_above,
+        verify_repetition=arguments.verify_repetition,
     )
     progress.say("reading")
     module = _parse(arguments, console)

@@ -1,0 +1,13 @@
+// RUN: shard-run %s --verify-repetition | FileCheck %s --check-prefix=PURE
+// RUN: shard-run %s --verify-repetition --collectives=stablehlo | FileCheck %s --check-prefix=PURE
+// RUN: not shard-run %s --verify-repetition --pipeline='cse;cse' 2>&1 | FileCheck %s --check-prefix=PIPELINE
+
+// The rules of this project are pure; test/plugins/verify_repetition.mlir has one that is not.
+// PURE: tensor<8xf32> {{.*}} OK
+// PIPELINE: shard-run: error: --verify-repetition and --pipeline exclude each other: passes of the pipeline have the option
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = math.sqrt %a : tensor<8xf32>
+  %1 = math.sqrt %0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
