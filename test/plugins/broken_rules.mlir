@@ -102,7 +102,7 @@ func.func @twice(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @foreign(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(foreign in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: a block argument of type tensor<8x4xf32> of edge 0 is no result of the op and no argument of a block in it}}
+  // expected-error-re @+1 {{(foreign in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: a block argument of type tensor<8x4xf32> of edge 0 is neither a result nor a block argument of the op}}
   %0 = "broken.foreign"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }

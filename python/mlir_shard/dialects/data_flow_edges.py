@@ -43,10 +43,10 @@ def check_edges(edges: Iterable[Any], op: Any) -> str | None:
         targets = (edge.owner, *edge.other_targets)
         for value in (*targets, *edge.sources):
             if not isinstance(value, ir.Value):
-                return f"edge {number} ties {value!r}, which is no ir.Value"
+                return f"edge {number} ties {value!r}, which is not an ir.Value"
         for target in targets:
             if not _is_target(target, op):
-                return f"{_shown(target)} of edge {number} is no result of the op and no argument of a block in it"
+                return f"{_shown(target)} of edge {number} is neither a result nor a block argument of the op"
             if target in known:
                 return f"{_shown(target)} is a target of both edge {known[target]} and edge {number}"
             known[target] = number

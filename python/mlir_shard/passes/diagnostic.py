@@ -167,7 +167,7 @@ def reported(report: Callable[[Diagnostic], None] | None) -> Iterator[None]:
 
 
 def remark(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> None:
-    """Says something about a program that is no fault of it. `where` and the other half of each note are an
+    """Emits a remark or warning about a valid program. `where` and the other half of each note are an
     operation, a value or a location."""
     _say("remark", message, where, notes)
 

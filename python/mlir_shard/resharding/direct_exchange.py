@@ -300,7 +300,7 @@ def tile_rounds(source: TensorLayout, target: TensorLayout) -> tuple[TileRound, 
     """The rounds between two layouts on the devices 0, 1, ..., local copies first; nothing is reduced.
 
     Raises:
-        ValueError: there is no exchange, see `reduced_axes`, or partial values would have to be reduced.
+        ValueError: the layouts cannot be exchanged (see `reduced_axes`), or partial values would have to be reduced.
     """
     exchange = direct_exchange(source, target)
     if exchange.reducing is not None:

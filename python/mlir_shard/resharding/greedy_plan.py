@@ -11,9 +11,19 @@ from itertools import chain, pairwise, takewhile
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
+from mlir_shard.resharding.plan import without_single_devices
 from mlir_shard.resharding.sharding_difference import Difference, Place, Shape, divides_either_way, fit_in, slice_axes
 from mlir_shard.resharding.sharding_steps import CollectiveStep, ExchangeShards, GatherAlong, MoveAxes, SliceAlong
-from mlir_shard.resharding.steps import AllGather, AllSlice, AllToAll, CollectivePermute, Move, Placement, Together
+from mlir_shard.resharding.steps import (
+    AllGather,
+    AllSlice,
+    AllToAll,
+    CollectivePermute,
+    GridAxes,
+    Move,
+    OneDimStep,
+    Together,
+)
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, total_size
@@ -225,8 +235,13 @@ def course_cost(source: TensorLayout, course: Sequence[CollectiveStep], element_
     axes = chain(_axes(source.sharding), *(_axes(step.sharding) for step in course))
     tensor = GridTensor(Grid.of(source.mesh, axes), source.shape, element_size)
     costs = []
-    for move, before in course_moves(tensor.grid, source.sharding, course):
-        costs.append(model.cost(move, before, tensor))
+    before = without_single_devices(tensor.grid, tensor.grid.placement(source.sharding))
+    for step in course:
+        if step.sharding.mesh_or_ref != source.sharding.mesh_or_ref:
+            raise ValueError(f"the plan goes from the mesh of {source.sharding} to that of {step.sharding}")
+        if (move := move_of(tensor.grid, step)) is not None:
+            costs.append(model.cost(move, before, tensor))
+            before = move.apply(before)
     if model.objective is Objective.TIME:
         return sum(cost.time for cost in costs)
     if model.objective is Objective.BYTES:
@@ -234,32 +249,33 @@ def course_cost(source: TensorLayout, course: Sequence[CollectiveStep], element_
     return max((cost.memory for cost in costs), default=0)
 
 
-def course_moves(
-    grid: Grid, source: TensorSharding, course: Sequence[CollectiveStep]
-) -> tuple[tuple[Move, Placement], ...]:
-    """The moves of a course, each with the placement before it.
+def move_of(grid: Grid, step: CollectiveStep) -> Move | None:
+    """Returns a step of a plan as a move on a grid; None if it is along single devices only.
 
-    ValueError where its axes are not of the grid, or it goes to another mesh.
+    Raises:
+        ValueError: an axis of the step is not on the grid.
     """
-    moves: list[tuple[Move, Placement]] = []
-    before = grid.placement(source)
-    for step in course:
-        if step.sharding.mesh_or_ref != source.mesh_or_ref:
-            raise ValueError(f"the course goes from the mesh of {source} to that of {step.sharding}")
-        move = _move(grid, step)
-        moves.append((move, before))
-        before = move.apply(before)
-    return tuple(moves)
-
-
-def _move(grid: Grid, step: CollectiveStep) -> Move:
     if isinstance(step, ExchangeShards):
-        return CollectivePermute(grid.placement(step.sharding).dims)
+        return CollectivePermute(without_single_devices(grid, grid.placement(step.sharding)).dims)
     if isinstance(step, MoveAxes):
-        return AllToAll(grid.axes(step.axes), step.src_dim, step.tgt_dim)
+        axes = several_devices(grid, step.axes)
+        return AllToAll(axes, step.src_dim, step.tgt_dim) if axes else None
     kind = AllGather if isinstance(step, GatherAlong) else AllSlice
-    steps = [kind(dim, grid.axes(axes)) for dim, axes in enumerate(step.axes_per_dim) if axes]
-    return steps[0] if len(steps) == 1 else Together(tuple(steps))
+    along = [kind(dim, axes) for dim, refs in enumerate(step.axes_per_dim) if (axes := several_devices(grid, refs))]
+    return together(along)
+
+
+def together(steps: Sequence[OneDimStep]) -> Move | None:
+    """Returns the steps as one move; None if there are none."""
+    if len(steps) > 1:
+        return Together(tuple(steps))
+    return steps[0] if steps else None
+
+
+def several_devices(grid: Grid, refs: Axes) -> GridAxes:
+    """Returns the grid axes of mesh axes, without those of one device."""
+    sizes = grid.sizes
+    return tuple(axis for axis in grid.axes(refs) if sizes[axis] > 1)
 
 
 def _axes(sharding: TensorSharding) -> Axes:

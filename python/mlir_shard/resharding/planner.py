@@ -104,7 +104,7 @@ class SameMeshPlanner:
                 if rest.grid == problem.grid:
                     yield Course(problem.grid, problem.start, ((first, placement), *rest.moves))
             except ValueError:
-                # Uneven shards do not nest, or there is no memory.
+                # Uneven shards do not nest, or a step exceeds the memory limit.
                 continue
 
     def _searched(self, problem: _Problem) -> tuple[list[Course], float]:

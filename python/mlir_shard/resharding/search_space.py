@@ -182,7 +182,7 @@ class SearchSpace:
     def exchange(self, state: State, target: State, at_most: Cost) -> Edge | None:
         """The direct exchange to a state.
 
-        None where values have to be reduced, there is no room, there are too many messages, or it costs `at_most` or
+        None if values have to be reduced, the limit of memory or of messages is exceeded, or it costs `at_most` or
         more.
         """
         if state.unreduced != target.unreduced or not self.has_room(state, target):

@@ -10,18 +10,16 @@ from functools import partial
 from itertools import takewhile
 
 from mlir_shard.resharding import simple_plans
-from mlir_shard.resharding.greedy_plan import collectives_between
+from mlir_shard.resharding.greedy_plan import collectives_between, move_of, several_devices, together
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import without_single_devices
-from mlir_shard.resharding.sharding_steps import CollectiveStep, GatherAlong, MoveAxes, SliceAlong
 from mlir_shard.resharding.simple_plans import permuted_course
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
     AllSlice,
     AllToAll,
-    CollectivePermute,
     GridAxes,
     Move,
     OneDimStep,
@@ -76,18 +74,6 @@ def layout_axes(layout: TensorLayout) -> Axes:
     return (*(axis for dim in sharding.dim_shardings for axis in dim.axes), *sharding.unreduced_axes)
 
 
-def course_moves(grid: Grid, step: CollectiveStep) -> Move | None:
-    """A step of the course as a move on a grid; None where it is one along a single device."""
-    if isinstance(step, MoveAxes):
-        axes = _several(grid, step.axes)
-        return AllToAll(axes, step.src_dim, step.tgt_dim) if axes else None
-    if isinstance(step, (SliceAlong, GatherAlong)):
-        kind = AllSlice if isinstance(step, SliceAlong) else AllGather
-        along = [kind(dim, axes) for dim, refs in enumerate(step.axes_per_dim) if (axes := _several(grid, refs))]
-        return _together(along)
-    return CollectivePermute(without_single_devices(grid, grid.placement(step.sharding)).dims)
-
-
 def _ways(
     source: TensorLayout, target: TensorLayout, own_axes: Axes, splits_axes: bool
 ) -> Iterator[tuple[Sequence[Move], Grid]]:
@@ -112,9 +98,9 @@ def _ways(
     course = collectives_between(complete, target.sharding, source.shape, source.mesh)
     sub_axes = [axis for step in course for dim in step.sharding.dim_shardings for axis in dim.axes]
     fine = Grid.of(source.mesh, (*own_axes, *sub_axes))
-    moves = [move for step in course if (move := course_moves(fine, step)) is not None]
+    moves = [move for step in course if (move := move_of(fine, step)) is not None]
     moves = _fused(moves)
-    if axes := _several(fine, reduced):
+    if axes := several_devices(fine, reduced):
         reduction = AllReduce(tuple(sorted(axes)), source.sharding.reduction_op)
         yield [reduction, *moves], fine
         moves = _scattered(reduction, moves)
@@ -163,9 +149,9 @@ def _by_way_of_whole(start: Placement, end: Placement) -> Iterator[Move]:
     if reduced:
         yield AllReduce(reduced, start.reduction)
     changed = [dim for dim, axes in enumerate(start.dims) if axes != end.dims[dim]]
-    if gathers := _together([AllGather(dim, start.dims[dim]) for dim in changed if start.dims[dim]]):
+    if gathers := together([AllGather(dim, start.dims[dim]) for dim in changed if start.dims[dim]]):
         yield gathers
-    if slices := _together([AllSlice(dim, end.dims[dim]) for dim in changed if end.dims[dim]]):
+    if slices := together([AllSlice(dim, end.dims[dim]) for dim in changed if end.dims[dim]]):
         yield slices
 
 
@@ -196,16 +182,5 @@ def _continued(
 ) -> Iterator[Move]:
     """The steps along what `longer` has more for each dimension, as one move."""
     pairs = enumerate(zip(shorter, longer, strict=True))
-    if move := _together([step(dim, axes[len(kept) :]) for dim, (kept, axes) in pairs if len(axes) > len(kept)]):
+    if move := together([step(dim, axes[len(kept) :]) for dim, (kept, axes) in pairs if len(axes) > len(kept)]):
         yield move
-
-
-def _together(steps: Sequence[OneDimStep]) -> Move | None:
-    if len(steps) > 1:
-        return Together(tuple(steps))
-    return steps[0] if steps else None
-
-
-def _several(grid: Grid, refs: Axes) -> tuple[int, ...]:
-    sizes = grid.sizes
-    return tuple(axis for axis in grid.axes(refs) if sizes[axis] > 1)

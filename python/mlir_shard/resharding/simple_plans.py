@@ -46,7 +46,7 @@ def gather_slice_plan(
     if extra:
         raise NoPlan(f"the target is unreduced along grid axes {extra}, along which the source holds whole values")
     if target.unreduced and target.reduction is not source.reduction:
-        raise NoPlan(f"an unreduced {source.reduction.value} is no unreduced {target.reduction.value}")
+        raise NoPlan(f"an unreduced {source.reduction.value} cannot become an unreduced {target.reduction.value}")
     steps: list[Step] = []
     dims = list(source.dims)
     used = source.used

@@ -87,7 +87,7 @@ def all_to_all(blocks: Blocks, groups: Groups, split_dim: int, concat_dim: int) 
 def collective_permute(blocks: Blocks, senders: Mapping[int, int]) -> Blocks:
     """Every device gets the tensor of its sender, given by receiver.
 
-    ValueError where that is no permutation of the devices.
+    Raises ValueError if that is not a permutation of the devices.
     """
     if sorted(senders) != sorted(blocks) or sorted(senders.values()) != sorted(blocks):
         raise ValueError(f"in a permutation each of the devices {sorted(blocks)} sends once and receives once")

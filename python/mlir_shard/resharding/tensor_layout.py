@@ -177,7 +177,7 @@ def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
         raise ValueError(f"the target is unreduced along {_listed(added)}, along which the source holds whole values")
     if after.unreduced_axes and before.reduction_op is not after.reduction_op:
         raise ValueError(
-            f"an unreduced {before.reduction_op.value} is no unreduced {after.reduction_op.value}, "
+            f"an unreduced {before.reduction_op.value} cannot become an unreduced {after.reduction_op.value}, "
             f"as the target has along {_listed(after.unreduced_axes)}"
         )
     reduced = axes_difference(before.unreduced_axes, after.unreduced_axes, source.mesh)

@@ -191,14 +191,14 @@ class FactorWindow:
     is_part: bool = False
 
     def halo(self, blocks: int) -> WindowHalo | None:
-        """The halo of that many blocks; None where it is no exchange of neighbours."""
+        """Returns the halo of that many shards; None if it reaches beyond the neighbours."""
         if self.is_part:
             return part_halo(self.size, self.result_size, blocks, -self.offset)
         geometry = self.stride, self.extent, self.offset, self.dilation
         return window_halo(self.size, self.result_size, blocks, *geometry)
 
     def received(self, blocks: int) -> float:
-        """What a device receives, in blocks: all others, where it is no exchange of neighbours."""
+        """Returns what a device receives, in shards: all others if the halo reaches beyond the neighbours."""
         halo = self.halo(blocks)
         return blocks - 1 if halo is None else (halo.below + halo.above) / max(1, halo.block)
 

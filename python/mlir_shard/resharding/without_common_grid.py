@@ -13,7 +13,7 @@ from mlir_shard.resharding.cost.links import Link
 from mlir_shard.resharding.cost.step_cost import StepCost, StepTraffic
 from mlir_shard.resharding.device_permutation import device_permutation
 from mlir_shard.resharding.direct_exchange import direct_exchange
-from mlir_shard.resharding.greedy_plan import collectives_between
+from mlir_shard.resharding.greedy_plan import collectives_between, move_of
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import (
@@ -26,7 +26,7 @@ from mlir_shard.resharding.plan import (
     rank_of,
     without_single_devices,
 )
-from mlir_shard.resharding.seed_plans import course_moves, layout_axes
+from mlir_shard.resharding.seed_plans import layout_axes
 from mlir_shard.resharding.sharding_steps import CollectiveStep
 from mlir_shard.resharding.steps import CollectivePermute, DirectExchange, Move
 from mlir_shard.resharding.tensor_layout import TensorLayout
@@ -174,7 +174,7 @@ class _Ways:
         start = before = without_single_devices(grid, grid.placement(layout.sharding))
         placed = []
         for step in course:
-            if (move := course_moves(grid, step)) is not None:
+            if (move := move_of(grid, step)) is not None:
                 before = tensor.after(move, before)
                 placed.append((move, before))
         end = TensorLayout(self._own(course[-1].sharding), layout.mesh, layout.shape)

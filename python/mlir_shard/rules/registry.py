@@ -276,7 +276,7 @@ def op_priorities() -> tuple[Group, ...]:
 
 
 def check_order(groups: Iterable[Group]) -> None:
-    """Raises RegistrationError where a group is empty, has what is no op name, or one that was given before."""
+    """Raises RegistrationError if a group is empty, or has a string that is not an op name or was given before."""
     seen: set[str] = set()
     for group in groups:
         if not group:

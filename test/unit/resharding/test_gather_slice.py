@@ -105,5 +105,5 @@ def test_values_stay_partial_where_the_target_is() -> None:
 def test_values_do_not_become_partial() -> None:
     with pytest.raises(NoPlan, match=r"unreduced along grid axes \[1\]"):
         gather_slice_plan(Placement(((),)), Placement(((),), unreduced=(1,)))
-    with pytest.raises(NoPlan, match="an unreduced sum is no unreduced max"):
+    with pytest.raises(NoPlan, match="an unreduced sum cannot become an unreduced max"):
         gather_slice_plan(Placement(((),), unreduced=(1,)), Placement(((),), unreduced=(1,), reduction=ReductionOp.MAX))

@@ -118,7 +118,7 @@ def test_pairs_that_cannot_be() -> None:
                 between(rows, target)
     partial = layout([], shape=(4,), unreduced=(A, B))
     largest = TensorSharding("mesh", partial.sharding.dim_shardings, (), (B,), ReductionOp.MAX)
-    with pytest.raises(ValueError, match="an unreduced sum is no unreduced max"):
+    with pytest.raises(ValueError, match="an unreduced sum cannot become an unreduced max"):
         lower_bound(partial, TensorLayout(largest, MESH, (4,)), 1)
     with pytest.raises(ValueError, match="partial values need one mesh"):
         lower_bound(partial, layout([], shape=(4,), mesh=mesh_of(3, 2)), 1)

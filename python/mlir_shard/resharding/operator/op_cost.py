@@ -52,7 +52,7 @@ class ReshardPrices(Protocol):
         ...
 
     def price(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Price:
-        """The price; ValueError where there is no way."""
+        """Returns the price. Raises ValueError if no plan exists."""
         ...
 
 

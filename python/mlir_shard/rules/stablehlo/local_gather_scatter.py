@@ -29,9 +29,8 @@ from mlir_shard.rules.stablehlo.layout import block_start
 class BlockIndices:
     """The indices of a gather or a scatter, at the current insertion point.
 
-    `tensor` is what they point into; component i of an index vector, which lies along `vector_dim` of `indices`, is
-    one along `dims[i]` of the tensor. Along those of them that are in `cut`, one element is meant, and the tensor is
-    in blocks.
+    They index `tensor`: component i of an index vector, whose components are along `vector_dim` of `indices`, indexes
+    `dims[i]` of the tensor. Dimensions in `cut` are sharded, and one element is indexed along them.
     """
 
     indices: Any

@@ -206,7 +206,7 @@ def fourier(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 _tosa = dialect("tosa")
-# An index that is no part of a tensor may be one beyond the rows.
+# An index outside of the tensor may be one past the last row.
 partition_rule(
     "tosa.gather", "tosa.row_gather", "tosa.row_gather_block_scaled", "tosa.scatter", "tosa.table", pure=True
 )(set_result_types)
