@@ -15,6 +15,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.op_names import op_names
 
 _CONSTANT = "stablehlo.constant"
 _CONCATENATE = "stablehlo.concatenate"
@@ -22,14 +23,20 @@ _REDUCE = "stablehlo.reduce"
 _DIALECTS = ("chlo.", "stablehlo.")
 # Each changes how a tensor lies, and no more.
 _MOVES = frozenset(
-    f"sdy.{name}"
-    for name in ("all_gather", "all_reduce", "all_slice", "all_to_all", "collective_permute", "propagation_barrier")
-) | {"sdy.reduce_scatter", "sdy.reshard", "sdy.sharding_constraint"}
+    op_names(
+        "sdy",
+        "all_gather all_reduce all_slice all_to_all collective_permute propagation_barrier reduce_scatter reshard "
+        "sharding_constraint",
+    )
+)
 # They end a region, or do more than make results.
 _KEPT = frozenset(
-    f"stablehlo.{name}"
-    for name in ("after_all", "case", "create_token", "custom_call", "if", "infeed", "optimization_barrier", "outfeed")
-) | {f"stablehlo.{name}" for name in ("composite", "recv", "return", "rng", "rng_bit_generator", "send", "while")}
+    op_names(
+        "stablehlo",
+        "after_all case composite create_token custom_call if infeed optimization_barrier outfeed recv return rng "
+        "rng_bit_generator send while",
+    )
+)
 
 
 def fold(module: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.sharding import AxisRef, Mesh
 
 REPLICA_GROUPS = "replica_groups"
@@ -77,13 +78,8 @@ def _mesh_text(mesh: Mesh) -> str:
     return text + ">"
 
 
-_COLLECTIVES = (
-    "stablehlo.all_gather",
-    "stablehlo.all_reduce",
-    "stablehlo.all_to_all",
-    "stablehlo.collective_broadcast",
-    "stablehlo.cross-replica-sum",
-    "stablehlo.reduce_scatter",
+_COLLECTIVES = op_names(
+    "stablehlo", "all_gather all_reduce all_to_all collective_broadcast cross-replica-sum reduce_scatter"
 )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.linalg_loops import is_structured
 from mlir_shard.sharding import ReductionOp
 
@@ -257,24 +258,10 @@ _bindings = host.module("_mlir_libs._stablehlo")
 _CONSTANTS = ("stablehlo.constant", "sdy.constant")
 # On scalars, what StableHLO's interpreter computes without a doubt.
 _COMPUTED = frozenset(
-    (
-        "stablehlo.abs",
-        "stablehlo.add",
-        "stablehlo.and",
-        "stablehlo.compare",
-        "stablehlo.constant",
-        "stablehlo.convert",
-        "stablehlo.is_finite",
-        "stablehlo.maximum",
-        "stablehlo.minimum",
-        "stablehlo.multiply",
-        "stablehlo.negate",
-        "stablehlo.not",
-        "stablehlo.or",
-        "stablehlo.select",
-        "stablehlo.sign",
-        "stablehlo.subtract",
-        "stablehlo.xor",
+    op_names(
+        "stablehlo",
+        "abs add and compare constant convert is_finite maximum minimum multiply negate not or select sign subtract "
+        "xor",
     )
 )
 

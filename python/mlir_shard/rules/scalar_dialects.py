@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.elementwise import is_elementwise, register_elementwise
 from mlir_shard.rules.partition import Blocks, count_once, neutral_initial_values, partition_rule, set_result_types
@@ -35,56 +36,23 @@ def same_shape(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 
 register_elementwise(
-    "chlo.acos",
-    "chlo.acosh",
-    "chlo.asin",
-    "chlo.asinh",
-    "chlo.atan",
-    "chlo.atanh",
-    "chlo.bessel_i1e",
-    "chlo.conj",
-    "chlo.cosh",
-    "chlo.digamma",
-    "chlo.erf",
-    "chlo.erf_inv",
-    "chlo.erfc",
-    "chlo.is_inf",
-    "chlo.is_neg_inf",
-    "chlo.is_pos_inf",
-    "chlo.lgamma",
-    "chlo.mulhi",
-    "chlo.next_after",
-    "chlo.polygamma",
-    "chlo.sinh",
-    "chlo.square",
-    "chlo.tan",
-    "chlo.zeta",
+    *op_names(
+        "chlo",
+        "acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf is_neg_inf is_pos_inf "
+        "lgamma mulhi next_after polygamma sinh square tan zeta",
+    ),
 )
 without_rule("chlo.constant", because="it has no operand: its users decide")
 
 
 @sharding_rule(
-    "chlo.broadcast_add",
-    "chlo.broadcast_and",
-    "chlo.broadcast_atan2",
-    "chlo.broadcast_compare",
-    "chlo.broadcast_complex",
-    "chlo.broadcast_divide",
-    "chlo.broadcast_maximum",
-    "chlo.broadcast_minimum",
-    "chlo.broadcast_multiply",
-    "chlo.broadcast_next_after",
-    "chlo.broadcast_or",
-    "chlo.broadcast_polygamma",
-    "chlo.broadcast_power",
-    "chlo.broadcast_remainder",
-    "chlo.broadcast_select",
-    "chlo.broadcast_shift_left",
-    "chlo.broadcast_shift_right_arithmetic",
-    "chlo.broadcast_shift_right_logical",
-    "chlo.broadcast_subtract",
-    "chlo.broadcast_xor",
-    "chlo.broadcast_zeta",
+    *op_names(
+        "chlo",
+        "broadcast_add broadcast_and broadcast_atan2 broadcast_compare broadcast_complex broadcast_divide "
+        "broadcast_maximum broadcast_minimum broadcast_multiply broadcast_next_after broadcast_or broadcast_polygamma "
+        "broadcast_power broadcast_remainder broadcast_select broadcast_shift_left broadcast_shift_right_arithmetic "
+        "broadcast_shift_right_logical broadcast_subtract broadcast_xor broadcast_zeta",
+    ),
 )
 def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule:
     """A factor for each result dimension; an operand has those that it is not stretched along.
@@ -115,25 +83,19 @@ def top_k(op: Any, options: RuleOptions) -> OpShardingRule:
 
 register_elementwise("sdy.sharding_constraint")
 without_rule(
-    "sdy.data_flow_edge",
-    "sdy.func_data_flow_edge",
-    "sdy.manual_computation",
-    "sdy.named_computation",
-    "sdy.propagation_barrier",
-    "sdy.return",
-    "sdy.sharding_group",
+    *op_names(
+        "sdy",
+        "data_flow_edge func_data_flow_edge manual_computation named_computation propagation_barrier return "
+        "sharding_group",
+    ),
     because="propagation knows how shardings go through it",
 )
 without_rule(
-    "sdy.all_gather",
-    "sdy.all_reduce",
-    "sdy.all_slice",
-    "sdy.all_to_all",
-    "sdy.collective_permute",
-    "sdy.reduce_scatter",
-    "sdy.replicated_to_unreduced",
-    "sdy.reshard",
-    "sdy.sharded_to_unreduced",
+    *op_names(
+        "sdy",
+        "all_gather all_reduce all_slice all_to_all collective_permute reduce_scatter replicated_to_unreduced reshard "
+        "sharded_to_unreduced",
+    ),
     because="it changes the sharding of its operand to the one it says",
 )
 without_rule("sdy.constant", "sdy.mesh", because="it has no operand")

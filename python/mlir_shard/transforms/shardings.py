@@ -14,26 +14,18 @@ from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
 from mlir_shard.ir import editing
 from mlir_shard.ir.editing import distinct_attributes, replace_attributes, set_signature_column, signature_column
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes.registry import shared
 from mlir_shard.rules import RuleCache, RuleOptions
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.limits import check_devices
 
 KNOWN_ATTRIBUTES = frozenset(
-    f"sdy.{name}"
-    for name in (
-        "block_arg_propagation_edges",
-        "block_arg_sharding_origins",
-        "func_manual_axes",
-        "manual_axes",
-        "original_func_name",
-        "propagation_edges",
-        "result_propagation_edges",
-        "result_sharding_origins",
-        "sharding",
-        "sharding_origin_name",
-        "sharding_origins",
-        "sharding_rule",
+    op_names(
+        "sdy",
+        "block_arg_propagation_edges block_arg_sharding_origins func_manual_axes manual_axes original_func_name "
+        "propagation_edges result_propagation_edges result_sharding_origins sharding sharding_origin_name "
+        "sharding_origins sharding_rule",
     )
 )
 """The names of the discardable attributes of sdy."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard import host
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.builder import Dims, RuleBuilder, shape_of
 from mlir_shard.rules.elementwise import register_elementwise
 from mlir_shard.rules.partition import partition_rule, set_result_types
@@ -169,52 +170,13 @@ partition_rule(
 # Of a matrix that is none they have no result; no factor of theirs is of anything else.
 partition_rule("stablehlo.cholesky", "stablehlo.triangular_solve", pure=True)(set_result_types)
 register_elementwise(
-    "stablehlo.abs",
-    "stablehlo.add",
-    "stablehlo.and",
-    "stablehlo.atan2",
-    "stablehlo.cbrt",
-    "stablehlo.ceil",
-    "stablehlo.clamp",
-    "stablehlo.compare",
-    "stablehlo.complex",
-    "stablehlo.convert",
-    "stablehlo.cosine",
-    "stablehlo.count_leading_zeros",
-    "stablehlo.divide",
-    "stablehlo.exponential",
-    "stablehlo.exponential_minus_one",
-    "stablehlo.floor",
-    "stablehlo.imag",
-    "stablehlo.is_finite",
-    "stablehlo.log",
-    "stablehlo.log_plus_one",
-    "stablehlo.logistic",
-    "stablehlo.maximum",
-    "stablehlo.minimum",
-    "stablehlo.multiply",
-    "stablehlo.negate",
-    "stablehlo.not",
-    "stablehlo.or",
-    "stablehlo.popcnt",
-    "stablehlo.power",
-    "stablehlo.real",
-    "stablehlo.reduce_precision",
-    "stablehlo.remainder",
-    "stablehlo.round_nearest_afz",
-    "stablehlo.round_nearest_even",
-    "stablehlo.rsqrt",
-    "stablehlo.select",
-    "stablehlo.shift_left",
-    "stablehlo.shift_right_arithmetic",
-    "stablehlo.shift_right_logical",
-    "stablehlo.sign",
-    "stablehlo.sine",
-    "stablehlo.sqrt",
-    "stablehlo.subtract",
-    "stablehlo.tan",
-    "stablehlo.tanh",
-    "stablehlo.xor",
+    *op_names(
+        "stablehlo",
+        "abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide exponential "
+        "exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or "
+        "popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left "
+        "shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor",
+    ),
 )
 without_rule(
     "stablehlo.constant",
@@ -231,13 +193,6 @@ without_rule(
     because="shardings go through it along its data flow edges",
 )
 without_rule(
-    "stablehlo.after_all",
-    "stablehlo.create_token",
-    "stablehlo.get_tuple_element",
-    "stablehlo.infeed",
-    "stablehlo.outfeed",
-    "stablehlo.recv",
-    "stablehlo.send",
-    "stablehlo.tuple",
+    *op_names("stablehlo", "after_all create_token get_tuple_element infeed outfeed recv send tuple"),
     because="its tensors come from elsewhere or go there, or are in a tuple",
 )

@@ -7,6 +7,7 @@ Operands of type `!tosa.shape` are sizes and take no part. Zero points are tenso
 
 from __future__ import annotations
 
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.registry import without_rule
 from mlir_shard.rules.tosa import compute, layout, windows
 
@@ -14,22 +15,11 @@ __all__ = ["compute", "layout", "windows"]
 
 without_rule("tosa.const", because="it has no operand: its users decide")
 without_rule(
-    "tosa.add_shape",
-    "tosa.assert_equal_shape",
-    "tosa.concat_shape",
-    "tosa.const_shape",
-    "tosa.dim",
-    "tosa.div_ceil_shape",
-    "tosa.div_floor_shape",
-    "tosa.exp2_shape",
-    "tosa.log2_ceil_shape",
-    "tosa.log2_floor_shape",
-    "tosa.max_shape",
-    "tosa.min_shape",
-    "tosa.mod_shape",
-    "tosa.mul_shape",
-    "tosa.slice_shape",
-    "tosa.sub_shape",
+    *op_names(
+        "tosa",
+        "add_shape assert_equal_shape concat_shape const_shape dim div_ceil_shape div_floor_shape exp2_shape "
+        "log2_ceil_shape log2_floor_shape max_shape min_shape mod_shape mul_shape slice_shape sub_shape",
+    ),
     because="it computes sizes, which have no dimension to shard",
 )
 without_rule("tosa.cond_if", "tosa.while_loop", because="values flow through its regions, which no rule describes")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.builder import RuleBuilder, shape_of, without_ones
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
 from mlir_shard.rules.reduction import Combiner, reduces_with
@@ -56,46 +57,13 @@ def matmul_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
 
 reduces_with(Combiner.SUM, "tosa.matmul", "tosa.matmul_t", "tosa.matmul_t_block_scaled")
 NAMES = (
-    "tosa.abs",
-    "tosa.add",
-    "tosa.apply_scale",
-    "tosa.arithmetic_right_shift",
-    "tosa.bitwise_and",
-    "tosa.bitwise_not",
-    "tosa.bitwise_or",
-    "tosa.bitwise_xor",
-    "tosa.cast",
-    "tosa.ceil",
-    "tosa.clamp",
-    "tosa.clz",
-    "tosa.cos",
-    "tosa.equal",
-    "tosa.erf",
-    "tosa.exp",
-    "tosa.floor",
-    "tosa.greater",
-    "tosa.greater_equal",
-    "tosa.identity",
-    "tosa.intdiv",
-    "tosa.log",
-    "tosa.logical_and",
-    "tosa.logical_left_shift",
-    "tosa.logical_not",
-    "tosa.logical_or",
-    "tosa.logical_right_shift",
-    "tosa.logical_xor",
-    "tosa.maximum",
-    "tosa.minimum",
-    "tosa.mul",
-    "tosa.negate",
-    "tosa.pow",
-    "tosa.reciprocal",
-    "tosa.rsqrt",
-    "tosa.select",
-    "tosa.sigmoid",
-    "tosa.sin",
-    "tosa.sub",
-    "tosa.tanh",
+    *op_names(
+        "tosa",
+        "abs add apply_scale arithmetic_right_shift bitwise_and bitwise_not bitwise_or bitwise_xor cast ceil clamp "
+        "clz cos equal erf exp floor greater greater_equal identity intdiv log logical_and logical_left_shift "
+        "logical_not logical_or logical_right_shift logical_xor maximum minimum mul negate pow reciprocal rsqrt "
+        "select sigmoid sin sub tanh",
+    ),
 )
 
 
@@ -151,12 +119,7 @@ def cast_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 @sharding_rule(
-    "tosa.reduce_all",
-    "tosa.reduce_any",
-    "tosa.reduce_max",
-    "tosa.reduce_min",
-    "tosa.reduce_product",
-    "tosa.reduce_sum",
+    *op_names("tosa", "reduce_all reduce_any reduce_max reduce_min reduce_product reduce_sum"),
 )
 def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
     """The reduced dimension is a reduction; the result has a dimension of size 1 in its place."""
@@ -212,28 +175,12 @@ partition_rule(
 )(set_result_types)
 partition_rule(
     *NAMES,
-    "tosa.argmax",
-    "tosa.avg_pool2d_adaptive",
-    "tosa.cast_from_block_scaled",
-    "tosa.cast_to_block_scaled",
-    "tosa.concat",
-    "tosa.fft2d",
-    "tosa.matmul",
-    "tosa.matmul_t",
-    "tosa.matmul_t_block_scaled",
-    "tosa.max_pool2d_adaptive",
-    "tosa.reduce_all",
-    "tosa.reduce_any",
-    "tosa.reduce_max",
-    "tosa.reduce_min",
-    "tosa.reduce_product",
-    "tosa.reduce_sum",
-    "tosa.rescale",
-    "tosa.resize",
-    "tosa.reverse",
-    "tosa.rfft2d",
-    "tosa.tile",
-    "tosa.transpose",
+    *op_names(
+        "tosa",
+        "argmax avg_pool2d_adaptive cast_from_block_scaled cast_to_block_scaled concat fft2d matmul matmul_t "
+        "matmul_t_block_scaled max_pool2d_adaptive reduce_all reduce_any reduce_max reduce_min reduce_product "
+        "reduce_sum rescale resize reverse rfft2d tile transpose",
+    ),
     allows_uneven=True,
     pure=True,
 )(set_result_types)

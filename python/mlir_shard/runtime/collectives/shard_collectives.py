@@ -13,16 +13,14 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.runtime.collectives import element_types, groups, point_to_point
 from mlir_shard.runtime.collectives.element_types import Carrier
 from mlir_shard.runtime.collectives.point_to_point import error
 
 _REDUCTION = re.compile(r"#shard<partial (\w+)>")
-_REDUCING = frozenset({"shard.all_reduce", "shard.reduce", "shard.reduce_scatter"})
-_MOVING = frozenset(
-    f"shard.{name}"
-    for name in ("all_gather", "all_slice", "all_to_all", "broadcast", "gather", "recv", "scatter", "send", "shift")
-)
+_REDUCING = frozenset(op_names("shard", "all_reduce reduce reduce_scatter"))
+_MOVING = frozenset(op_names("shard", "all_gather all_slice all_to_all broadcast gather recv scatter send shift"))
 _HALO = "shard.update_halo"
 _NOT_LOCAL = frozenset({"shard.shard"})
 

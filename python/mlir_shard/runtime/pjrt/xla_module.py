@@ -13,6 +13,7 @@ from typing import Any
 
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.interface import CROSSING, is_scalar
@@ -45,11 +46,10 @@ _KNOWN = frozenset({"builtin", "chlo", "func", "stablehlo"})
 _PARTITION = "stablehlo.partition_id"
 _REPLICA = "stablehlo.replica_id"
 _COLLECTIVES = frozenset(
-    f"stablehlo.{name}"
-    for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute")
-) | {"stablehlo.reduce_scatter"}
+    op_names("stablehlo", "all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter")
+)
 # These talk to a host, or name devices in ways of their own.
-_REFUSED = frozenset({"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"})
+_REFUSED = frozenset(op_names("stablehlo", "infeed outfeed recv send"))
 # What tells partitions from replicas; without them groups are of replicas.
 _MODES = ("channel_handle", "channel_id", "use_global_device_ids")
 

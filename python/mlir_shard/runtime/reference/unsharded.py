@@ -15,6 +15,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import operations_named, operations_named_in_post_order
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.collectives.stablehlo_devices import Processes
@@ -26,7 +27,7 @@ from mlir_shard.sharding.layout import Box, device_at, device_box, device_coordi
 # A program has to stay one that can be compiled.
 _MOST_BLOCKS = 64
 # Of these there is no telling what they give to each device.
-_OF_DEVICES = frozenset(f"stablehlo.{name}" for name in ("custom_call", "infeed", "outfeed", "recv", "rng", "send"))
+_OF_DEVICES = frozenset(op_names("stablehlo", "custom_call infeed outfeed recv rng send"))
 
 
 def refused_computations(module: Any) -> list[diagnostic.Diagnostic]:
@@ -253,20 +254,10 @@ def _joined(parts: Mapping[Box, Any], dim: int) -> Any:
 _ERASED = frozenset({"sdy.mesh", "sdy.sharding_group", "shard.grid", "shard.sharding"})
 # These change how a tensor lies on the devices, not the tensor.
 _IDENTITIES = frozenset(
-    f"sdy.{name}"
-    for name in (
-        "all_gather",
-        "all_reduce",
-        "all_slice",
-        "all_to_all",
-        "collective_permute",
-        "data_flow_edge",
-        "propagation_barrier",
-        "reduce_scatter",
-        "replicated_to_unreduced",
-        "reshard",
-        "sharded_to_unreduced",
-        "sharding_constraint",
+    op_names(
+        "sdy",
+        "all_gather all_reduce all_slice all_to_all collective_permute data_flow_edge propagation_barrier "
+        "reduce_scatter replicated_to_unreduced reshard sharded_to_unreduced sharding_constraint",
     )
 ) | {"shard.shard"}
 _INLINED = "sdy.named_computation"

@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.ir.values import element_size
 from mlir_shard.rules import RuleCache
@@ -82,11 +83,10 @@ def received_bytes(gather: Any) -> int | None:
 
 
 _LINALG = frozenset(
-    f"linalg.{name}"
-    for name in (
-        *("abs", "add", "ceil", "div", "div_unsigned", "elementwise", "erf", "exp", "floor", "generic", "log", "map"),
-        *("max", "min", "mul", "negf", "powf", "reciprocal", "round", "rsqrt", "select", "sqrt", "square", "sub"),
-        "tanh",
+    op_names(
+        "linalg",
+        "abs add ceil div div_unsigned elementwise erf exp floor generic log map max min mul negf powf reciprocal "
+        "round rsqrt select sqrt square sub tanh",
     )
 )
 

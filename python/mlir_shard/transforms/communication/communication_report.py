@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mlir_shard.host import ir
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.resharding.cost.communication import Communication, GroupAxis
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 
@@ -148,12 +149,7 @@ _REDUCING = ("all_reduce", "reduce", "reduce_scatter")
 _LOCAL_MOVES = frozenset(
     {
         "shard.all_slice",
-        "stablehlo.convert",
-        "stablehlo.dynamic_slice",
-        "stablehlo.pad",
-        "stablehlo.reshape",
-        "stablehlo.slice",
-        "stablehlo.transpose",
+        *op_names("stablehlo", "convert dynamic_slice pad reshape slice transpose"),
         "tensor.collapse_shape",
         "tensor.expand_shape",
         "tensor.extract_slice",

@@ -12,24 +12,23 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below, ops_in
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.transforms.communication.collective_forms import GATHERS, REDUCES, among
 
 _DIALECTS = frozenset(("arith", "complex", "linalg", "math", "shard", "stablehlo", "tosa"))
 _WAITING_DIALECTS = _DIALECTS | {"tensor"}
-_OF_TENSORS = frozenset(f"tensor.{name}" for name in ("cast", "collapse_shape", "concat", "empty", "expand_shape"))
+_OF_TENSORS = frozenset(op_names("tensor", "cast collapse_shape concat empty expand_shape"))
 # These have no meaning for some values.
-_PARTIAL = frozenset(
-    f"arith.{name}" for name in ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
-)
+_PARTIAL = op_names("arith", "ceildivsi ceildivui divsi divui floordivsi remsi remui")
 _EFFECTS = frozenset(
-    {
-        *(f"shard.{name}" for name in ("recv", "send", "shard", "update_halo")),
-        *(f"stablehlo.{name}" for name in ("case", "custom_call", "if", "infeed", "outfeed", "recv", "send", "while")),
-        *(f"stablehlo.{name}" for name in ("after_all", "create_token", "rng", "rng_bit_generator")),
-        *(f"tosa.{name}" for name in ("cond_if", "custom", "variable_read", "variable_write", "while_loop")),
-    }
+    (
+        *op_names("shard", "recv send shard update_halo"),
+        *op_names("stablehlo", "after_all case create_token custom_call if infeed outfeed recv rng rng_bit_generator"),
+        *op_names("stablehlo", "send while"),
+        *op_names("tosa", "cond_if custom variable_read variable_write while_loop"),
+    )
 )
-_IMPURE = _PARTIAL | _EFFECTS
+_IMPURE = _EFFECTS.union(_PARTIAL)
 
 
 def is_pure(op: Any) -> bool:

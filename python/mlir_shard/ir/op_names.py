@@ -1,0 +1,10 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Names of operations, as tables of a dialect write them."""
+
+from __future__ import annotations
+
+
+def op_names(dialect: str, names: str) -> tuple[str, ...]:
+    """Returns the full names of operations of `dialect`; `names` has spaces between them."""
+    return tuple(f"{dialect}.{name}" for name in names.split())
