@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.sharding import ReductionOp
 
 _shard = host.dialect("shard")
@@ -161,6 +162,7 @@ def _axes(axes: Sequence[int]) -> Any:
     return ir.DenseI16ArrayAttr.get(list(axes))
 
 
+_arith = host.dialect("arith")
 _linalg = host.dialect("linalg")
 _tensor = host.dialect("tensor")
 
@@ -199,6 +201,27 @@ def insert_slice(value: Any, into: Any, start: Sequence[int]) -> Any:
     """The tensor `into` with the elements of `value` from `start` on."""
     shape = list(value.type.shape)
     return _tensor.InsertSliceOp(value, into, [], [], [], list(start), shape, [1] * len(shape)).result
+
+
+def zeros(type_: Any) -> Any:
+    """A constant of zeros, of any element type of numbers."""
+    element = type_.element_type
+    if (isinstance(element, ir.IntegerType) and element.is_signless) or isinstance(element, ir.IndexType):
+        return _arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, 0))).result
+    if isinstance(element, ir.FloatType):
+        return _arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, 0.0))).result
+    return stablehlo.splat(type_, 0)
+
+
+def cut_or_padded(value: Any, shape: Sequence[int]) -> Any:
+    """The tensor cut, or padded with zeros, at the end of each dimension."""
+    for dim, size in enumerate(shape):
+        before = list(value.type.shape)
+        if before[dim] > size:
+            value = extract_slice(value, [0] * len(before), [*before[:dim], size, *before[dim + 1 :]])
+        elif before[dim] < size:
+            value = insert_slice(value, zeros(_with_size(value.type, dim, size)), [0] * len(before))
+    return value
 
 
 def transpose(value: Any, permutation: Sequence[int]) -> Any:

@@ -7,6 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.windows import WindowHalo
+from mlir_shard.rules.reduction import Combiner
 from mlir_shard.sharding import ReductionOp
 
 Axis = TypeVar("Axis", contravariant=True)
@@ -36,20 +40,46 @@ class CollectiveBuilder(Protocol[Axis]):
             moves: (source dimension, which is concatenated; target dimension, which is split; axes).
         """
 
-    def all_reduce(self, value: Any, axes: Sequence[Axis], kind: ReductionOp) -> Any:
+    def all_reduce(self, value: Any, axes: Sequence[Axis], kind: ReductionOp | Combiner) -> Any:
         """Returns the reduction over the devices along axes."""
 
     def reduce_scatter(self, value: Any, axes: Mapping[int, Sequence[Axis]], kind: ReductionOp) -> Any:
         """Returns this device's shard of the reduction over the devices along the axes of all dimensions."""
-
-    def permute(self, value: Any, pairs: Sequence[tuple[int, int]]) -> Any:
-        """Returns the value of the device that sends to this one, by pairs (sender, receiver) of device numbers.
-
-        A device that receives from none gets zeros.
-        """
 
     def device_index(self, axes: Sequence[Axis]) -> Any:
         """Returns this device's position along axes, as an `index` value."""
 
     def table(self, axes: Sequence[Axis], entry: Callable[[int], int], element_type: Any = None) -> Any:
         """Returns `entry` of this device's position along axes, as a tensor of one element (of i64 by default)."""
+
+
+class GridBuilder(CollectiveBuilder[int], Protocol):
+    """Builds what a local program on a device grid has between its ops.
+
+    Processes are numbered as the grid numbers them. Layouts are on the mesh whose axes are those of the grid.
+    """
+
+    def resized(self, value: Any, shape: Sequence[int]) -> Any:
+        """Returns the local tensor cut, or padded with zeros, at the end of each dimension."""
+
+    def zeros(self, type_: Any) -> Any:
+        """Returns a constant of zeros."""
+
+    def permute_shards(self, value: Any, before: Placement, after: Placement) -> Any:
+        """Returns the local tensor after a permutation of devices, which leads to a placement with as many shards."""
+
+    def relocate(self, value: Any, sources: Sequence[int]) -> Any:
+        """Returns the local tensor of process `sources[p]` on each process p; `sources` is a permutation."""
+
+    def exchange_tiles(self, value: Any, source: TensorLayout, target: TensorLayout, shape: Sequence[int]) -> Any:
+        """Returns the local tensor, of `shape`, after a direct exchange; beyond the global tensor there are zeros."""
+
+    def exchange_halo(self, value: Any, dim: int, axes: GridAxes, halo: WindowHalo) -> Any:
+        """Returns the shard with what the windows along a dimension reach of others; beyond the ends there are zeros.
+
+        Args:
+            axes: those along which the dimension is sharded.
+        """
+
+    def broadcast_first(self, value: Any) -> Any:
+        """Returns the value of the first process on all of them."""

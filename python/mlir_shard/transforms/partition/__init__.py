@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The partitioners: the global program becomes the local one that each device runs.
 
-`spmdize` is the one for `shard` collectives: `plan` and `op_decisions` decide, `plan_application` applies, `emission`
-and `grid_reshards` build collectives. `sdy_convert_global_to_local` is the one for StableHLO: `local_plan` decides,
+`spmdize` is the one for `shard` collectives: `plan` and `op_decisions` decide, `plan_application` applies,
+`grid_reshards` plans reshards, `emission` builds them. `sdy_convert_global_to_local` is the one for StableHLO: `local_plan` decides,
 `local_computations` finds partition rules. Both plan isomorphic ops once, see `repeated_ops`.
 """
 

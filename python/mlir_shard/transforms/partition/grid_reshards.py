@@ -16,7 +16,7 @@ from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import DirectExchange, Move, Placement
 from mlir_shard.sharding.mesh import MOST_DEVICES, TooManyDevicesError
 from mlir_shard.transforms.device_grid import DeviceGrid
-from mlir_shard.transforms.partition.device_permutations import Relocation
+from mlir_shard.transforms.partition.relocation import Relocation
 
 Shape = tuple[int, ...]
 

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.resharding.windows import FactorWindow, WindowHalo
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg_loops import loops_of
 from mlir_shard.rules.partition import PartitionRule
@@ -22,7 +23,6 @@ from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.partition.grid_reshards import Resharding
-from mlir_shard.transforms.partition.halo_update import HaloUpdate
 from mlir_shard.transforms.partition.local_computations import local_factor_axes, shardings_of
 
 
@@ -56,6 +56,17 @@ class UnevenEdge:
     dim: int
     axes: GridAxes
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class HaloUpdate:
+    """What is done with a dimension of an operand that is in blocks along grid axes, for windows along it."""
+
+    operand: int
+    dim: int
+    axes: GridAxes
+    halo: WindowHalo
+    window: FactorWindow
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
-from mlir_shard.transforms.partition.device_permutations import arriving, leaving
 from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged
 from mlir_shard.transforms.partition.op_decisions import (
     Captured,
@@ -43,6 +42,7 @@ from mlir_shard.transforms.partition.regions import (
     has_single_blocks,
     passed_on,
 )
+from mlir_shard.transforms.partition.relocation import arriving, leaving
 from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps, Repeats, is_repeatable
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
 from mlir_shard.transforms.shardings import COMPUTING, rule_cache

@@ -8,59 +8,58 @@ finished here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.host import dialect, ir
-from mlir_shard.ir import shard, stablehlo
+from mlir_shard.ir import stablehlo
 from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.steps import AllGather, GridAxes
+from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.rules.linalg_loops import loops_of
 from mlir_shard.rules.partition import Blocks, PartitionError
 from mlir_shard.rules.reduction import Combination, combination_of
 from mlir_shard.rules.scalar_dialects import smaller_splat
 from mlir_shard.rules.uneven_shards import Bounds, Mask, inside_bounds, is_before, masking_number
+from mlir_shard.transforms.collectives.builder import GridBuilder
 from mlir_shard.transforms.device_grid import DeviceGrid
-from mlir_shard.transforms.partition.device_permutations import device_index, table_entry
-from mlir_shard.transforms.partition.emission import all_gather, emit
+from mlir_shard.transforms.partition.emission import emit
 from mlir_shard.transforms.partition.grid_reshards import Resharding
-from mlir_shard.transforms.partition.halo_update import with_halo
 from mlir_shard.transforms.partition.op_decisions import OpPlan, Role, UnevenEdge
 
 _arith = dialect("arith")
 
 
-def mask(planned: OpPlan, grid: DeviceGrid) -> None:
+def mask(planned: OpPlan, builder: GridBuilder) -> None:
     """Masks the operands or the body of an op that is local but for that."""
     op, edges = planned.op, planned.uneven_edges
     if planned.mask is Mask.BODY:
-        _mask_body(op, edges, grid)
+        _mask_body(op, edges, builder)
         return
     for edge in edges:
         value = op.operands[edge.operand]
         number = masking_number(op, value.type)
         assert number is not None
         with ir.InsertionPoint(op), op.location:
-            valid = _valid(edge, value.type.shape[edge.dim], grid)
+            valid = _valid(edge, value.type.shape[edge.dim], builder)
             element = value.type.element_type
             filling = _arith.ConstantOp(element, stablehlo.element(element, number)).result
             op.operands[edge.operand] = inside_bounds(value, [Bounds(edge.dim, None, valid)], filling)
 
 
-def _valid(edge: UnevenEdge, block: int, grid: DeviceGrid) -> Any:
+def _valid(edge: UnevenEdge, block: int, builder: GridBuilder) -> Any:
     """How many elements of this device's block are of the tensor; negative for blocks beyond its end."""
-    start = multiply(device_index(edge.axes, grid), constant(block))
+    start = multiply(builder.device_index(edge.axes), constant(block))
     return _arith.SubIOp(constant(edge.size), start).result
 
 
-def _mask_body(op: Any, edges: Sequence[UnevenEdge], grid: DeviceGrid) -> None:
+def _mask_body(op: Any, edges: Sequence[UnevenEdge], builder: GridBuilder) -> None:
     block = op.regions[0].blocks[0]
     last = block.operations[len(block.operations) - 1].operation
     accumulated = list(block.arguments)[len(op.operands) - len(op.results) :]
     with ir.InsertionPoint(op), op.location:
-        valid = [_valid(edge, _loop_size(op, edge.dim), grid) for edge in edges]
+        valid = [_valid(edge, _loop_size(op, edge.dim), builder) for edge in edges]
     with ir.InsertionPoint(last), last.location:
         inside = None
         for edge, one in zip(edges, valid, strict=True):
@@ -77,23 +76,22 @@ def _loop_size(op: Any, loop: int) -> int:
     return next(found)
 
 
-def combined(op: Any, combination: Combination, axes: GridAxes, grid: DeviceGrid) -> list[Any]:
+def combined(op: Any, combination: Combination, axes: GridAxes, builder: GridBuilder) -> list[Any]:
     """The results of an op on all devices along grid axes, from its results on each, behind it."""
     with ir.InsertionPoint.after(op), op.location:
         if not combination.combiners:
-            return _reduced_again(op, axes, grid)
+            return _reduced_again(op, axes, builder)
         return [
-            shard.all_reduce(grid.name, result, sorted(axes), combiner.value)
+            builder.all_reduce(result, axes, combiner)
             for result, combiner in zip(op.results, combination.combiners, strict=True)
         ]
 
 
-def _reduced_again(op: Any, axes: Sequence[int], grid: DeviceGrid) -> list[Any]:
+def _reduced_again(op: Any, axes: GridAxes, builder: GridBuilder) -> list[Any]:
     """What every device has got, along a new dimension, reduced with the same initial values by the same region."""
     count = len(op.results)
     gathered = [
-        all_gather(stablehlo.reshape(result, [1, *result.type.shape]), AllGather(0, tuple(axes)), grid)
-        for result in op.results
+        builder.all_gather(stablehlo.reshape(result, [1, *result.type.shape]), {0: axes}) for result in op.results
     ]
     again = op.clone()
     for number, value in enumerate(gathered):
@@ -105,23 +103,27 @@ def _reduced_again(op: Any, axes: Sequence[int], grid: DeviceGrid) -> list[Any]:
 class PlanApplication:
     """Makes ops local by their plans; raises PassFailure where a partition rule fails."""
 
-    def __init__(self, grid: DeviceGrid) -> None:
+    def __init__(self, grid: DeviceGrid, builder: GridBuilder) -> None:
         self._grid = grid
+        self._builder = builder
+
+    def _emit(self, value: Any, resharding: Resharding | None) -> Any:
+        return emit(value, resharding, self._grid, self._builder)
 
     def apply(self, planned: OpPlan) -> None:
         """Carries out one plan; those before it have been."""
-        op, grid = planned.op, self._grid
+        op = planned.op
         place = op.parent.operation if planned.role is Role.LEFT else op
         with ir.InsertionPoint(place), op.location:
             operands: list[Any] = []
             known: dict[Any, Any] = {}
             for value, resharding in zip(op.operands, planned.operand_reshards, strict=True):
                 if (value, resharding) not in known:
-                    known[value, resharding] = emit(value, resharding, grid)
+                    known[value, resharding] = self._emit(value, resharding)
                 operands.append(known[value, resharding])
             for captured in planned.captured:
                 user, number = captured.uses[0]
-                value = emit(user.operands[number], captured.resharding, grid)
+                value = self._emit(user.operands[number], captured.resharding)
                 for user, number in captured.uses:
                     user.operands[number] = value
         if planned.role is Role.REPLACED:
@@ -150,19 +152,19 @@ class PlanApplication:
             for argument, resharding in zip(planned.op.block.arguments, planned.arrivals, strict=False):
                 uses = [(use.owner, use.operand_number) for use in argument.uses]
                 if resharding is not None and uses:
-                    value = emit(argument, resharding, self._grid)
+                    value = self._emit(argument, resharding)
                     for user, number in uses:
                         user.operation.operands[number] = value
 
     def _constant(self, planned: OpPlan) -> None:
-        op, (type_,), grid = planned.op, planned.result_types, self._grid
+        op, (type_,) = planned.op, planned.result_types
         value = op.attributes["value"]
         with ir.InsertionPoint(op), op.location:
             smaller = smaller_splat(value, type_)
             if smaller is not None:
                 local = stablehlo.constant(smaller)
             else:
-                local = emit(stablehlo.constant(value), planned.whole_reshards[0], grid)
+                local = self._emit(stablehlo.constant(value), planned.whole_reshards[0])
         _replace(op, [local])
 
     def _compute(self, planned: OpPlan) -> None:
@@ -174,11 +176,13 @@ class PlanApplication:
             combination = combination_of(op) if planned.combined else None
             for update in planned.halos:
                 with ir.InsertionPoint(op), op.location:
-                    op.operands[update.operand] = with_halo(op.operands[update.operand], update, self._grid)
+                    op.operands[update.operand] = self._builder.exchange_halo(
+                        op.operands[update.operand], update.dim, update.axes, update.halo
+                    )
             if self._localize(planned) is False:
                 reshards = planned.whole_reshards
             if planned.uneven_edges:
-                mask(planned, self._grid)
+                mask(planned, self._builder)
             if combination is not None:
                 self._combine(planned, combination, uses)
         elif planned.made:
@@ -189,21 +193,18 @@ class PlanApplication:
                 self._insert_before_uses(op, of_result, resharding)
 
     def _combine(self, planned: OpPlan, combination: Combination, uses: Sequence[Sequence[tuple[Any, int]]]) -> None:
-        values = combined(planned.op, combination, planned.combined, self._grid)
+        values = combined(planned.op, combination, planned.combined, self._builder)
         for value, of_result in zip(values, uses, strict=True):
             for user, number in of_result:
                 user.operation.operands[number] = value
 
     def _localize(self, planned: OpPlan) -> bool | None:
-        op, grid = planned.op, self._grid
+        op, grid, builder = planned.op, self._grid, self._builder
         assert planned.partition is not None
 
         def index_along(axes: Any) -> Any:
             with ir.InsertionPoint(op), op.location:
-                return device_index(axes, grid)
-
-        def entry(axes: Sequence[int], value: Callable[[int], int], type_: Any) -> Any:
-            return table_entry(axes, value, type_, grid)
+                return builder.device_index(axes)
 
         blocks = Blocks(
             planned.result_types,
@@ -212,7 +213,7 @@ class PlanApplication:
             index_along,
             tuple(grid.blocked(value.type, one) for value, one in zip(op.operands, planned.needed, strict=True)),
             tuple(grid.blocked(type_, one) for type_, one in zip(planned.result_types, planned.made, strict=True)),
-            entry,
+            builder.table,
             tuple(update.window for update in planned.halos),
         )
         try:
@@ -228,7 +229,7 @@ class PlanApplication:
         user, number = uses[0]
         value = user.operation.operands[number]
         with ir.InsertionPoint.after(value.owner), op.location:
-            after = emit(value, resharding, self._grid)
+            after = self._emit(value, resharding)
         for user, number in uses:
             user.operation.operands[number] = after
 

@@ -19,6 +19,7 @@ from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.collectives.shard import ShardCollectives
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.limits import check_sizes
@@ -72,7 +73,7 @@ class Spmdize(Pass):
         plans = [planner.plan_function(function) if _has_body(function) else [] for function in functions]
         types = [_local_type(function, signatures, grid) for function in functions]
         gathers.remark()
-        application = PlanApplication(grid)
+        application = PlanApplication(grid, ShardCollectives(grid))
         for function, planned, type_ in zip(functions, plans, types, strict=True):
             _localize_signature(function, type_)
             for one in planned:

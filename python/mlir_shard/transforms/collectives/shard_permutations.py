@@ -2,28 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Permutations of devices with `shard.send` and `shard.recv`: each device sends its shard to one and receives one.
 
-Also the position of the running device on the grid, and shards that enter or leave a function on other devices than
-the grid has them.
+Also the position of the running device on the grid.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.index_arithmetic import constant, linear
 from mlir_shard.resharding.device_permutation import axis_orders
 from mlir_shard.resharding.steps import Placement
-from mlir_shard.sharding import Mesh
-from mlir_shard.sharding.layout import device_array
 from mlir_shard.transforms.device_grid import DeviceGrid
 
 _arith = dialect("arith")
@@ -64,57 +56,6 @@ def table_index(by_process: Sequence[int], grid: DeviceGrid) -> Any:
     return _arith.IndexCastOp(index_type, _tensor.ExtractOp(entry, [zero]).result).result
 
 
-_Numbers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Relocation:
-    """A permutation of devices: each gets the local tensor of process `source[process]`."""
-
-    source: tuple[int, ...]
-
-    @property
-    def target(self) -> tuple[int, ...]:
-        """The process that gets the local tensor of each."""
-        found = [0] * len(self.source)
-        for receiver, sender in enumerate(self.source):
-            found[sender] = receiver
-        return tuple(found)
-
-
-def arriving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
-    """From where the mesh has shards to where the grid has them; None where that is the same."""
-    if mesh not in grid.reordered:
-        return None
-    return _between(_relocated_positions(mesh), grid.processes(), placement, grid)
-
-
-def leaving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
-    """From where the grid has shards to where the mesh has them; None where that is the same."""
-    if mesh not in grid.reordered:
-        return None
-    return _between(grid.processes(), _relocated_positions(mesh), placement, grid)
-
-
-def _relocated_positions(mesh: Mesh) -> _Numbers:
-    """The position in the mesh of each device."""
-    return np.argsort(device_array(mesh))
-
-
-def _between(held: _Numbers, wanted: _Numbers, placement: Placement, grid: DeviceGrid) -> Relocation | None:
-    """The permutation in which a device that holds what it needs keeps it."""
-    axes = tuple(axis for of_dim in placement.dims for axis in of_dim)
-    has, needs = (grid.positions(axes, positions).tolist() for positions in (held, wanted))
-    if has == needs:
-        return None
-    spare: defaultdict[int, deque[int]] = defaultdict(deque)
-    for process, number in enumerate(has):
-        if needs[process] != number:
-            spare[number].append(process)
-    senders = [process if has[process] == number else spare[number].popleft() for process, number in enumerate(needs)]
-    return Relocation(tuple(senders))
-
-
 _scf = dialect("scf")
 _DIFFERENT = 1
 
@@ -130,10 +71,13 @@ def along_axes(value: Any, before: Placement, after: Placement, grid: DeviceGrid
     return _exchanged(value, moved, destination, source, grid)
 
 
-def by_table(value: Any, relocation: Relocation, grid: DeviceGrid) -> Any:
-    """The local tensor after a permutation in which each process has its sender and its receiver in tables."""
+def by_table(value: Any, sources: Sequence[int], grid: DeviceGrid) -> Any:
+    """The local tensor after a permutation in which each process gets that of the one in a table."""
     axes = _axes(grid)
-    destination, source = (_positions(table, axes, grid) for table in (relocation.target, relocation.source))
+    targets = [0] * len(sources)
+    for receiver, sender in enumerate(sources):
+        targets[sender] = receiver
+    destination, source = (_positions(table, axes, grid) for table in (targets, sources))
     return _exchanged(value, axes, destination, source, grid)
 
 

@@ -12,9 +12,8 @@ from mlir_shard.ir import shard
 from mlir_shard.ir.shard import extract_slice
 from mlir_shard.resharding.direct_exchange import Start, TileRound, tile_rounds
 from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.transforms.collectives.shard_permutations import between_some, table_index
 from mlir_shard.transforms.device_grid import DeviceGrid
-from mlir_shard.transforms.partition import device_permutations
-from mlir_shard.transforms.partition.device_permutations import table_index
 
 _tensor = dialect("tensor")
 
@@ -45,7 +44,7 @@ def _received(value: Any, one: TileRound, grid: DeviceGrid) -> Any:
     tile = _slice(value, starts, one.shape)
     if one.is_copy:
         return tile
-    return device_permutations.between_some(tile, one.senders, one.receivers, grid)
+    return between_some(tile, one.senders, one.receivers, grid)
 
 
 def _written(tile: Any, into: Any, one: TileRound, end: int, grid: DeviceGrid) -> Any:
