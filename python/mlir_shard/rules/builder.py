@@ -7,7 +7,7 @@ A dimension may be made of several factors; factors of size 1 among several are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from mlir_shard.host import ir
@@ -88,16 +88,18 @@ class RuleBuilder:
     def add_pointwise(
         self,
         shape: Sequence[int],
-        type_of: Callable[[int], FactorType] = lambda dim: FactorType.PASS_THROUGH,
+        dims: Collection[int] = (),
+        type_: FactorType = FactorType.PASS_THROUGH,
         *,
-        blocked: Callable[[int], bool] = lambda dim: False,
+        blocked: Collection[int] = (),
     ) -> RuleBuilder:
-        """Adds one common factor for each dimension of `shape`.
+        """Adds one common factor for each dimension of `shape`: of `type_` along `dims`, else pass-through.
 
-        From the dimension, `type_of` gives the type, and `blocked` whether propagation must not go along it.
+        Propagation does not go along the dimensions `blocked`.
         """
         for dim, size in enumerate(shape):
-            self.add_common_factor(dim, size, type_of(dim), blocked=blocked(dim))
+            of_dim = type_ if dim in dims else FactorType.PASS_THROUGH
+            self.add_common_factor(dim, size, of_dim, blocked=dim in blocked)
         return self
 
     def add_resized(
@@ -109,12 +111,8 @@ class RuleBuilder:
         """
         if len(before) != len(after):
             raise ValueError(f"the shapes {tuple(before)} and {tuple(after)} have different ranks")
-        resized = [one != other for one, other in zip(before, after, strict=True)]
-        return self.add_pointwise(
-            before,
-            lambda dim: changed if resized[dim] else FactorType.PASS_THROUGH,
-            blocked=lambda dim: blocked and resized[dim],
-        )
+        resized = [dim for dim, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
+        return self.add_pointwise(before, resized, changed, blocked=resized if blocked else ())
 
     def build(self) -> OpShardingRule:
         """The rule. A dimension without a factor gets one of size 1 of its own, as every dimension needs one."""
@@ -161,6 +159,12 @@ def pointwise(op: Any) -> OpShardingRule | None:
     if not len(op.operands) or not len(op.results) or not isinstance(op.results[0].type, ir.RankedTensorType):
         return None
     return RuleBuilder.for_op(op).add_pointwise(op.results[0].type.shape).build()
+
+
+def resized(op: Any, changed: FactorType, *, blocked: bool = False) -> OpShardingRule:
+    """The rule of an op from its first operand to its first result, see `RuleBuilder.add_resized`."""
+    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    return RuleBuilder.for_op(op).add_resized(before, after, changed, blocked=blocked).build()
 
 
 def without_ones(rule: OpShardingRule) -> OpShardingRule:

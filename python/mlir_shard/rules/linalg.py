@@ -79,15 +79,9 @@ def softmax(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """All dimensions go through but the one that is normalized, which has to be whole."""
     if not len(op.results):
         return None
-    normalized = op.attributes["dimension"].value
-    return (
-        RuleBuilder.for_op(op)
-        .add_pointwise(
-            shape_of(op.results[0].type),
-            lambda dim: FactorType.NEED_REPLICATION if dim == normalized else FactorType.PASS_THROUGH,
-        )
-        .build()
-    )
+    normalized = (op.attributes["dimension"].value,)
+    builder = RuleBuilder.for_op(op)
+    return builder.add_pointwise(shape_of(op.results[0].type), normalized, FactorType.NEED_REPLICATION).build()
 
 
 @sharding_rule("linalg.pack", "tensor.pack")

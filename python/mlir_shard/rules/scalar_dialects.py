@@ -11,7 +11,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.op_names import op_names
-from mlir_shard.rules.builder import RuleBuilder, shape_of
+from mlir_shard.rules.builder import RuleBuilder, resized, shape_of
 from mlir_shard.rules.elementwise import is_elementwise, register_elementwise
 from mlir_shard.rules.partition import Blocks, count_once, neutral_initial_values, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
@@ -77,8 +77,7 @@ def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("chlo.top_k")
 def top_k(op: Any, options: RuleOptions) -> OpShardingRule:
     """The last dimension, of which the largest elements are taken, has to be whole."""
-    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    return RuleBuilder.for_op(op).add_resized(before, after, FactorType.NEED_REPLICATION, blocked=True).build()
+    return resized(op, FactorType.NEED_REPLICATION, blocked=True)
 
 
 register_elementwise("sdy.sharding_constraint")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.host import ir
-from mlir_shard.rules.builder import RuleBuilder, rank_of, shape_of, without_ones
+from mlir_shard.rules.builder import RuleBuilder, rank_of, resized, shape_of, without_ones
 from mlir_shard.rules.elementwise import register_elementwise
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
@@ -202,9 +202,7 @@ def insert_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("tensor.pad")
 def pad(op: Any, options: RuleOptions) -> OpShardingRule:
     """Where the size changes, elements move by what is padded, so neighbours can exchange them."""
-    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    builder = RuleBuilder.for_op(op)
-    return builder.add_resized(before, after, FactorType.PERMUTATION, blocked=options.conservative).build()
+    return resized(op, FactorType.PERMUTATION, blocked=options.conservative)
 
 
 partition_rule("tensor.gather", "tensor.scatter", pure=True)(set_result_types)

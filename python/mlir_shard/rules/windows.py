@@ -57,6 +57,11 @@ class DimWindows:
         """Whether each window is one element, and each element has one window."""
         return (self.extent, self.stride, self.low, self.high, self.dilation) == (1, 1, 0, 0, 1)
 
+    def tile(self, elements: int, windows: int) -> bool:
+        """Whether so many windows lie side by side in so many elements, with no padding and no other elements."""
+        is_plain = (self.low, self.high, self.dilation) == (0, 0, 1)
+        return is_plain and self.extent <= self.stride and windows * self.stride == elements
+
     def padding_around(self, elements: int, windows: int) -> tuple[int, int]:
         """How much is before and behind so many elements, of which the first is the first one in the first window."""
         before = self.low % self.dilation
@@ -112,10 +117,14 @@ def _elements_of_pad(op: Any) -> tuple[DimWindows, ...]:
     return tuple(DimWindows(dim, dim, dim, 1, 1, low, high, 1 + one) for dim, (low, high, one) in enumerate(amounts))
 
 
+def window_along(op: Any, dim: int) -> DimWindows:
+    """Returns the windows of a windowed reduction, or of a `select_and_scatter`, along a dimension."""
+    size = op.attributes["window_dimensions"][dim] if "window_dimensions" in op.attributes else 1
+    return _Given(op, "base_dilations", "window_dilations").windows(dim, dim, dim, size)
+
+
 def _of_reduce_window(op: Any) -> tuple[DimWindows, ...]:
-    given = _Given(op, "base_dilations", "window_dilations")
-    sizes = list(op.attributes["window_dimensions"])
-    return tuple(given.windows(dim, dim, dim, size) for dim, size in enumerate(sizes))
+    return tuple(window_along(op, dim) for dim in range(op.results[0].type.rank))
 
 
 def _of_convolution(op: Any) -> tuple[DimWindows, ...]:

@@ -61,13 +61,8 @@ def dot(op: Any, options: RuleOptions) -> OpShardingRule:
 def cholesky(op: Any, options: RuleOptions) -> OpShardingRule:
     """The two dimensions of a matrix have to be whole."""
     shape = shape_of(op.operands[0].type)
-    return (
-        RuleBuilder.for_op(op)
-        .add_pointwise(
-            shape, lambda dim: FactorType.PASS_THROUGH if dim < len(shape) - 2 else FactorType.NEED_REPLICATION
-        )
-        .build()
-    )
+    builder = RuleBuilder.for_op(op)
+    return builder.add_pointwise(shape, (len(shape) - 2, len(shape) - 1), FactorType.NEED_REPLICATION).build()
 
 
 @sharding_rule("stablehlo.triangular_solve")
@@ -95,15 +90,9 @@ def fft(op: Any, options: RuleOptions) -> OpShardingRule:
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     batch = len(before) - len(op.attributes["fft_length"])
     last = len(before) - 1
-    return (
-        RuleBuilder.for_op(op)
-        .add_pointwise(
-            before,
-            lambda dim: FactorType.PASS_THROUGH if dim < batch else FactorType.NEED_REPLICATION,
-            blocked=lambda dim: dim == last and before[last] != after[last],
-        )
-        .build()
-    )
+    transformed, blocked = range(batch, len(before)), (last,) if before[last] != after[last] else ()
+    builder = RuleBuilder.for_op(op).add_pointwise(before, transformed, FactorType.NEED_REPLICATION, blocked=blocked)
+    return builder.build()
 
 
 @sharding_rule("stablehlo.batch_norm_inference")
@@ -150,17 +139,10 @@ def sort(op: Any, options: RuleOptions) -> OpShardingRule:
     """The sorted dimension has to be whole; its sharding spreads only where another dimension can take it over."""
     shape = shape_of(op.operands[0].type)
     dimension = op.attributes["dimension"].value if "dimension" in op.attributes else -1
-    sorted_dim = dimension % len(shape) if shape else None
-    nowhere_else = all(dim == sorted_dim or size == 1 for dim, size in enumerate(shape))
-    return (
-        RuleBuilder.for_op(op)
-        .add_pointwise(
-            shape,
-            lambda dim: FactorType.NEED_REPLICATION if dim == sorted_dim else FactorType.PASS_THROUGH,
-            blocked=lambda dim: nowhere_else and dim == sorted_dim,
-        )
-        .build()
-    )
+    dims = (dimension % max(len(shape), 1),)
+    nowhere_else = all(dim in dims or size == 1 for dim, size in enumerate(shape))
+    builder = RuleBuilder.for_op(op)
+    return builder.add_pointwise(shape, dims, FactorType.NEED_REPLICATION, blocked=dims if nowhere_else else ()).build()
 
 
 # What there is beyond a tensor is a slice of its own.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mlir_shard.rules.builder import RuleBuilder, pointwise, shape_of
+from mlir_shard.rules.builder import RuleBuilder, pointwise, resized, shape_of
 from mlir_shard.rules.registry import RuleFunction, RuleOptions, sharding_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
@@ -72,11 +72,9 @@ def combined_words(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """Elementwise, but for the state of a random generator, which is whole and tells its words nothing."""
     if not _seeds_random_bits(op):
         return pointwise(op)
-    return (
-        RuleBuilder.for_op(op)
-        .add_pointwise(shape_of(op.results[0].type), lambda dim: FactorType.NEED_REPLICATION, blocked=lambda dim: True)
-        .build()
-    )
+    shape = shape_of(op.results[0].type)
+    dims = range(len(shape))
+    return RuleBuilder.for_op(op).add_pointwise(shape, dims, FactorType.NEED_REPLICATION, blocked=dims).build()
 
 
 @custom_call_rule("Eigh")
@@ -126,8 +124,7 @@ def top_k(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """The dimension of which the largest are taken has to be whole."""
     if not _is_call(op, 1, 2):
         return None
-    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    return RuleBuilder.for_op(op).add_resized(before, after, FactorType.NEED_REPLICATION, blocked=True).build()
+    return resized(op, FactorType.NEED_REPLICATION, blocked=True)
 
 
 @custom_call_rule("ApproxTopK", "PartialReduce")

@@ -4,17 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.ir.slice_numbers import SliceNumbers
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
-_bindings = host.module("_mlir_libs._stablehlo")
 # What partial results of a scatter can be combined with, on all element types and on booleans alone.
 _COMBINERS = ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply")
 _BOOLEAN_COMBINERS = ("stablehlo.and", "stablehlo.or")
@@ -34,33 +33,28 @@ class _Factor:
 
 @dataclass(frozen=True, slots=True)
 class _Slicing:
-    """How the dimensions of input, indices and slices correspond, in the words of gather.
+    """How the dimensions of input, indices and slices, whose shapes these are, correspond.
 
-    The slices are the result of a gather, the updates of a scatter. Their `offset_dims` follow the input dimensions
-    that are neither collapsed nor batching, in their order; all others follow the dimensions of the indices without
-    `index_vector_dim`. `partial` gives the factors where slices have a part of an input dimension only, from a factor
-    with that dimension and its size, and the slices' dimension.
+    `partial` gives the factors where slices have a part of an input dimension only, from that dimension and the one of
+    the slices. `of_indices` is the type of the factors of batches, `of_collapsed` gives that of a collapsed dimension
+    from its size.
     """
 
     input: tuple[int, ...]
     indices: tuple[int, ...]
     slices: tuple[int, ...]
-    index_vector_dim: int
-    offset_dims: Collection[int]
-    collapsed_dims: Sequence[int]
-    input_batching_dims: Sequence[int]
-    indices_batching_dims: Sequence[int]
+    numbers: SliceNumbers
     partial: Callable[[int, int], tuple[_Factor, ...]]
     of_indices: FactorType
     of_collapsed: Callable[[int], FactorType]
 
     def factors(self) -> Iterator[_Factor]:
         """All factors, first those of the slices in their order."""
-        left_out = (*self.collapsed_dims, *self.input_batching_dims)
-        offsets = iter([dim for dim in range(len(self.input)) if dim not in left_out])
-        batches = iter([dim for dim in range(len(self.indices)) if dim != self.index_vector_dim])
+        numbers = self.numbers
+        offsets = iter(numbers.sliced(len(self.input)))
+        batches = iter([dim for dim in range(len(self.indices)) if dim != numbers.index_vector_dim])
         for dim, size in enumerate(self.slices):
-            if dim not in self.offset_dims:
+            if dim not in numbers.window_dims:
                 yield self._of_batch(next(batches), dim)
                 continue
             input_dim = next(offsets)
@@ -68,15 +62,16 @@ class _Slicing:
                 yield _Factor(input_dim, None, dim, size)
             else:
                 yield from self.partial(input_dim, dim)
-        for dim in self.collapsed_dims:
+        for dim in numbers.collapsed:
             yield _Factor(dim, None, None, self.input[dim], self.of_collapsed(self.input[dim]))
-        if self.index_vector_dim < len(self.indices):
-            vector = self.indices[self.index_vector_dim]
-            yield _Factor(None, self.index_vector_dim, None, vector, FactorType.NEED_REPLICATION)
+        if numbers.index_vector_dim < len(self.indices):
+            vector = self.indices[numbers.index_vector_dim]
+            yield _Factor(None, numbers.index_vector_dim, None, vector, FactorType.NEED_REPLICATION)
 
     def _of_batch(self, indices_dim: int, dim: int) -> _Factor:
-        if indices_dim in self.indices_batching_dims:
-            input_dim = self.input_batching_dims[self.indices_batching_dims.index(indices_dim)]
+        paired = dict(zip(self.numbers.index_batching, self.numbers.batching, strict=True))
+        if indices_dim in paired:
+            input_dim = paired[indices_dim]
             return _Factor(input_dim, indices_dim, dim, self.slices[dim])
         return _Factor(None, indices_dim, dim, self.slices[dim], self.of_indices)
 
@@ -84,7 +79,6 @@ class _Slicing:
 @sharding_rule("stablehlo.gather")
 def gather(op: Any, options: RuleOptions) -> OpShardingRule:
     """Along input dimensions that indices select one element of, each device finds what is in its block: a sum."""
-    numbers = _bindings.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     shape, indices = (shape_of(operand.type) for operand in op.operands)
     result = shape_of(op.results[0].type)
 
@@ -100,11 +94,7 @@ def gather(op: Any, options: RuleOptions) -> OpShardingRule:
         shape,
         indices,
         result,
-        numbers.index_vector_dim,
-        numbers.offset_dims,
-        numbers.collapsed_slice_dims,
-        numbers.operand_batching_dims,
-        numbers.start_indices_batching_dims,
+        SliceNumbers.of(op),
         partial,
         FactorType.PASS_THROUGH,
         lambda size: FactorType.NEED_REPLICATION if size == 1 else FactorType.REDUCTION,
@@ -140,7 +130,6 @@ def _combines(op: Any) -> bool:
 @sharding_rule("stablehlo.scatter", context_key=_combines)
 def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
     """Each device updates what is in its block; where updates are sharded alone, partial results are combined."""
-    numbers = _bindings.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
     count = len(op.results)
     shape, indices, updates = (shape_of(op.operands[number].type) for number in (0, count, count + 1))
 
@@ -154,11 +143,7 @@ def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
         shape,
         indices,
         updates,
-        numbers.index_vector_dim,
-        numbers.update_window_dims,
-        numbers.inserted_window_dims,
-        numbers.input_batching_dims,
-        numbers.scatter_indices_batching_dims,
+        SliceNumbers.of(op),
         partial,
         FactorType.REDUCTION if _combines(op) else FactorType.NEED_REPLICATION,
         lambda size: FactorType.PASS_THROUGH,

@@ -136,15 +136,10 @@ def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("stablehlo.reverse")
 def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
     """Reversed dimensions exchange their blocks."""
-    reversed_dims = set(op.attributes["dimensions"])
-    return (
-        RuleBuilder.for_op(op)
-        .add_pointwise(
-            shape_of(op.results[0].type),
-            lambda dim: FactorType.PERMUTATION if dim in reversed_dims else FactorType.PASS_THROUGH,
-        )
-        .build()
-    )
+    builder = RuleBuilder.for_op(op)
+    return builder.add_pointwise(
+        shape_of(op.results[0].type), set(op.attributes["dimensions"]), FactorType.PERMUTATION
+    ).build()
 
 
 @sharding_rule("stablehlo.bitcast_convert")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.slice_numbers import SliceNumbers
 from mlir_shard.rules.partition import (
     BlockedTensor,
     Blocks,
@@ -109,9 +109,6 @@ def has_first_blocks(tensor: BlockedTensor, dims: Sequence[int], blocks: Blocks)
     return mask
 
 
-_bindings = host.module("_mlir_libs._stablehlo")
-
-
 @partition_rule("stablehlo.gather", allows_uneven=True, pure=True)
 def gather(op: Any, blocks: Blocks) -> None:
     """The same gather from a block.
@@ -124,12 +121,11 @@ def gather(op: Any, blocks: Blocks) -> None:
     if blocks.operands[0].is_whole:
         return
     tensor = blocks.operands[0]
-    numbers = _bindings.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    numbers = SliceNumbers.of(op)
     sizes = list(op.attributes["slice_sizes"])
-    batching = list(numbers.operand_batching_dims)
     selected = []
     for dim, count in enumerate(tensor.counts):
-        if count == 1 or dim in batching:
+        if count == 1 or dim in numbers.batching:
             continue
         if sizes[dim] == 1:
             selected.append(dim)
@@ -142,8 +138,8 @@ def gather(op: Any, blocks: Blocks) -> None:
         _select_own(op, blocks, selected, numbers)
 
 
-def _select_own(op: Any, blocks: Blocks, selected: list[int], numbers: Any) -> None:
-    tensor, index_map = blocks.operands[0], list(numbers.start_index_map)
+def _select_own(op: Any, blocks: Blocks, selected: list[int], numbers: SliceNumbers) -> None:
+    tensor, index_map = blocks.operands[0], numbers.index_map
     indexed = [dim for dim in selected if dim in index_map]
     others = [dim for dim in selected if dim not in index_map]
     mask = None
@@ -165,7 +161,7 @@ def _select_own(op: Any, blocks: Blocks, selected: list[int], numbers: Any) -> N
     continue_with(op, 0, own)
 
 
-def _over_result(mask: Any, type_: Any, numbers: Any) -> Any:
+def _over_result(mask: Any, type_: Any, numbers: SliceNumbers) -> Any:
     """The mask of index components as one of result elements: true where all components are."""
     if not mask.type.rank:
         return stablehlo.broadcast(mask, type_.shape)
@@ -175,7 +171,7 @@ def _over_result(mask: Any, type_: Any, numbers: Any) -> Any:
         yes = stablehlo.splat(stablehlo.tensor(stablehlo.boolean()), 1)
         reduced = stablehlo.with_shape(mask.type, shape)
         mask = stablehlo.combining("reduce", reduced, [mask, yes], "and", dimensions=stablehlo.sizes([vector_dim]))
-    batch = [dim for dim in range(type_.rank) if dim not in list(numbers.offset_dims)]
+    batch = [dim for dim in range(type_.rank) if dim not in numbers.window_dims]
     return stablehlo.broadcast(mask, type_.shape, batch)
 
 
@@ -197,15 +193,14 @@ class _Dimensions:
     window: tuple[int, ...]
 
     @staticmethod
-    def of(numbers: Any, input_shape: Sequence[int], updates_shape: Sequence[int], index_rank: int) -> _Dimensions:
-        inserted, batching = list(numbers.inserted_window_dims), list(numbers.input_batching_dims)
-        window = list(numbers.update_window_dims)
-        mapped = list(numbers.scattered_dims_to_operand_dims)
-        rest = [dim for dim in range(len(input_shape)) if dim not in (*inserted, *batching)]
-        selected = [dim for dim in inserted if dim in mapped]
-        first_only = [dim for dim in inserted if dim not in mapped]
+    def of(
+        numbers: SliceNumbers, input_shape: Sequence[int], updates_shape: Sequence[int], index_rank: int
+    ) -> _Dimensions:
+        window, mapped = numbers.window_dims, numbers.index_map
+        selected = [dim for dim in numbers.collapsed if dim in mapped]
+        first_only = [dim for dim in numbers.collapsed if dim not in mapped]
         written, partly = [], []
-        for dim, update_dim in zip(rest, window, strict=True):
+        for dim, update_dim in zip(numbers.sliced(len(input_shape)), window, strict=True):
             if updates_shape[update_dim] == input_shape[dim]:
                 written.append((dim, update_dim))
             elif updates_shape[update_dim] == 1:
@@ -219,9 +214,9 @@ class _Dimensions:
             tuple(selected),
             tuple(partly),
             tuple(first_only),
-            tuple(zip(batching, numbers.scatter_indices_batching_dims, strict=True)),
+            tuple(zip(numbers.batching, numbers.index_batching, strict=True)),
             tuple(zip(of_updates, of_indices, strict=True)),
-            tuple(window),
+            window,
         )
 
 
@@ -237,7 +232,7 @@ def scatter(op: Any, blocks: Blocks) -> bool:
         return False
     set_result_types(op, blocks)
     count = len(op.results)
-    numbers = _bindings.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+    numbers = SliceNumbers.of(op)
     tensor, indices, updates = (blocks.operands[number] for number in (0, count, count + 1))
     rank = len(indices.counts)
     dims = _Dimensions.of(numbers, tensor.type.shape, updates.type.shape, rank)
@@ -248,8 +243,8 @@ def scatter(op: Any, blocks: Blocks) -> bool:
     selected = [dim for dim in dims.selected if tensor.counts[dim] > 1]
     if selected:
         with ir.InsertionPoint(op), op.location:
-            mapped = list(numbers.scattered_dims_to_operand_dims)
-            own = BlockIndices(op.operands[count], numbers.index_vector_dim, mapped, selected, tensor, blocks)
+            map_ = numbers.index_map
+            own = BlockIndices(op.operands[count], numbers.index_vector_dim, map_, selected, tensor, blocks)
             op.operands[count] = own.local(own.indices, with_mask=False)[0]
     first_only = [dim for dim in dims.first_only if tensor.counts[dim] > 1]
     if first_only:

@@ -16,7 +16,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.windows import part_halo, window_halo
-from mlir_shard.rules.builder import RuleBuilder, shape_of
+from mlir_shard.rules.builder import RuleBuilder, resized, shape_of
 from mlir_shard.rules.constants import is_constant_op
 from mlir_shard.rules.partition import BlockedTensor, Blocks, drop_shardings, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, has_static_shapes, sharding_rule
@@ -28,14 +28,11 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 @sharding_rule("stablehlo.pad")
 def pad(op: Any, options: RuleOptions) -> OpShardingRule:
     """Where the size changes, elements move by offsets that are known, so neighbours can exchange them."""
-    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    builder = RuleBuilder.for_op(op)
     if options.computing:
         moved = {one.dim for one in windows_along_dims(op)}
-        return builder.add_pointwise(
-            before, lambda dim: FactorType.PERMUTATION if dim in moved else FactorType.PASS_THROUGH
-        ).build()
-    return builder.add_resized(before, after, FactorType.PERMUTATION, blocked=options.conservative).build()
+        builder = RuleBuilder.for_op(op)
+        return builder.add_pointwise(shape_of(op.operands[0].type), moved, FactorType.PERMUTATION).build()
+    return resized(op, FactorType.PERMUTATION, blocked=options.conservative)
 
 
 def _selected_dims(op: Any) -> tuple[int, ...]:
@@ -64,9 +61,7 @@ def _selected_dims(op: Any) -> tuple[int, ...]:
 def slice_(op: Any, options: RuleOptions) -> OpShardingRule:
     """As a pad; where that brings less, or can be done, each device finds what is in its block: a sum."""
     if not options.computing:
-        before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-        builder = RuleBuilder.for_op(op)
-        return builder.add_resized(before, after, FactorType.PERMUTATION, blocked=options.conservative).build()
+        return resized(op, FactorType.PERMUTATION, blocked=options.conservative)
     return _selecting(op, _selected_dims(op), FactorType.PERMUTATION)
 
 
@@ -76,20 +71,20 @@ def dynamic_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 
     But to compute it, each device can find what is in its block: a sum.
     """
-    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     if not options.computing:
-        return RuleBuilder.for_op(op).add_resized(before, after, FactorType.NEED_REPLICATION, blocked=True).build()
+        return resized(op, FactorType.NEED_REPLICATION, blocked=True)
+    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     selected = [dim for dim, size in enumerate(before) if size != after[dim]]
     return _selecting(op, selected, FactorType.NEED_REPLICATION)
 
 
-def _selecting(op: Any, selected: Sequence[int], resized: FactorType) -> OpShardingRule:
+def _selecting(op: Any, selected: Sequence[int], changed: FactorType) -> OpShardingRule:
     """A factor for each dimension of the operand; along those that are `selected` the result has another, behind."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     builder = RuleBuilder.for_op(op)
     starts = [None] * (len(op.operands) - 1)
     for dim, size in enumerate(before):
-        type_ = FactorType.PASS_THROUGH if size == after[dim] else resized
+        type_ = FactorType.PASS_THROUGH if size == after[dim] else changed
         if dim in selected:
             builder.add_factor([dim, *starts], [None], size, FactorType.REDUCTION)
         else:

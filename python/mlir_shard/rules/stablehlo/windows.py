@@ -8,7 +8,6 @@ An op is computed on shards with all that their windows reach; what is outside o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
@@ -27,6 +26,7 @@ from mlir_shard.rules.windows import (
     DimWindows,
     Window,
     set_padding,
+    window_along,
     windows_along_dims,
     windows_of,
 )
@@ -37,15 +37,8 @@ _bindings = host.module("_mlir_libs._stablehlo")
 
 def _without_window(op: Any) -> set[int]:
     """The dimensions along which every window is one element, and every element has one window."""
-    attributes = op.attributes
-    rank = len(shape_of(op.results[0].type))
-
-    def given(name: str, default: int, width: int = 1) -> list[int]:
-        return list(attributes[name]) if name in attributes else [default] * (rank * width)
-
-    sizes, strides = given("window_dimensions", 1), given("window_strides", 1)
-    padding = given("padding", 0, 2)
-    return {dim for dim in range(rank) if (sizes[dim], strides[dim], *padding[2 * dim : 2 * dim + 2]) == (1, 1, 0, 0)}
+    windows = (window_along(op, dim) for dim in range(len(shape_of(op.results[0].type))))
+    return {one.dim for one in windows if (one.extent, one.stride, one.low, one.high) == (1, 1, 0, 0)}
 
 
 def _dims_of_whole_windows(op: Any) -> tuple[int, ...]:
@@ -55,19 +48,11 @@ def _dims_of_whole_windows(op: Any) -> tuple[int, ...]:
     """
     if not has_static_shapes(op):
         return ()
-    rank = op.results[0].type.rank
-    padding = list(op.attributes["padding"]) if "padding" in op.attributes else [0] * (2 * rank)
-    sizes, strides = (
-        list(op.attributes[name]) if name in op.attributes else [1] * rank
-        for name in ("window_dimensions", "window_strides")
-    )
     shapes = zip(op.operands[0].type.shape, op.operands[1].type.shape, strict=True)
     return tuple(
         dim
         for dim, (elements, windows) in enumerate(shapes)
-        if sizes[dim] <= strides[dim]
-        and windows * strides[dim] == elements
-        and not any(padding[2 * dim : 2 * dim + 2])
+        if window_along(op, dim).tile(elements, windows)
         and all(windows % blocks == 0 for blocks in _blocks_along(op, dim))
     )
 
@@ -84,16 +69,10 @@ def _blocks_along(op: Any, dim: int) -> Iterator[int]:
 @sharding_rule("stablehlo.reduce_window")
 def reduce_window(op: Any, options: RuleOptions) -> OpShardingRule:
     """A factor for each result dimension, as long as there are windows along it; to compute it, elements."""
-    whole = _without_window(op)
-    return (
-        RuleBuilder.for_op(op)
-        .add_pointwise(
-            shape_of((op.operands if options.computing else op.results)[0].type),
-            lambda dim: FactorType.PASS_THROUGH if dim in whole else FactorType.PERMUTATION,
-            blocked=lambda dim: options.conservative and dim not in whole,
-        )
-        .build()
-    )
+    shape = shape_of((op.operands if options.computing else op.results)[0].type)
+    dims = set(range(len(shape))) - _without_window(op)
+    blocked = dims if options.conservative else ()
+    return RuleBuilder.for_op(op).add_pointwise(shape, dims, FactorType.PERMUTATION, blocked=blocked).build()
 
 
 @sharding_rule("stablehlo.select_and_scatter", context_key=_dims_of_whole_windows)
@@ -227,33 +206,6 @@ def _filling(op: Any, number: int) -> Any:
     return _tensor.ExtractOp(scalar, []).result
 
 
-@dataclass(frozen=True, slots=True)
-class _Windows:
-    """The windows along one dimension: how many elements one spans, how far apart they begin, and what is around."""
-
-    span: int
-    stride: int
-    padding: tuple[int, int]
-    base_dilation: int
-
-    @staticmethod
-    def of(op: Any, dim: int) -> _Windows:
-        attributes = op.attributes
-
-        def given(name: str) -> int:
-            return attributes[name][dim] if name in attributes else 1
-
-        padding = list(attributes["padding"]) if "padding" in attributes else []
-        around = (padding[2 * dim], padding[2 * dim + 1]) if padding else (0, 0)
-        span = (given("window_dimensions") - 1) * given("window_dilations") + 1
-        return _Windows(span, given("window_strides"), around, given("base_dilations"))
-
-    def stay_in_blocks(self, elements: int, windows: int) -> bool:
-        """Whether the windows of a block are those in its elements, `elements` and `windows` being those of a block."""
-        is_plain = self.padding == (0, 0) and self.base_dilation == 1
-        return is_plain and self.span <= self.stride and windows * self.stride == elements
-
-
 def _check_windows(
     op: Any, windowed: Sequence[BlockedTensor], reduced: Sequence[BlockedTensor], bordered: Collection[int] = ()
 ) -> None:
@@ -270,8 +222,7 @@ def _check_windows(
                 raise PartitionError(f"its tensors are sharded differently along dimension {dim}")
         if count == 1:
             continue
-        windows = _Windows.of(op, dim)
-        if not windows.stay_in_blocks(first.block_shape[dim], reduced[0].block_shape[dim]):
+        if not window_along(op, dim).tile(first.block_shape[dim], reduced[0].block_shape[dim]):
             raise PartitionError(f"its windows along dimension {dim} reach over blocks of {first.block_shape[dim]}")
 
 

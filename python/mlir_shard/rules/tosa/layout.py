@@ -62,15 +62,10 @@ def shift(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("tosa.reverse")
 def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
     """The reversed dimension exchanges its blocks."""
-    axis = op.attributes["axis"].value
-    return (
-        RuleBuilder.for_op(op)
-        .add_pointwise(
-            shape_of(op.results[0].type),
-            lambda dim: FactorType.PERMUTATION if dim == axis else FactorType.PASS_THROUGH,
-        )
-        .build()
-    )
+    builder = RuleBuilder.for_op(op)
+    return builder.add_pointwise(
+        shape_of(op.results[0].type), (op.attributes["axis"].value,), FactorType.PERMUTATION
+    ).build()
 
 
 @sharding_rule("tosa.tile")

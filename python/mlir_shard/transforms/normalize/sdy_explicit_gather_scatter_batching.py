@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from mlir_shard import host
 from mlir_shard.host import ir, rewrite
+from mlir_shard.ir import stablehlo
 from mlir_shard.ir.patterns import Pattern, apply_greedily
+from mlir_shard.ir.slice_numbers import SliceNumbers
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import Pass, register
-
-_bindings = host.module("_mlir_libs._stablehlo")
 
 CONCATENATE = "stablehlo.concatenate"
 IOTA = "stablehlo.iota"
@@ -34,82 +33,30 @@ class ExplicitGatherScatterBatching(Pass):
         apply_greedily(op, PATTERNS, rewrite.GreedyRewriteConfig())
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    """The dimension numbers that gather and scatter have in common, in the words of gather.
-
-    Attributes:
-        index_map: the operand's dimension that each entry of an index vector is for
-        collapsed: the operand's dimensions that the slices do not have
-    """
-
-    offset_dims: list[int]
-    collapsed: list[int]
-    batching: list[int]
-    index_map: list[int]
-    index_vector_dim: int
-
-
-def _gather(op: Any, rewriter: Any) -> bool:
-    read = _bindings.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    numbers = _Numbers(
-        list(read.offset_dims),
-        list(read.collapsed_slice_dims),
-        list(read.operand_batching_dims),
-        list(read.start_index_map),
-        read.index_vector_dim,
-    )
-    position = _batch_position(numbers, op.operands[0], op.operands[1])
+def _make_explicit(op: Any, rewriter: Any) -> bool:
+    numbers = SliceNumbers.of(op)
+    # A scatter has its inputs before the indices, as many as results.
+    number = 1 if op.name == "stablehlo.gather" else len(op.results)
+    indices = op.operands[number]
+    position = _batch_position(numbers, op.operands[0], indices)
     if position is None:
         return False
-    attribute = _bindings.GatherDimensionNumbers.get(
-        offset_dims=numbers.offset_dims,
-        collapsed_slice_dims=[dim for dim in numbers.collapsed if dim != 0],
-        operand_batching_dims=[0],
-        start_indices_batching_dims=[0],
-        start_index_map=[dim for dim in numbers.index_map if dim != 0],
-        index_vector_dim=numbers.index_vector_dim,
-        context=op.context,
-    )
-    indices = _without(op, op.operands[1], numbers.index_vector_dim, position)
-    _replace(op, 1, indices, "dimension_numbers", attribute, rewriter)
-    return True
-
-
-def _scatter(op: Any, rewriter: Any) -> bool:
-    read = _bindings.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
-    numbers = _Numbers(
-        list(read.update_window_dims),
-        list(read.inserted_window_dims),
-        list(read.input_batching_dims),
-        list(read.scattered_dims_to_operand_dims),
-        read.index_vector_dim,
-    )
-    inputs = len(op.results)
-    position = _batch_position(numbers, op.operands[0], op.operands[inputs])
-    if position is None:
-        return False
-    attribute = _bindings.ScatterDimensionNumbers.get(
-        update_window_dims=numbers.offset_dims,
-        inserted_window_dims=[dim for dim in numbers.collapsed if dim != 0],
-        input_batching_dims=[0],
-        scatter_indices_batching_dims=[0],
-        scattered_dims_to_operand_dims=[dim for dim in numbers.index_map if dim != 0],
-        index_vector_dim=numbers.index_vector_dim,
-        context=op.context,
-    )
-    indices = _without(op, op.operands[inputs], numbers.index_vector_dim, position)
-    _replace(op, inputs, indices, "scatter_dimension_numbers", attribute, rewriter)
+    collapsed, index_map = (tuple(dim for dim in dims if dim != 0) for dims in (numbers.collapsed, numbers.index_map))
+    fewer = _without(op, indices, numbers.index_vector_dim, position)
+    changed = op.clone(ip=ir.InsertionPoint(op))
+    changed.operands[number] = fewer
+    replace(numbers, collapsed=collapsed, batching=(0,), index_batching=(0,), index_map=index_map).set_on(changed)
+    rewriter.replace_op(op, changed)
     return True
 
 
 PATTERNS = (
-    Pattern("explicit-gather-batching", "sdy-explicit-batching", "stablehlo.gather", _gather),
-    Pattern("explicit-scatter-batching", "sdy-explicit-batching", "stablehlo.scatter", _scatter),
+    Pattern("explicit-gather-batching", "sdy-explicit-batching", "stablehlo.gather", _make_explicit),
+    Pattern("explicit-scatter-batching", "sdy-explicit-batching", "stablehlo.scatter", _make_explicit),
 )
 
 
-def _batch_position(numbers: _Numbers, operand: Any, indices: Any) -> int | None:
+def _batch_position(numbers: SliceNumbers, operand: Any, indices: Any) -> int | None:
     """Which entry of the index vectors is an implicit batch index into dimension 0; None where there is none."""
     rank, vector_dim = indices.type.rank, numbers.index_vector_dim
     if numbers.batching or operand.type.rank == 0 or rank == 0 or vector_dim >= rank:
@@ -190,45 +137,20 @@ def _keeps_first_dim(op: Any) -> bool:
 
 def _without(op: Any, indices: Any, vector_dim: int, position: int) -> Any:
     """The index vectors without their entry `position`."""
-    count = indices.type.get_dim_size(vector_dim)
     entries = _entries(indices, vector_dim)
     if entries is not None:
         parts = [entry for index, entry in enumerate(entries) if index != position]
     else:
-        ranges = ((0, position), (position + 1, count))
+        ranges = ((0, position), (position + 1, indices.type.get_dim_size(vector_dim)))
         parts = [_slice(op, indices, vector_dim, start, end) for start, end in ranges if start < end]
     if len(parts) == 1:
         return parts[0]
-    attributes = {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64, op.context), vector_dim)}
-    type_ = _resized(indices.type, vector_dim, count - 1)
-    return _create(op, CONCATENATE, type_, parts, attributes)
+    with ir.InsertionPoint(op), op.location:
+        return stablehlo.concatenate(parts, vector_dim)
 
 
 def _slice(op: Any, value: Any, dim: int, start: int, end: int) -> Any:
-    rank = value.type.rank
-    starts, limits = [0] * rank, list(value.type.shape)
+    starts, limits = [0] * value.type.rank, list(value.type.shape)
     starts[dim], limits[dim] = start, end
-    numbers = {"start_indices": starts, "limit_indices": limits, "strides": [1] * rank}
-    attributes = {name: ir.DenseI64ArrayAttr.get(each, op.context) for name, each in numbers.items()}
-    return _create(op, "stablehlo.slice", _resized(value.type, dim, end - start), [value], attributes)
-
-
-def _resized(type_: Any, dim: int, size: int) -> Any:
-    shape = list(type_.shape)
-    shape[dim] = size
-    return ir.RankedTensorType.get(shape, type_.element_type, loc=ir.Location.unknown(type_.context))
-
-
-def _create(op: Any, name: str, type_: Any, operands: list[Any], attributes: dict[str, Any]) -> Any:
-    created = ir.Operation.create(
-        name, results=[type_], operands=operands, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op)
-    )
-    return created.results[0]
-
-
-def _replace(op: Any, operand: int, indices: Any, name: str, attribute: Any, rewriter: Any) -> None:
-    """Replaces `op` by itself with other indices, as operand number `operand`, and other dimension numbers."""
-    changed = op.clone(ip=ir.InsertionPoint(op))
-    changed.operands[operand] = indices
-    changed.attributes[name] = attribute
-    rewriter.replace_op(op, changed)
+    with ir.InsertionPoint(op), op.location:
+        return stablehlo.slice_(value, starts, limits)
