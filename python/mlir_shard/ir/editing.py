@@ -7,7 +7,7 @@ A pass gives the new value of each distinct attribute or type once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -41,6 +41,19 @@ def _pointers(ops: Sequence[Any]) -> list[Any]:
 def children(op: Any, name: str) -> list[Any]:
     """The operations of a name right in the regions of one."""
     return [_operation(capsule) for capsule in _editor().children(op.operation._CAPIPtr, name)]
+
+
+def functions(module: Any) -> dict[str, Any]:
+    """The functions of a module by symbol, in the order of the text."""
+    found = children(module, "func.func")
+    (names,) = attribute_columns(found, "sym_name")
+    return {name.value: function for name, function in zip(names, found, strict=True)}
+
+
+def is_private(symbol: Any) -> bool:
+    """Whether the visibility of a symbol is `private`."""
+    attributes = symbol.attributes
+    return "sym_visibility" in attributes and attributes["sym_visibility"].value == "private"
 
 
 def attribute_columns(ops: Sequence[Any], *names: str) -> list[list[Any]]:
@@ -93,6 +106,13 @@ def replace(
     attributes = [(key, attribute._CAPIPtr) for key, attribute in added.items()]
     taken = None if body is None else body.operation._CAPIPtr
     return _operation(_editor().replace(op.operation._CAPIPtr, name, dropped, attributes, taken))
+
+
+def replace_with(op: Any, values: Iterable[Any]) -> None:
+    """Replaces the results of an operation by values, one for each, and erases it."""
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    op.erase()
 
 
 def append(parent: Any, name: str, attributes: Mapping[str, Any], body: Any) -> Any:
@@ -186,13 +206,16 @@ def _operations(capsules: list[Any]) -> list[Any]:
 
 def ops_below(root: Any, enters: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
     """The operations inside `root`, each before those in its regions, which are left out where `enters` says no."""
-    for region in root.operation.regions:
-        for block in region.blocks:
-            for op in list(block.operations):
-                op = op.operation
-                yield op
-                if len(op.regions) and enters(op):
-                    yield from ops_below(op, enters)
+
+    def inside(op: Any) -> list[Any]:
+        return [one.operation for region in op.regions for block in region.blocks for one in block.operations]
+
+    left = inside(root.operation)[::-1]
+    while left:
+        op = left.pop()
+        yield op
+        if len(op.regions) and enters(op):
+            left += inside(op)[::-1]
 
 
 def ops_in(root: Any) -> Iterator[Any]:

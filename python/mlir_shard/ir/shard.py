@@ -12,6 +12,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.sharding import ReductionOp
 
 _shard = host.dialect("shard")
@@ -28,6 +29,16 @@ def grid(name: str, shape: Sequence[int]) -> Any:
 def grid_shape(op: Any) -> tuple[int, ...]:
     """The shape of a `shard.grid`; a dynamic size is `DYNAMIC`."""
     return tuple(op.operation.attributes["shape"])
+
+
+def grids(module: Any) -> dict[str, tuple[int, ...]]:
+    """The shapes of the grids of a module by their names."""
+    return {op.attributes["sym_name"].value: grid_shape(op) for op in operations_named(module, "shard.grid")}
+
+
+def grid_axes(op: Any) -> tuple[int, ...]:
+    """The grid axes along which a collective communicates; none where it names none."""
+    return tuple(op.attributes["grid_axes"]) if "grid_axes" in op.attributes else ()
 
 
 def split_axes(op: Any) -> tuple[tuple[int, ...], ...]:

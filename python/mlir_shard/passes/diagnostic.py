@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 _WHOLE_FILE = re.compile(r'"(.*)":0:0')
 
@@ -74,6 +75,19 @@ def handled(context: Any, handle: Callable[[Any], bool]) -> Iterator[None]:
         handler.detach()
         if raised:
             raise raised[0]
+
+
+@contextlib.contextmanager
+def standard_error_to(file: IO[bytes]) -> Iterator[None]:
+    """Sends what native code writes to standard error to a file."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
 def error(message: str, position: Position | None = None) -> Diagnostic:

@@ -10,18 +10,15 @@ would abort the process, while the text is refused with an error.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import os
 import re
-import sys
 import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir, passmanager
+from mlir_shard.passes.diagnostic import standard_error_to
 from mlir_shard.passes.options import did_you_mean, split_options
 
 _NAME = re.compile(r"[\w-]+")
@@ -61,21 +58,6 @@ def _probing_context() -> Any:
     return ir.Context()
 
 
-@contextlib.contextmanager
-def _standard_error_to(path: str) -> Iterator[None]:
-    """Sends what native code writes to standard error to a file: the host prints there why an option is refused."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    target = os.open(path, os.O_WRONLY)
-    os.dup2(target, 2)
-    os.close(target)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-
-
 def _parse(text: str) -> tuple[str, str]:
     """The pipeline as the host prints it, and why it was refused: one of them is empty."""
     context = _probing_context()
@@ -84,12 +66,14 @@ def _parse(text: str) -> tuple[str, str]:
             return str(passmanager.PassManager.parse(text, context)), ""
         except ValueError as error:
             return "", str(error)
-    with tempfile.NamedTemporaryFile("r", errors="replace") as printed:
+    # The host prints to standard error why an option is refused.
+    with tempfile.TemporaryFile() as printed:
         try:
-            with _standard_error_to(printed.name):
+            with standard_error_to(printed):
                 return str(passmanager.PassManager.parse(text, context)), ""
         except ValueError as error:
-            return "", printed.read() + str(error)
+            printed.seek(0)
+            return "", printed.read().decode(errors="replace") + str(error)
 
 
 @functools.cache
@@ -185,13 +169,9 @@ def run(text: str, op: Any, *, verify_each: bool) -> None:
     Raises:
         ir.MLIRError: a pass failed.
     """
-    manager = _manager(text, op.context)
+    manager = passmanager.PassManager.parse(text, op.context)
     manager.enable_verifier(verify_each)
     manager.run(op)
-
-
-def _manager(text: str, context: Any) -> Any:
-    return passmanager.PassManager.parse(text, context)
 
 
 def class_name(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import functions, operations_named, ops_in
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import TensorSpec
@@ -98,9 +98,7 @@ def _give(last: Any) -> None:
 def _erase_callers(module: Any, function: Any) -> None:
     """Erases the functions that call it, and those that call these."""
     name = ir.StringAttr(function.attributes["sym_name"]).value
-    wanted, callers = {name}, {}
-    for op in operations_named(module.operation, "func.func"):
-        callers[op.attributes["sym_name"].value] = op
+    wanted, callers = {name}, functions(module)
     while wanted:
         called = {
             known
@@ -118,9 +116,7 @@ def entry_function(module: Any, name: str) -> Any:
 
     RunError where there is none, or it has no body.
     """
-    functions = [op.operation for op in module.operation.regions[0].blocks[0].operations]
-    functions = [op for op in functions if op.name == "func.func" and len(op.regions[0].blocks)]
-    named = {op.attributes["sym_name"].value: op for op in functions}
+    named = {one: op for one, op in functions(module).items() if len(op.regions[0].blocks)}
     if name in named:
         return named[name]
     public = [known for known, op in named.items() if _is_public(op)]
@@ -168,7 +164,7 @@ def _inlined_meshes(module: Any) -> dict[str, Mesh]:
         if sharding is not None and isinstance(sharding.mesh_or_ref, Mesh):
             found[f"{sharding.mesh_text} of"] = sharding.mesh_or_ref
 
-    def visit(op: Any) -> Any:
+    for op in ops_in(module):
         for result in op.results:
             add(sdy.get_sharding(result))
         if op.name == "func.func":
@@ -176,9 +172,6 @@ def _inlined_meshes(module: Any) -> dict[str, Mesh]:
                 add(sdy.get_sharding(argument))
             for index in range(len(op.attributes["function_type"].value.results)):
                 add(sdy.get_result_sharding(op, index))
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
     return found
 
 

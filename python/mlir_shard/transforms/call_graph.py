@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import attribute_columns, block_count, children, operations_named
+from mlir_shard.ir.editing import attribute_columns, block_count, functions, operations_named
 from mlir_shard.passes.registry import PassFailure
 
 MAIN = "main"
@@ -45,13 +45,6 @@ def set_callee(call: Any, name: str) -> None:
 def has_body(function: Any) -> bool:
     """Whether a function is defined here, rather than declared."""
     return block_count(function) > 0
-
-
-def functions(module: Any) -> dict[str, Any]:
-    """The functions of a module by symbol, in the order of the text."""
-    found = children(module, "func.func")
-    (names,) = attribute_columns(found, "sym_name")
-    return {name.value: function for name, function in zip(names, found, strict=True)}
 
 
 def main_function(module: Any) -> Any:

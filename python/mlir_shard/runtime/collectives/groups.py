@@ -82,11 +82,6 @@ class DeviceGroup:
 _cf = host.dialect("cf")
 
 
-def axes_of(op: Any) -> tuple[int, ...]:
-    """The axes that an operation names, with those of size 1."""
-    return tuple(op.attributes["grid_axes"]) if "grid_axes" in op.attributes else ()
-
-
 def named(op: Any, attribute: str) -> list[int | None] | None:
     """The multi-index along the axes of the operation, None for what is known only at run time; None if not given."""
     if attribute not in op.attributes:
@@ -99,7 +94,7 @@ def coordinates(op: Any, attribute: str, shape: Sequence[int]) -> list[Any]:
     numbers = named(op, attribute) or []
     dynamic = iter(list(op.operands)[1:])
     found: list[Any] = []
-    for axis, number in zip(axes_of(op), numbers, strict=True):
+    for axis, number in zip(shard.grid_axes(op), numbers, strict=True):
         value = index.constant(number) if number is not None else next(dynamic)
         if number is None:
             size = shape[axis]

@@ -45,7 +45,7 @@ def group_of(op: Any, grids: Grids) -> DeviceGroup:
         raise error(f"'{op.name}' is on the grid @{grid}, which the module does not define", op)
     if shard.DYNAMIC in grids[grid]:
         raise error(f"'{op.name}' is on the grid @{grid}, whose shape is not known before the program is run", op)
-    return DeviceGroup.along(grid, grids[grid], groups.axes_of(op))
+    return DeviceGroup.along(grid, grids[grid], shard.grid_axes(op))
 
 
 def check(op: Any, group: DeviceGroup) -> None:
@@ -81,7 +81,7 @@ def _check_shape(op: Any, group: DeviceGroup, shape: list[int], result: list[int
 
 
 def _check_device(op: Any, name: str, group: DeviceGroup) -> None:
-    numbers, axes = groups.named(op, name), groups.axes_of(op)
+    numbers, axes = groups.named(op, name), shard.grid_axes(op)
     if numbers is None:
         return
     if len(numbers) != len(axes):
@@ -145,7 +145,7 @@ def _is_to_itself(op: Any, group: DeviceGroup, entry: str) -> bool:
 def _to_itself(op: Any, group: DeviceGroup) -> str:
     does = _DOES[op.name]
     if not group.axes:
-        return f"'{op.name}' along axes {list(groups.axes_of(op))}: each device would {does} itself alone"
+        return f"'{op.name}' along axes {list(shard.grid_axes(op))}: each device would {does} itself alone"
     numbers = list(op.attributes[_OTHER_DEVICE[op.name]])
     return (
         f"'{op.name}' is reached by all devices, of which the one at {numbers} would {does} itself: "
@@ -218,7 +218,6 @@ class Messages:
         return self._tags.setdefault(_Channel.of(group), _FIRST_TAG + len(self._tags))
 
 
-_tensor = host.dialect("tensor")
 UPDATE_HALO = "shard.update_halo"
 _SHIFT_TAG = 1
 _HALO_TAG = 2
@@ -261,14 +260,12 @@ def update_halo(op: Any, group: DeviceGroup, calls: Library) -> Any:
             if size and along.axes:
                 box = [*extents[:dim], size, *extents[dim + 1 :]]
                 start = [*offsets[:dim], received, *offsets[dim + 1 :]]
-                block = _cut(value, [*offsets[:dim], sent, *offsets[dim + 1 :]], box)
+                block = shard.extract_slice(value, [*offsets[:dim], sent, *offsets[dim + 1 :]], box)
                 # The block that is there is kept where there is no neighbour.
-                memory = buffers.copy(_cut(value, start, box))
+                memory = buffers.copy(shard.extract_slice(value, start, box))
                 target, source = (_rank_nearby(along, by, calls.abi.proc_null) for by in (steps, -steps))
                 _send_and_receive(calls, (buffers.read(block), target), (memory, source), block.type, _HALO_TAG)
-                value = _tensor.InsertSliceOp(
-                    buffers.tensor(memory, block.type), value, [], [], [], start, box, [1] * len(box)
-                ).result
+                value = shard.insert_slice(buffers.tensor(memory, block.type), value, start)
         offsets[dim], extents[dim] = 0, shape[dim]
     return value
 
@@ -319,11 +316,6 @@ def neighbours(op: Any, shape: tuple[int, ...]) -> list[Any]:
         is_there = index.within(nearby, prod(sizes))
         found.append(index.choose(is_there, index.linear(coordinates, shape), index.constant(-1)))
     return found
-
-
-def _cut(value: Any, start: list[int], size: list[int]) -> Any:
-    type_ = shard.resized(value.type, size)
-    return _tensor.ExtractSliceOp(type_, value, [], [], [], start, size, [1] * len(size)).result
 
 
 def _rank_nearby(group: DeviceGroup, steps: int, beyond: int | None) -> Any:

@@ -13,8 +13,9 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
+from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.op_names import op_names
-from mlir_shard.runtime.collectives import element_types, groups, point_to_point
+from mlir_shard.runtime.collectives import element_types, point_to_point
 from mlir_shard.runtime.collectives.element_types import Carrier
 from mlir_shard.runtime.collectives.point_to_point import error
 
@@ -22,22 +23,21 @@ _REDUCTION = re.compile(r"#shard<partial (\w+)>")
 _REDUCING = frozenset(op_names("shard", "all_reduce reduce reduce_scatter"))
 _MOVING = frozenset(op_names("shard", "all_gather all_slice all_to_all broadcast gather recv scatter send shift"))
 _HALO = "shard.update_halo"
-_NOT_LOCAL = frozenset({"shard.shard"})
 
 
 def legalize(module: Any, entry: str) -> None:
     """Rewrites the collectives of a local module; RunError names one that cannot be lowered."""
-    for op in find(module, _NOT_LOCAL):
+    for op in operations_named(module, "shard.shard"):
         raise error(f"'{op.name}' has no lowering to MPI: the program is not that of one device", op)
-    found = find(module, _REDUCING | _MOVING | {_HALO})
-    known = grids(module)
+    found = operations_named(module, *_REDUCING, *_MOVING, _HALO)
+    known = shard.grids(module)
     for op in found:
         group = point_to_point.group_of(op, known)
         if op.name == _HALO:
             point_to_point.check_halo(op)
         else:
             point_to_point.check(op, group)
-        if op.name == "shard.shift" and op.attributes["shift_axis"].value not in groups.axes_of(op):
+        if op.name == "shard.shift" and op.attributes["shift_axis"].value not in shard.grid_axes(op):
             axis = op.attributes["shift_axis"].value
             raise error(f"'{op.name}' along the grid axis {axis}, which is none of its grid_axes", op)
     point_to_point.check_messages([op for op in found if op.name in point_to_point.NAMES], known, entry)
@@ -47,24 +47,6 @@ def legalize(module: Any, entry: str) -> None:
                 _carry_reduced(op)
             else:
                 _carry(op, _for_moving(op), op.operands[0])
-
-
-def find(module: Any, names: frozenset[str]) -> list[Any]:
-    """The operations of those names, in the order of the text."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in names:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
-def grids(module: Any) -> dict[str, tuple[int, ...]]:
-    """The shapes of the grids of a module by their names."""
-    return {op.attributes["sym_name"].value: shard.grid_shape(op) for op in find(module, frozenset({"shard.grid"}))}
 
 
 def reduction_of(op: Any) -> str:
@@ -101,15 +83,10 @@ def _carry(op: Any, carrier: Carrier, value: Any) -> None:
     carried = carrier.enter(value)
     if carried == op.operands[0]:
         return
-    attributes = {name: op.attributes[name] for name in _attribute_names(op)}
+    attributes = dict(op.attributes.items())
     if carrier.reduction:
         attributes["reduction"] = ir.Attribute.parse(f"#shard<partial {carrier.reduction}>")
     result_type = ir.RankedTensorType.get(op.result.type.shape, carried.type.element_type)
     operands = [carried, *list(op.operands)[1:]]
     made = ir.Operation.create(op.name, results=[result_type], operands=operands, attributes=attributes)
-    op.result.replace_all_uses_with(carrier.leave(made.result))
-    op.erase()
-
-
-def _attribute_names(op: Any) -> list[str]:
-    return [named if isinstance(named, str) else named.name for named in op.attributes]
+    replace_with(op, [carrier.leave(made.result)])

@@ -22,6 +22,8 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
+from mlir_shard.ir import shard
+from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.runtime.collectives import buffers, groups, library, point_to_point, shard_collectives
 from mlir_shard.runtime.collectives.group_exchange import GroupExchange
 from mlir_shard.runtime.collectives.groups import DeviceGroup
@@ -43,7 +45,7 @@ def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> None:
 
     With them goes what `stand_ins` stand for. Calls are in the interface `abi`.
     """
-    grids, calls = shard_collectives.grids(module), Library(module, abi)
+    grids, calls = shard.grids(module), Library(module, abi)
     communicators = Communicators(module, calls)
     exchange, messages = GroupExchange(communicators, calls), Messages(calls)
     lowerings: dict[str, Callable[[Any, DeviceGroup], Any]] = {
@@ -54,7 +56,7 @@ def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> None:
         "shard.shift": lambda op, group: point_to_point.shift(op, group, calls),
         point_to_point.UPDATE_HALO: lambda op, group: point_to_point.update_halo(op, group, calls),
     }
-    found = shard_collectives.find(module, _ON_GRIDS)
+    found = operations_named(module, *_ON_GRIDS)
     _demand_ranks(found, entry, grids)
     for op in found:
         if op.name in _INDICES or (op.name == _ALL_SLICE and 0 not in op.result.type.shape):
@@ -66,9 +68,7 @@ def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> None:
                 if op.name == _NEIGHBOURS
                 else [lowerings[op.name](op, group)]
             )
-        for old, new in zip(op.results, values, strict=True):
-            old.replace_all_uses_with(new)
-        op.erase()
+        replace_with(op, values)
     stand_ins.lower(exchange)
     communicators.make(entry)
 

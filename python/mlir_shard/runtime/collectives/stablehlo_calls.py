@@ -15,7 +15,8 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.runtime.collectives import buffers, element_types, library, shard_collectives
+from mlir_shard.ir.editing import operations_named, replace_with
+from mlir_shard.runtime.collectives import buffers, element_types, library
 from mlir_shard.runtime.collectives.group_exchange import GroupExchange
 from mlir_shard.runtime.collectives.groups import ListedGroups
 from mlir_shard.runtime.collectives.point_to_point import error
@@ -46,12 +47,12 @@ class StandIns:
 
     def lower(self, exchange: GroupExchange) -> None:
         """Replaces the calls."""
-        for call in shard_collectives.find(self._module, frozenset({"func.call"})):
+        for call in operations_named(self._module, "func.call"):
             lowering = self._lowerings.get(call.attributes["callee"].value)
             if lowering is not None:
                 with ir.InsertionPoint(call), call.location:
-                    call.results[0].replace_all_uses_with(lowering(list(call.operands), exchange))
-                call.erase()
+                    value = lowering(list(call.operands), exchange)
+                replace_with(call, [value])
         for declaration in self._declarations:
             declaration.erase()
 

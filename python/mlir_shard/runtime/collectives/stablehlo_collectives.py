@@ -9,7 +9,8 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.runtime.collectives import shard_collectives, stablehlo_devices
+from mlir_shard.ir.editing import operations_named, replace_with
+from mlir_shard.runtime.collectives import stablehlo_devices
 from mlir_shard.runtime.collectives.groups import ListedGroups
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.collectives.stablehlo_calls import GroupCollectives, Reduction, StandIns
@@ -19,15 +20,13 @@ from mlir_shard.runtime.collectives.stablehlo_devices import Processes
 def legalize(module: Any) -> StandIns:
     """Rewrites the collectives of a local module; RunError names one that cannot be lowered to MPI."""
     stand_ins = StandIns(module)
-    for op in shard_collectives.find(module, frozenset(_LEGALIZATIONS)):
+    for op in operations_named(module, *_LEGALIZATIONS):
         for value in (*op.operands, *op.results):
             _check_type(op, value.type)
         processes = Processes.of(module, op)
         with ir.InsertionPoint(op), op.location:
             values = _LEGALIZATIONS[op.name](op, processes, GroupCollectives(op, stand_ins))
-        for old, new in zip(op.results, values, strict=True):
-            old.replace_all_uses_with(new)
-        op.erase()
+        replace_with(op, values)
     return stand_ins
 
 
@@ -87,13 +86,9 @@ def _broadcast(op: Any, processes: Processes, devices: GroupCollectives) -> list
     return [stablehlo.select(is_member, value, stablehlo.splat(value.type, 0)) for value in values]
 
 
-def _replica(op: Any, processes: Processes, devices: GroupCollectives) -> list[Any]:
-    numbers = list(map(processes.replica_of, range(processes.devices)))
-    return [stablehlo.convert(devices.of_device(numbers), op.results[0].type.element_type)]
-
-
-def _partition(op: Any, processes: Processes, devices: GroupCollectives) -> list[Any]:
-    numbers = list(map(processes.partition_of, range(processes.devices)))
+def _number(op: Any, processes: Processes, devices: GroupCollectives) -> list[Any]:
+    number_of = processes.replica_of if op.name == "stablehlo.replica_id" else processes.partition_of
+    numbers = list(map(number_of, range(processes.devices)))
     return [stablehlo.convert(devices.of_device(numbers), op.results[0].type.element_type)]
 
 
@@ -127,7 +122,7 @@ _LEGALIZATIONS: dict[str, Callable[[Any, Processes, GroupCollectives], list[Any]
     "stablehlo.collective_broadcast": _broadcast,
     "stablehlo.collective_permute": _permute,
     "stablehlo.cross-replica-sum": _all_reduce,
-    "stablehlo.partition_id": _partition,
+    "stablehlo.partition_id": _number,
     "stablehlo.reduce_scatter": _reduce_scatter,
-    "stablehlo.replica_id": _replica,
+    "stablehlo.replica_id": _number,
 }

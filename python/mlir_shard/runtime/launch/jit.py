@@ -8,13 +8,13 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.passes.diagnostic import standard_error_to
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
@@ -47,7 +47,7 @@ def make_engine(module: Any, libraries: Sequence[Path], entry: str) -> Any:
     # In memory: a rank that is killed leaves no file.
     with os.fdopen(os.memfd_create("stderr"), "w+b") as written:
         try:
-            with _standard_error_to(written):
+            with standard_error_to(written):
                 engine = host.execution_engine().ExecutionEngine(
                     module, opt_level=2, shared_libs=list(map(str, libraries))
                 )
@@ -107,19 +107,6 @@ def _check_implementation(module: Any, process: MpiProcess) -> None:
     attributes, name = module.operation.attributes, mpi_library.ATTRIBUTE
     if name not in attributes or str(attributes[name]) != mpi_library.of(process.implementation).attribute:
         raise RunError(f"the program is not compiled for {process.implementation}, which {process.path} is")
-
-
-@contextmanager
-def _standard_error_to(file: IO[bytes]) -> Iterator[None]:
-    """Redirects what this process writes on standard error, below Python's own stream too."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 def _read(file: IO[bytes]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
+from mlir_shard.ir.editing import operations_named_in_post_order, replace_with
 
 _tensor = host.dialect("tensor")
 _GENERIC = "linalg.generic"
@@ -20,15 +21,7 @@ _ITERATORS = "iterator_types"
 
 def prepare(module: Any) -> None:
     """Rewrites those of a module, in place, so that the host may fuse what is left."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == _GENERIC:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    for op in found:
+    for op in operations_named_in_post_order(module, _GENERIC):
         if not len(op.attributes[_ITERATORS]):
             if all(_has_one_element(result) for result in op.results):
                 _to_scalars(op)
@@ -50,9 +43,9 @@ def _to_scalars(op: Any) -> None:
                 argument.replace_all_uses_with(_only_element(operand))
         for one in inner:
             one.move_before(op)
-        for old, value in zip(op.results, terminator.operands, strict=True):
-            old.replace_all_uses_with(_tensor.FromElementsOp(old.type, [value]).result)
-    op.erase()
+        ends = zip(op.results, terminator.operands, strict=True)
+        values = [_tensor.FromElementsOp(old.type, [value]).result for old, value in ends]
+    replace_with(op, values)
 
 
 def _only_element(operand: Any) -> Any:
@@ -93,6 +86,4 @@ def _read_as_input(op: Any) -> None:
         arguments[place].replace_all_uses_with(new)
     for one in [inner.operation for inner in body.operations]:
         block.append(one)
-    for old, new in zip(op.results, made.results, strict=True):
-        old.replace_all_uses_with(new)
-    op.erase()
+    replace_with(op, made.results)

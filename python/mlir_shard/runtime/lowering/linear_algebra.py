@@ -16,6 +16,7 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.stablehlo import binary
 from mlir_shard.runtime.lowering import element_loops
 
 # The element of a matrix at a row and a column.
@@ -48,17 +49,18 @@ def cholesky(op: Any) -> list[Any]:
                 entry(matrices)(row, column),
                 index.constant(0),
                 column,
-                lambda one: _multiply(known(row, one), _conjugate(known(column, one))),
+                lambda one: binary("multiply", known(row, one), _conjugate(known(column, one))),
             )
 
         def of_column(column: Any, now: list[Any]) -> list[Any]:
-            root = _root(left(now[0], column, column))
+            square = left(now[0], column, column)
+            root = stablehlo.build("sqrt", square.type, square)
             below = index.add(column, index.constant(1))
             return element_loops.loop(
                 below,
                 index.constant(size),
                 [put(root, now[0], column, column)],
-                lambda row, held: [put(_divide(left(held[0], row, column), root), held[0], row, column)],
+                lambda row, held: [put(binary("divide", left(held[0], row, column), root), held[0], row, column)],
             )
 
         return element_loops.loop(index.constant(0), index.constant(size), carried, of_column)
@@ -101,9 +103,11 @@ def triangular_solve(op: Any) -> list[Any]:
                 element_loops.read_element(right, place(row)),
                 start,
                 stop,
-                lambda one: _multiply(entry(row, one), element_loops.read_element(known, place(one))),
+                lambda one: binary("multiply", entry(row, one), element_loops.read_element(known, place(one))),
             )
-            return [element_loops.write(rest if is_unit else _divide(rest, entry(row, row)), known, place(row))]
+            return [
+                element_loops.write(rest if is_unit else binary("divide", rest, entry(row, row)), known, place(row))
+            ]
 
         return element_loops.loop(index.constant(0), index.constant(size), carried, of_row)
 
@@ -121,18 +125,6 @@ def _minus_sum(whole: Any, start: Any, stop: Any, term: Callable[[Any], Any]) ->
 
 def _flag(op: Any, name: str) -> bool:
     return name in op.attributes and bool(ir.BoolAttr(op.attributes[name]).value)
-
-
-def _multiply(left: Any, right: Any) -> Any:
-    return stablehlo.build("multiply", left.type, left, right)
-
-
-def _divide(left: Any, right: Any) -> Any:
-    return stablehlo.build("divide", left.type, left, right)
-
-
-def _root(scalar: Any) -> Any:
-    return stablehlo.build("sqrt", scalar.type, scalar)
 
 
 def _conjugate(scalar: Any) -> Any:
@@ -191,7 +183,7 @@ def _along(parts: _Complex, dim: int, length: int, count: int, sign: int) -> _Co
     if parts.imaginary is None:
         return _Complex(real, imaginary)
     crossed = _product(parts.imaginary, sines, dim), _product(parts.imaginary, cosines, dim)
-    return _Complex(_binary("subtract", real, crossed[0]), _binary("add", imaginary, crossed[1]))
+    return _Complex(binary("subtract", real, crossed[0]), binary("add", imaginary, crossed[1]))
 
 
 def _to_real(parts: _Complex, dim: int, length: int) -> Any:
@@ -199,7 +191,7 @@ def _to_real(parts: _Complex, dim: int, length: int) -> Any:
     count = parts.real.type.shape[dim]
     # Of the conjugate pair of numbers k and length - k only the first is there.
     cosines, sines = _matrices(parts.real.type.element_type, length, count, length, 1, is_half=True)
-    return _binary("subtract", _product(parts.real, cosines, dim), _product(parts.imaginary, sines, dim))
+    return binary("subtract", _product(parts.real, cosines, dim), _product(parts.imaginary, sines, dim))
 
 
 def _matrices(
@@ -215,7 +207,7 @@ def _matrices(
         row, column = position
         turns = index.remainder(index.multiply(row, column), index.constant(length))
         number = stablehlo.convert(element_loops.boxed(index.to_integer(turns, 64)), host.ir.F64Type.get())
-        angle = _binary("multiply", number, stablehlo.splat(wide, sign * 2 * math.pi / length))
+        angle = binary("multiply", number, stablehlo.splat(wide, sign * 2 * math.pi / length))
         values = [stablehlo.build(name, wide, angle) for name in ("cosine", "sine")]
         if is_half:
             is_alone = element_loops.either(
@@ -223,7 +215,7 @@ def _matrices(
             )
             weights = [element_loops.unboxed(stablehlo.splat(wide, weight)) for weight in (1, 2)]
             weight = element_loops.boxed(index.choose(is_alone, *weights))
-            values = [_binary("multiply", value, weight) for value in values]
+            values = [binary("multiply", value, weight) for value in values]
         narrow = [stablehlo.convert(value, element_type) for value in values]
         return [element_loops.write(value, into, position) for value, into in zip(narrow, carried, strict=True)]
 
@@ -250,8 +242,4 @@ def _product(value: Any, matrix: Any, dim: int) -> Any:
 
 def _scaled(parts: _Complex, factor: float) -> _Complex:
     factors = stablehlo.splat(parts.real.type, factor)
-    return _Complex(*(_binary("multiply", part, factors) for part in (parts.real, parts.imaginary)))
-
-
-def _binary(name: str, left: Any, right: Any) -> Any:
-    return stablehlo.build(name, left.type, left, right)
+    return _Complex(*(binary("multiply", part, factors) for part in (parts.real, parts.imaginary)))

@@ -9,7 +9,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir, passmanager
 from mlir_shard.ir import empty_tensors
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import functions, operations_named, ops_below, replace_with
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
 from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stablehlo_collectives
@@ -20,31 +20,23 @@ from mlir_shard.runtime.lowering import external_symbols, floats, generic_operat
 from mlir_shard.runtime.lowering.cpu import Cpu
 
 _arith = host.dialect("arith")
-_MAKING = frozenset({"stablehlo.after_all", "stablehlo.create_token"})
 
 
 def to_values(module: Any) -> None:
     """Gives every token in a module another type, in place, and makes constants of the operations that make them."""
     type_ = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1, module.context))
-    making: list[Any] = []
-
-    def visit(op: Any) -> Any:
+    for op in ops_below(module):
         values = [*op.results, *(one for region in op.regions for block in region.blocks for one in block.arguments)]
-        tokens = [value for value in values if is_token(value.type)]
-        for value in tokens:
-            value.set_type(type_)
-        if op.name in _MAKING:
-            making.append(op)
-        elif op.name == "func.func":
+        for value in values:
+            if is_token(value.type):
+                value.set_type(type_)
+        if op.name == "func.func":
             _change_signature(op, type_)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    for op in making:
+    for op in operations_named(module, "stablehlo.after_all", "stablehlo.create_token"):
         with ir.InsertionPoint(op), op.location:
             value = ir.DenseElementsAttr.get_splat(type_, ir.BoolAttr.get(False))
-            op.results[0].replace_all_uses_with(_arith.ConstantOp(type_, value).result)
-        op.erase()
+            made = _arith.ConstantOp(type_, value).result
+        replace_with(op, [made])
 
 
 def _change_signature(function: Any, type_: Any) -> None:
@@ -136,7 +128,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _run(module, _TO_LINALG)
     generic_operations.prepare(module)
     _run(module, _SIMPLIFY)
-    shard_to_mpi.lower(module, _function(module, entry), stand_ins, abi)
+    shard_to_mpi.lower(module, functions(module)[entry], stand_ins, abi)
     _run(module, _TO_MPI)
     _erase_grids(module)
     _check_dialects(module, _BUFFERIZABLE)
@@ -199,21 +191,13 @@ def _copies_to_linalg(module: Any) -> None:
 
 def _check_dialects(module: Any, known: frozenset[str]) -> None:
     """RunError names the outermost operations of other dialects than the known: they have not been lowered."""
-    left: list[Any] = []
 
-    def visit(op: Any) -> Any:
-        if op.name.partition(".")[0] in known and op.name != _CAST:
-            return ir.WalkResult.ADVANCE
-        left.append(op)
-        return ir.WalkResult.SKIP
+    def is_known(op: Any) -> bool:
+        return op.name.partition(".")[0] in known and op.name != _CAST
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    left = [op for op in ops_below(module, enters=is_known) if not is_known(op)]
     if left:
         messages = [diagnostic.at("error", f"'{op.name}' has no lowering to LLVM", op.location) for op in left]
         is_for_xla = all(op.name.startswith(_FOR_XLA) for op in left)
         advice = ", where --engine=pjrt may run it" if is_for_xla else ""
         raise RunError(f"the program cannot be lowered to LLVM{advice}", messages)
-
-
-def _function(module: Any, name: str) -> Any:
-    return next(op for op in operations_named(module, "func.func") if op.attributes["sym_name"].value == name)

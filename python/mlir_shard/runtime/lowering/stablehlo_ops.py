@@ -13,6 +13,8 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import operations_named_in_post_order, replace_with
+from mlir_shard.ir.stablehlo import binary
 from mlir_shard.runtime.lowering import element_loops, linear_algebra
 
 _arith = host.dialect("arith")
@@ -130,8 +132,8 @@ def training(op: Any) -> list[Any]:
     operand, scale, offset = op.operands
     feature = _Feature(op)
     mean = feature.mean(operand)
-    centred = _binary("subtract", operand, feature.spread(mean))
-    variance = feature.mean(_binary("multiply", centred, centred))
+    centred = binary("subtract", operand, feature.spread(mean))
+    variance = feature.mean(binary("multiply", centred, centred))
     return [feature.normalized(operand, scale, offset, mean, variance), mean, variance]
 
 
@@ -139,16 +141,20 @@ def gradient(op: Any) -> list[Any]:
     """Of the operand, the scale and the offset."""
     operand, scale, mean, variance, arriving = op.operands
     feature = _Feature(op)
-    centred = _binary("subtract", operand, feature.spread(mean))
+    centred = binary("subtract", operand, feature.spread(mean))
     inverse = feature.inverse_deviation(variance)
-    along = feature.sum(_binary("multiply", arriving, centred))
-    of_scale = _binary("multiply", along, inverse)
+    along = feature.sum(binary("multiply", arriving, centred))
+    of_scale = binary("multiply", along, inverse)
     of_offset = feature.sum(arriving)
     count = stablehlo.splat(scale.type, feature.count)
-    slope = _binary("divide", _binary("multiply", along, _binary("multiply", inverse, inverse)), count)
-    rest = _binary("subtract", arriving, feature.spread(_binary("divide", of_offset, count)))
-    rest = _binary("subtract", rest, _binary("multiply", centred, feature.spread(slope)))
-    return [_binary("multiply", rest, feature.spread(_binary("multiply", scale, inverse))), of_scale, of_offset]
+    slope = binary("divide", binary("multiply", along, binary("multiply", inverse, inverse)), count)
+    rest = binary("subtract", arriving, feature.spread(binary("divide", of_offset, count)))
+    rest = binary("subtract", rest, binary("multiply", centred, feature.spread(slope)))
+    return [
+        binary("multiply", rest, feature.spread(binary("multiply", scale, inverse))),
+        of_scale,
+        of_offset,
+    ]
 
 
 class _Feature:
@@ -176,22 +182,18 @@ class _Feature:
     def mean(self, value: Any) -> Any:
         """The mean for each feature."""
         total = self.sum(value)
-        return _binary("divide", total, stablehlo.splat(total.type, self.count))
+        return binary("divide", total, stablehlo.splat(total.type, self.count))
 
     def inverse_deviation(self, variance: Any) -> Any:
         """1 / sqrt(variance + epsilon)"""
-        shifted = _binary("add", variance, stablehlo.splat(variance.type, self._epsilon))
+        shifted = binary("add", variance, stablehlo.splat(variance.type, self._epsilon))
         return stablehlo.build("rsqrt", shifted.type, shifted)
 
     def normalized(self, operand: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
         """The operand with mean `offset` and deviation `scale`."""
-        centred = _binary("subtract", operand, self.spread(mean))
-        factor = _binary("multiply", scale, self.inverse_deviation(variance))
-        return _binary("add", _binary("multiply", centred, self.spread(factor)), self.spread(offset))
-
-
-def _binary(name: str, left: Any, right: Any) -> Any:
-    return stablehlo.build(name, left.type, left, right)
+        centred = binary("subtract", operand, self.spread(mean))
+        factor = binary("multiply", scale, self.inverse_deviation(variance))
+        return binary("add", binary("multiply", centred, self.spread(factor)), self.spread(offset))
 
 
 # Of an operation, before which things are built, what its results are then. Its regions may be used up.
@@ -222,18 +224,9 @@ _FORMS: dict[str, Callable[[Any], bool]] = {
 
 def legalize(module: Any) -> None:
     """Rewrites all of them in a module, in place."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in _REWRITES and (op.name not in _FORMS or _FORMS[op.name](op)):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
     # What regions hold before what holds them: regions are moved.
-    module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
-    for op in found:
+    found = operations_named_in_post_order(module, *_REWRITES)
+    for op in [op for op in found if op.name not in _FORMS or _FORMS[op.name](op)]:
         with ir.InsertionPoint(op), op.location:
             values = _REWRITES[op.name](op)
-        for old, new in zip(op.results, values, strict=True):
-            old.replace_all_uses_with(new)
-        op.erase()
+        replace_with(op, values)

@@ -13,6 +13,7 @@ from typing import Any
 
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import functions, operations_named, ops_below, replace_with
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
@@ -64,48 +65,32 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
 
 
 def _lower(module: Any, entry: str) -> str:
-    wrong: list[Any] = []
-    numbers: list[Any] = []
-    crossing: list[Any] = []
-    transforms: list[Any] = []
-    declared: list[Any] = []
-    called: set[str] = set()
+    def is_run(op: Any) -> bool:
+        is_crossing = op.name in CROSSING and op.operands[0].type == op.results[0].type
+        return is_crossing or (op.name.partition(".")[0] in _KNOWN and op.name not in _REFUSED)
 
-    def visit(op: Any) -> Any:
+    wrong: list[Any] = []
+    for op in ops_below(module, enters=is_run):
         _retype(op)
-        if op.name in CROSSING and op.operands[0].type == op.results[0].type:
-            crossing.append(op)
-        elif op.name.partition(".")[0] not in _KNOWN or op.name in _REFUSED:
+        if not is_run(op):
             wrong.append(op)
-            return ir.WalkResult.SKIP
-        if op.name == "func.func" and not len(op.regions[0].blocks):
-            declared.append(op)
-        elif op.name == "func.call":
-            called.add(op.attributes["callee"].value)
-        if op.name == _PARTITION:
-            numbers.append(op)
-        elif op.name == TRANSFORM:
-            transforms.append(op)
         elif op.name in _COLLECTIVES:
             for name in _MODES:
                 if name in op.attributes:
                     del op.attributes[name]
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    declared = [op for op in functions(module).values() if not len(op.regions[0].blocks)]
+    called = {op.attributes["callee"].value for op in operations_named(module, "func.call")}
     _drop_declarations(declared, called)
     if wrong:
         messages = [diagnostic.at("error", f"'{op.name}' cannot be run by PJRT", op.location) for op in wrong]
         raise RunError("the program is not in StableHLO alone, which is what PJRT runs", messages)
-    for op in crossing:
-        op.results[0].replace_all_uses_with(op.operands[0])
-        op.erase()
-    for op in numbers:
+    for op in operations_named(module, *CROSSING):
+        replace_with(op, [op.operands[0]])
+    for op in operations_named(module, _PARTITION):
         with ir.InsertionPoint(op), op.location:
             replica = ir.Operation.create(_REPLICA, [op.results[0].type])
-        op.results[0].replace_all_uses_with(replica.results[0])
-        op.erase()
-    for op in transforms:
+        replace_with(op, replica.results)
+    for op in operations_named(module, TRANSFORM):
         constrain_layouts(op)
     _prepare_functions(module, entry)
     return str(module)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import ops_below, ops_in
 from mlir_shard.runtime.collectives import stablehlo_devices
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.collectives.stablehlo_calls import Reduction
@@ -200,18 +201,11 @@ class BodiesInStep:
         raise error(f"'{op.name}' with collectives in it has no meaning on one device", op)
 
     def _holds_collectives(self, op: Any) -> bool:
-        found = False
-
-        def visit(one: Any) -> Any:
-            nonlocal found
-            if one.name == CALL:
-                callee = self._functions.get(one.attributes["callee"].value)
-                found = found or (callee is not None and any(map(self._holds_collectives, _inner(callee))))
-            found = found or one.name in _SHARED - {CALL}
-            return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-        op.walk(visit, ir.WalkOrder.PRE_ORDER)
-        return found
+        for one in ops_in(op):
+            callee = self._functions.get(one.attributes["callee"].value) if one.name == CALL else None
+            if one.name in _SHARED - {CALL} or (callee is not None and self._holds_collectives(callee)):
+                return True
+        return False
 
     def _branches(self, op: Any, devices: Sequence[int], operands: Values, known: list[Known]) -> Values:
         (decides,) = _the_same(operands, op, "takes the same branch")
@@ -262,7 +256,7 @@ def _copied(op: Any, operands: Values, known: list[Known]) -> Values:
     """The results of copies of an operation, one for each different set of operands."""
     made: dict[tuple[Any, ...], list[Any]] = {}
     found = []
-    from_around = _used_inside(op)
+    from_around = [operand for one in ops_below(op) for operand in one.operands]
     for given, of_device in zip(operands, known, strict=True):
         key = (*given, *_mapped(from_around, of_device))
         if key not in made:
@@ -273,34 +267,12 @@ def _copied(op: Any, operands: Values, known: list[Known]) -> Values:
     return found
 
 
-def _used_inside(op: Any) -> list[Any]:
-    """What the regions of an operation use."""
-    used: list[Any] = []
-
-    def visit(one: Any) -> Any:
-        if one != op:
-            used.extend(one.operands)
-        return ir.WalkResult.ADVANCE
-
-    if len(op.regions):
-        op.walk(visit)
-    return used
-
-
 def _use(op: Any, values: Mapping[Any, Any]) -> None:
     """Has an operation and what is in it use other values for those of the body it was copied from."""
-
-    def visit(one: Any) -> Any:
+    for one in ops_in(op):
         for index, operand in enumerate(one.operands):
             if operand in values:
                 one.operands[index] = values[operand]
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-
-
-def _inner(function: Any) -> list[Any]:
-    return [one.operation for block in function.regions[0].blocks for one in block.operations]
 
 
 def _mapped(values: Sequence[Any], known: Known) -> list[Any]:

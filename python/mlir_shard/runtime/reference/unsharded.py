@@ -14,7 +14,14 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import operations_named, operations_named_in_post_order
+from mlir_shard.ir.editing import (
+    functions,
+    is_private,
+    operations_named,
+    operations_named_in_post_order,
+    ops_in,
+    replace_with,
+)
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.collectives.point_to_point import error
@@ -72,21 +79,11 @@ def _drop_unused_functions(module: Any) -> None:
     """Erases private functions that nothing calls any more: collectives in them have no devices around them."""
     while True:
         called = {op.attributes["callee"].value for op in operations_named(module, "func.call")}
-        unused = [op for op in operations_named(module, "func.func") if _is_private(op) and _name(op) not in called]
+        unused = [op for name, op in functions(module).items() if is_private(op) and name not in called]
         for op in unused:
             op.erase()
         if not unused:
             return
-
-
-def _is_private(function: Any) -> bool:
-    attributes = function.attributes
-    return "sym_visibility" in attributes and attributes["sym_visibility"].value == "private"
-
-
-def _name(function: Any) -> str:
-    name: str = function.attributes["sym_name"].value
-    return name
 
 
 def _manual_computations(module: Any) -> list[Any]:
@@ -95,25 +92,14 @@ def _manual_computations(module: Any) -> list[Any]:
 
 def _reached(op: Any, module: Any) -> Iterator[Any]:
     """The operations in a computation and in the functions it calls."""
-    functions = {
-        one.operation.attributes["sym_name"].value: one.operation
-        for one in module.operation.regions[0].blocks[0].operations
-        if one.operation.name == "func.func"
-    }
+    defined = functions(module)
     left, seen = [op], set()
     while left:
-        inside: list[Any] = []
-
-        def visit(one: Any, inside: list[Any] = inside) -> Any:
-            inside.append(one)
-            return ir.WalkResult.ADVANCE
-
-        left.pop().walk(visit)
-        for one in inside:
+        for one in ops_in(left.pop()):
             callee = one.attributes["callee"].value if one.name == "func.call" else None
-            if callee in functions and callee not in seen:
+            if callee in defined and callee not in seen:
                 seen.add(callee)
-                left.append(functions[callee])
+                left.append(defined[callee])
             yield one
 
 
@@ -188,14 +174,9 @@ class _Computation:
     def __init__(self, op: Any) -> None:
         module = sdy.enclosing_module(op)
         mesh = _mesh_of_all(op, module)
-        functions = {
-            one.operation.attributes["sym_name"].value: one.operation
-            for one in module.regions[0].blocks[0].operations
-            if one.operation.name == "func.func"
-        }
         self._op, self._mesh = op, mesh
         processes = Processes.among(mesh.total_size, module)
-        self._bodies = BodiesInStep(functions, processes, self._results)
+        self._bodies = BodiesInStep(functions(module), processes, self._results)
 
     def replace(self) -> None:
         """By the values it has, computed in front of it."""
@@ -203,9 +184,7 @@ class _Computation:
         first = device_at(self._mesh, [0] * len(self._mesh.axes))
         with ir.InsertionPoint(op), op.location:
             (values,) = self._results(op, [first], [list(op.operands)], [{}])
-        for result, value in zip(op.results, values, strict=True):
-            result.replace_all_uses_with(value)
-        op.erase()
+        replace_with(op, values)
 
     def _results(self, op: Any, devices: Sequence[int], operands: Values, known: Sequence[Known]) -> Values:
         """The results of this computation or one in it, on each of the devices around it."""
@@ -277,19 +256,15 @@ def drop_sharding(module: Any) -> None:
         compute_on_one_device(module)
     except RunError as error:
         raise _refused(error.diagnostics) from error
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
+    found = []
+    for op in ops_in(module):
         _drop_attributes(op)
         if op.name.startswith(("sdy.", "shard.")):
             found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    # Regions before the operations that hold them, users before what they use.
-    module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
     wrong = [op for op in found if not _is_droppable(op)]
     if wrong:
         raise _refused([_without_meaning(op) for op in wrong])
+    # Regions before the operations that hold them, users before what they use.
     for op in reversed(found):
         if op.name != "sdy.return":
             _drop(op)
@@ -313,12 +288,12 @@ def _without_meaning(op: Any) -> diagnostic.Diagnostic:
 
 def _drop(op: Any) -> None:
     if op.name in _IDENTITIES:
-        _replace(op, [op.operands[0]])
+        replace_with(op, [op.operands[0]])
     elif op.name == _CONSTANT:
         with ir.InsertionPoint(op), op.location:
             value = op.attributes["value"]
             constant = ir.Operation.create("stablehlo.constant", [value.type], attributes={"value": value})
-        _replace(op, list(constant.results))
+        replace_with(op, constant.results)
     elif op.name == _INLINED:
         _inline(op)
     else:
@@ -332,13 +307,7 @@ def _inline(op: Any) -> None:
     *inner, terminator = [one.operation for one in body.operations]
     for one in inner:
         one.move_before(op)
-    _replace(op, list(terminator.operands))
-
-
-def _replace(op: Any, values: Sequence[Any]) -> None:
-    for result, value in zip(op.results, values, strict=True):
-        result.replace_all_uses_with(value)
-    op.erase()
+    replace_with(op, list(terminator.operands))
 
 
 def _drop_attributes(op: Any) -> None:

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mlir_shard.host import ir
+from mlir_shard.ir.editing import functions, ops_in
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.interface import is_token
@@ -69,15 +69,15 @@ def coarsest_floats(module: Any, function: Any) -> tuple[str, ...]:
 
     An f32 that is made of numbers in bf16 is as exact as these are.
     """
-    functions = {op.attributes["sym_name"].value: op for op in _functions(module)}
+    defined = functions(module)
     blocks = function.regions[0].blocks
     if len(blocks) > 1:
         results = function.attributes["function_type"].value.results
-        everywhere = _coarsest(_inside(function, functions, {}, set()))
+        everywhere = _coarsest(_inside(function, defined, {}, set()))
         return (everywhere,) * sum(not is_token(one) for one in results)
     known: dict[Any, str] = {}
     for op in blocks[0].operations:
-        found = _coarsest(_inside(op.operation, functions, known, set()))
+        found = _coarsest(_inside(op.operation, defined, known, set()))
         known.update((result, found) for result in op.operation.results)
     return tuple(
         _coarsest([known.get(value, ""), _float(value.type)])
@@ -86,25 +86,16 @@ def coarsest_floats(module: Any, function: Any) -> tuple[str, ...]:
     )
 
 
-def _functions(module: Any) -> Iterator[Any]:
-    all_ops = (op.operation for op in module.operation.regions[0].blocks[0].operations)
-    return (op for op in all_ops if op.name == "func.func")
-
-
-def _inside(root: Any, functions: Mapping[str, Any], known: Mapping[Any, str], called: set[str]) -> set[str]:
+def _inside(root: Any, defined: Mapping[str, Any], known: Mapping[Any, str], called: set[str]) -> set[str]:
     """The floats of all values in an operation, in what it calls, and on the way to what it uses from around it."""
     found: set[str] = set()
-
-    def visit(op: Any) -> Any:
+    for op in ops_in(root):
         found.update(_float(value.type) for value in (*op.results, *op.operands))
         found.update(known.get(value, "") for value in op.operands)
         callee = op.attributes["callee"].value if op.name == "func.call" else ""
-        if callee in functions and callee not in called:
+        if callee in defined and callee not in called:
             called.add(callee)
-            found.update(_inside(functions[callee], functions, {}, called))
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
+            found.update(_inside(defined[callee], defined, {}, called))
     return found
 
 

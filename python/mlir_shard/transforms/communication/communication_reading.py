@@ -163,14 +163,14 @@ class CommunicationReader:
             numbers = [op.attributes["shift_axis"].value]
             received = _shifted(op, grid[numbers[0]].size)
         else:
-            numbers = list(op.attributes["grid_axes"]) if "grid_axes" in op.attributes else []
+            numbers = list(shard.grid_axes(op))
         axes = tuple(grid[number] for number in numbers)
         groups = prod(axis.size for axis in grid) // prod(axis.size for axis in axes)
         return _communication(op, kind, axes, groups, received, messages)
 
     def _received(self, op: Any, grid: tuple[GroupAxis, ...]) -> Communication:
         """A message to each device that receives it from another one, as far as that can be told."""
-        numbers = list(op.attributes["grid_axes"]) if "grid_axes" in op.attributes else []
+        numbers = shard.grid_axes(op)
         axes, size = tuple(grid[number] for number in numbers), _num_bytes(op, op.results)
         everyone, group_size = prod(axis.size for axis in grid), prod(axis.size for axis in axes)
         receivers = self._receivers(op, grid, numbers)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import shard, stablehlo
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.values import defining_op, element_size, users
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules import RuleCache
@@ -86,9 +86,8 @@ def _before_widening(gather: Any, known: KnownSame) -> Any | None:
     widened = ir.Operation.create(
         cast.name, [result], [moved.results[0]], attributes, loc=cast.location, ip=ir.InsertionPoint(gather)
     )
-    gather.results[0].replace_all_uses_with(widened.results[0])
     known.forget((gather.results[0], cast.results[0]))
-    gather.erase()
+    replace_with(gather, widened.results)
     if not list(cast.results[0].uses):
         cast.erase()
     return moved
@@ -168,8 +167,7 @@ def _made_block(gather: Any, op: Any, value: Any, dim: int, count: int, *, is_sl
             dims = list(broadcast.attributes["broadcast_dimensions"])
             return stablehlo.broadcast(broadcast.operands[0], shape, dims)
         if is_slicing and gather.name.startswith("shard."):
-            axes = list(gather.attributes["grid_axes"]) if "grid_axes" in gather.attributes else []
-            return shard.all_slice(gather.attributes["grid"].value, value, axes, dim, count)
+            return shard.all_slice(gather.attributes["grid"].value, value, shard.grid_axes(gather), dim, count)
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.values import users
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules import RuleCache
@@ -35,11 +35,8 @@ class SplitAllReduces(Pass):
     summary = "Splits all-reduces around elementwise ops"
 
     def run(self, op: Any) -> bool:
-        grids = {
-            grid.attributes["sym_name"].value: shard.grid_shape(grid) for grid in operations_named(op, "shard.grid")
-        }
         is_changed = False
-        rules, same = rule_cache(), KnownSame()
+        grids, rules, same = shard.grids(op), rule_cache(), KnownSame()
         for reduce in operations_named(op, "shard.all_reduce"):
             shape = grids.get(reduce.attributes["grid"].value)
             if shape is not None and "grid_axes" in reduce.attributes:
@@ -49,7 +46,7 @@ class SplitAllReduces(Pass):
 
 def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache, known: KnownSame) -> bool:
     type_ = reduce.results[0].type
-    axes = list(reduce.attributes["grid_axes"])
+    axes = list(shard.grid_axes(reduce))
     blocks = prod(grid[axis] for axis in axes)
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape or blocks < 2:
         return False
@@ -104,8 +101,7 @@ def _apply(reduce: Any, dim: int, chain: list[OnBlock], axes: list[int], blocks:
         loc=location,
         ip=ir.InsertionPoint(reduce),
     ).results[0]
-    kept.replace_all_uses_with(scattered)
-    reduce.erase()
+    replace_with(reduce, [scattered])
     value = scattered
     for one in chain:
         op = one.op

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import empty_tensors, shard
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.options import option
@@ -45,9 +45,7 @@ class DropCollectives(Pass):
     summary = "Drops collectives that are equal to others, unused or of single devices"
 
     def run(self, op: Any) -> bool:
-        grids = {
-            grid.attributes["sym_name"].value: shard.grid_shape(grid) for grid in operations_named(op, "shard.grid")
-        }
+        grids = shard.grids(op)
         earlier: dict[Any, dict[Hashable, Any]] = {}
         kept: list[Any] = []
         is_changed = False
@@ -61,9 +59,7 @@ class DropCollectives(Pass):
             if replacement is None:
                 kept.append(collective)
                 continue
-            for result, other in zip(collective.results, replacement, strict=True):
-                result.replace_all_uses_with(other)
-            collective.erase()
+            replace_with(collective, replacement)
             is_changed = True
         for collective in reversed(kept):
             if not any(list(result.uses) for result in collective.results) and len(collective.results):
@@ -99,8 +95,7 @@ def _is_alone(collective: Any, grids: dict[str, tuple[int, ...]]) -> bool:
         return False
     if dialect == "shard":
         grid = grids.get(collective.attributes["grid"].value)
-        axes = list(collective.attributes["grid_axes"]) if "grid_axes" in collective.attributes else []
-        return grid is not None and all(grid[axis] == 1 for axis in axes)
+        return grid is not None and all(grid[axis] == 1 for axis in shard.grid_axes(collective))
     groups = collective.attributes[REPLICA_GROUPS]
     # Without a list of groups, all devices are one.
     return hasattr(groups, "type") and groups.type.rank == 2 and groups.type.shape[0] > 0 and groups.type.shape[1] == 1
@@ -149,8 +144,7 @@ def _all_reduce(gather: Any) -> bool:
     )
     for number, region in enumerate(scatter.regions):
         region.blocks[0].append_to(reduce.regions[number])
-    gather.results[0].replace_all_uses_with(reduce.results[0])
-    gather.erase()
+    replace_with(gather, reduce.results)
     scatter.erase()
     return True
 
@@ -159,8 +153,7 @@ def _undo(slice_: Any) -> bool:
     gather = _made_alike(slice_, GATHERS)
     if gather is None or gather.operands[0].type != slice_.results[0].type:
         return False
-    slice_.results[0].replace_all_uses_with(gather.operands[0])
-    slice_.erase()
+    replace_with(slice_, gather.operands)
     if not list(gather.results[0].uses):
         gather.erase()
     return True
@@ -206,8 +199,7 @@ def _fold(collective: Any) -> bool:
     if made is None:
         return False
     maker = collective.operands[0].owner.operation
-    collective.results[0].replace_all_uses_with(made)
-    collective.erase()
+    replace_with(collective, [made])
     if not list(maker.results[0].uses):
         maker.erase()
     return True

@@ -12,10 +12,10 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges, is_static_tensor
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named, operations_where
+from mlir_shard.ir.editing import functions, operations_named, operations_where
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.transforms.call_graph import functions, has_body, main_function
+from mlir_shard.transforms.call_graph import has_body, main_function
 from mlir_shard.transforms.data_flow_edges import add_edges
 from mlir_shard.transforms.shardings import Side, shardings_of
 

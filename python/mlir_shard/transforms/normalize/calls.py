@@ -13,6 +13,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import (
     attribute_columns,
     block_count,
+    functions,
     inline_body,
     operations_named,
     operations_named_in_post_order,
@@ -27,7 +28,6 @@ from mlir_shard.transforms.call_graph import (
     ORIGINAL_NAME,
     CallGraph,
     FunctionCopies,
-    functions,
     has_body,
     name_of,
     set_callee,

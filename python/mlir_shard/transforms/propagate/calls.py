@@ -15,6 +15,7 @@ from mlir_shard.ir.editing import (
     append,
     attribute_columns,
     function_type,
+    functions,
     operations_named,
     operations_named_in_post_order,
     replace,
@@ -24,7 +25,7 @@ from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.call_graph import ORIGINAL_NAME, functions, set_callee
+from mlir_shard.transforms.call_graph import ORIGINAL_NAME, set_callee
 from mlir_shard.transforms.data_flow_edges import COMPUTATION, take_shardings
 from mlir_shard.transforms.shardings import Side, shardings_per_value
 

@@ -16,14 +16,21 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
-from mlir_shard.ir.editing import attribute_columns, first_names, operations_named, operations_where, terminator
+from mlir_shard.ir.editing import (
+    attribute_columns,
+    first_names,
+    functions,
+    operations_named,
+    operations_where,
+    terminator,
+)
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import constant_ops
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.transforms import debug_record
-from mlir_shard.transforms.call_graph import functions, has_body, main_function
+from mlir_shard.transforms.call_graph import has_body, main_function
 from mlir_shard.transforms.constant_expressions import expression_kind
 from mlir_shard.transforms.data_flow_edges import (
     EDGE,

@@ -9,10 +9,9 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import attribute_columns, operations_named
+from mlir_shard.ir.editing import attribute_columns, functions, operations_named
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.transforms.call_graph import functions
 from mlir_shard.transforms.data_flow_edges import set_result_shardings
 from mlir_shard.transforms.shardings import Side, shardings_per_value
 

@@ -12,12 +12,12 @@ from mlir_shard.dialects.data_flow import sharding_before_barriers, sharding_of
 from mlir_shard.dialects.data_flow_edges import has_edges, keeps_argument_shardings
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
-from mlir_shard.ir.editing import attribute_columns, first_names, operations_named
+from mlir_shard.ir.editing import attribute_columns, first_names, functions, operations_named
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.rules.reduction import reduction_of_body, reduction_op
 from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.verify import check_unreduced_transition, common_mesh
-from mlir_shard.transforms.call_graph import callee, functions
+from mlir_shard.transforms.call_graph import callee
 from mlir_shard.transforms.data_flow_edges import MANUAL
 from mlir_shard.transforms.shardings import Side, shardings_in, shardings_of
 
