@@ -8,8 +8,9 @@ For programs with static shapes the tiles of a round have one shape.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 from itertools import product
 
 from mlir_shard.resharding.cost.lower_bound import Segment, segments_by_target
@@ -152,11 +153,11 @@ class ExchangeMessages:
         return sum(len(phase.rounds) for phase in self.phases)
 
     def bytes_received(self, element_size: int) -> tuple[int, ...]:
-        """What each device receives, in the order of the target's mesh."""
+        """What each device receives, the devices of the target first, then those of the source alone."""
         return self._per_device((message.receiver, message.num_elements * element_size) for message in self._messages)
 
     def bytes_sent(self, element_size: int) -> tuple[int, ...]:
-        """What each device sends, in the order of the target's mesh."""
+        """What each device sends, the devices of the target first, then those of the source alone."""
         return self._per_device((message.sender, message.num_elements * element_size) for message in self._messages)
 
     @property
@@ -164,7 +165,7 @@ class ExchangeMessages:
         return tuple(message for phase in self.phases for message in phase.messages)
 
     def _per_device(self, amounts: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-        total = dict.fromkeys(self.target.mesh.devices, 0)
+        total = dict.fromkeys(self.target.mesh.devices_with(self.source.mesh), 0)
         for device, amount in amounts:
             total[device] += amount
         return tuple(total.values())
@@ -173,19 +174,50 @@ class ExchangeMessages:
 def direct_exchange(source: TensorLayout, target: TensorLayout) -> ExchangeMessages:
     """The exchange between two layouts of one tensor; all devices together receive the lower bound of bytes.
 
+    The two may be on other devices, fewer or more: those of the target alone receive their whole boxes.
+
     Where nothing is reduced so does each device alone. ValueError where there is no way, see `reduced_axes`.
     """
     axes = reduced_axes(source, target)
     if total_size(axes, source.mesh) > 1:
         return _with_reduction(source, target, axes)
+    moving = _Messages()
+    if not source.mesh.has_same_devices(target.mesh):
+        for sender, receiver, tile in _between_devices(source, target):
+            moving.add(sender, receiver, tile)
+        return ExchangeMessages(source, target, moving.phase())
     senders, tiles = source.mesh.devices, _Tiles(source, target)
     at_source = {device: position for position, device in enumerate(senders)}
     held = source.holdings()
-    moving = _Messages()
     for device, wanted in zip(target.mesh.devices, target.holdings().blocks, strict=True):
         for blocks, tile in tiles.of(wanted):
             moving.add(senders[held.nearest(at_source[device], blocks, 0)], device, tile)
     return ExchangeMessages(source, target, moving.phase())
+
+
+def _between_devices(source: TensorLayout, target: TensorLayout) -> Iterator[tuple[int, int, Tile]]:
+    """Sender, receiver and tile, from one set of devices to another one.
+
+    A device keeps what it holds of its target box; any other tile is from the device that has least to send so far.
+    """
+    tiles = _Tiles(source, target)
+    held = dict(zip(source.mesh.devices, source.holdings().blocks, strict=True))
+    # Each device holds one block, so it is in one heap: how much it sends, and its number.
+    holders: defaultdict[Blocks, list[tuple[int, int]]] = defaultdict(list)
+    for device, blocks in held.items():
+        holders[blocks].append((0, device))
+    for of_block in holders.values():
+        heapify(of_block)
+    wanted = zip(target.mesh.devices, target.holdings().blocks, strict=True)
+    found = [(device, blocks, tile) for device, own in wanted for blocks, tile in tiles.of(own)]
+    # Large tiles first, so that what devices send is as even as can be.
+    for receiver, blocks, tile in sorted(found, key=lambda one: -one[2].box.num_elements):
+        if held.get(receiver) == blocks:
+            yield receiver, receiver, tile
+            continue
+        amount, sender = holders[blocks][0]
+        heapreplace(holders[blocks], (amount + tile.box.num_elements, sender))
+        yield sender, receiver, tile
 
 
 def _with_reduction(source: TensorLayout, target: TensorLayout, axes: Axes) -> ExchangeMessages:
@@ -297,7 +329,7 @@ class TileRound:
 
 
 def tile_rounds(source: TensorLayout, target: TensorLayout) -> tuple[TileRound, ...]:
-    """The rounds between two layouts on the devices 0, 1, ..., local copies first; nothing is reduced.
+    """The rounds between two layouts, local copies first; nothing is reduced. Devices are 0, 1, ... of both meshes.
 
     Raises:
         ValueError: the layouts cannot be exchanged (see `reduced_axes`), or partial values would have to be reduced.
@@ -305,7 +337,7 @@ def tile_rounds(source: TensorLayout, target: TensorLayout) -> tuple[TileRound, 
     exchange = direct_exchange(source, target)
     if exchange.reducing is not None:
         raise ValueError("an exchange in rounds of tiles reduces nothing")
-    devices = source.mesh.total_size
+    devices = 1 + max(target.mesh.devices_with(source.mesh))
     rounds = [_round(of_shape, devices) for of_shape in _by_shape(exchange.moving.copies).values()]
     for of_shape in _by_shape(exchange.moving.messages).values():
         by_pair = {(message.sender, message.receiver): message for message in of_shape}

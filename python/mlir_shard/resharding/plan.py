@@ -26,7 +26,7 @@ class PlanStep:
     """A move, the layouts before and after it, and what it costs.
 
     The axes of the move are numbered in `grid`. What each device receives and sends is worked out where it is asked
-    for: `traffic` says it in bytes, in the order of the mesh of `after`.
+    for: `traffic` says it in bytes, for each of `devices`.
     """
 
     move: Move
@@ -55,6 +55,11 @@ class PlanStep:
     def most_bytes(self) -> int:
         """The bytes that the device that receives most does."""
         return self.cost.bytes_received
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The devices of the mesh of `after`, in its order, and behind them those that only hold something before."""
+        return self.after.mesh.devices_with(self.before.mesh)
 
     @property
     def bytes_received(self) -> tuple[int, ...]:
@@ -166,18 +171,17 @@ def without_single_devices(grid: Grid, placement: Placement) -> Placement:
 
 
 def _by_device(steps: tuple[PlanStep, ...]) -> list[list[int]]:
-    """What each step makes each device receive, devices in the order of the last mesh."""
+    """What each step makes each device receive that receives something at last."""
     if not steps:
         return []
     order = steps[-1].after.mesh.devices
     result = []
     for step in steps:
-        devices = step.after.mesh.devices
-        if devices == order:
+        if step.devices == order:
             result.append(list(step.bytes_received))
         else:
-            received = dict(zip(devices, step.bytes_received, strict=True))
-            result.append([received[device] for device in order])
+            received = dict(zip(step.devices, step.bytes_received, strict=True))
+            result.append([received.get(device, 0) for device in order])
     return result
 
 

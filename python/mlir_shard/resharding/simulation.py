@@ -245,6 +245,8 @@ def without_padding(blocks: Blocks, layout: TensorLayout) -> Blocks:
 
 def reduce_partials(values: Array, source: TensorLayout, target: TensorLayout) -> Array:
     """The partial values that the target keeps, from those of the source; both as `place` takes them."""
+    if not source.sharding.unreduced_axes:
+        return values
     parts: defaultdict[int, dict[int, Array]] = defaultdict(dict)
     for device in source.mesh.devices:
         before = unreduced_index(source.sharding, source.mesh, device)

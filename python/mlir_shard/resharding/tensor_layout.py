@@ -152,19 +152,19 @@ def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
 
     Along an axis of size 1 there is one value, and nothing to reduce.
 
-    ValueError where there is no way: other shapes or devices, or a target that is partial along an axis that the source
-    is not, or along a part of it that no cut of the axis has beside the source's, or with another reduction; to make a
-    value partial is local, and no matter of moving data.
+    ValueError where there is no way: other shapes, partial values on another mesh, or a target that is partial along an
+    axis that the source is not, or along a part of it that no cut of the axis has beside the source's, or with another
+    reduction; to make a value partial is local, and no matter of moving data.
     """
     if source.shape != target.shape:
         raise ValueError(f"a tensor of shape {list(source.shape)} cannot become one of shape {list(target.shape)}")
-    if source.mesh != target.mesh and sorted(source.mesh.devices) != sorted(target.mesh.devices):
-        raise ValueError(f"meshes {source.mesh} and {target.mesh} are not of the same devices")
     before, after = source.sharding, target.sharding
     if not before.unreduced_axes and not after.unreduced_axes:
         return ()
     if source.mesh != target.mesh:
-        raise ValueError(f"partial values need one mesh, not {source.mesh} and {target.mesh}")
+        raise ValueError(
+            f"partial values need one mesh, not {source.mesh} and {target.mesh}: reduce them on the first of these"
+        )
     for held in before.unreduced_axes:
         for wanted in after.unreduced_axes:
             if not held.can_coexist(wanted):

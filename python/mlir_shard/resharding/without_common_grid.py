@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import islice, product, takewhile
 
-from mlir_shard.resharding.cost.cost_model import CostModel
+from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.links import Link
+from mlir_shard.resharding.cost.lower_bound import segments_by_target
 from mlir_shard.resharding.cost.step_cost import StepCost, StepTraffic
 from mlir_shard.resharding.device_permutation import device_permutation
 from mlir_shard.resharding.direct_exchange import direct_exchange
@@ -30,7 +31,7 @@ from mlir_shard.resharding.seed_plans import layout_axes
 from mlir_shard.resharding.sharding_steps import CollectiveStep
 from mlir_shard.resharding.steps import CollectivePermute, DirectExchange, Move
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.sharding import TensorSharding
+from mlir_shard.sharding import AxisRef, TensorSharding
 from mlir_shard.sharding.axes import Axes
 
 
@@ -38,15 +39,30 @@ def exchange_step(
     source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel, most_messages: int
 ) -> PlanStep | None:
     """The direct exchange; its move is on the grid of `target`. None where it has too many rounds for its devices."""
+    devices = max(source.mesh.total_size, target.mesh.total_size)
+    if _num_tiles(source, target) - devices > most_messages:
+        return None
     messages = direct_exchange(source, target)
-    if messages.num_rounds * source.mesh.total_size > most_messages:
+    if messages.num_rounds * devices > most_messages:
         return None
     traffic = StepTraffic(messages.bytes_received(element_size), messages.bytes_sent(element_size))
     grid = Grid.of(target.mesh, layout_axes(target))
     move = DirectExchange(without_single_devices(grid, grid.placement(target.sharding)))
     link = _slowest(source, target, model)
-    time = max(1, messages.num_rounds) * link.latency + max(traffic.received) / link.bandwidth
+    busiest = max(traffic.received)
+    if not source.mesh.has_same_devices(target.mesh):
+        # Few devices may have to send to many.
+        busiest = max(busiest, *traffic.sent)
+    time = max(1, messages.num_rounds) * link.latency + busiest / link.bandwidth
     return _step(move, grid, source, target, traffic, time, element_size)
+
+
+def _num_tiles(source: TensorLayout, target: TensorLayout) -> int:
+    """The tiles of which all target boxes are; at most one of each device is its own before."""
+    tiles = target.mesh.total_size
+    for size, before, after in zip(source.shape, source.blocks, target.blocks, strict=True):
+        tiles = tiles * sum(map(len, segments_by_target(size, before, after))) // after
+    return tiles
 
 
 def permutation_step(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> PlanStep:
@@ -102,10 +118,13 @@ def steps_without_grid(
     ValueError where none is within the memory.
     """
     ways = _Ways(source, target, element_size, model, plan_on_grid)
-    found = ways.on_one_mesh() if source.mesh == target.mesh else ways.between_meshes()
-    if source.mesh.total_size <= most_messages:
-        exchange = exchange_step(source, target, element_size, model, most_messages)
-        found += [] if exchange is None else [(exchange,)]
+    if source.mesh.has_same_devices(target.mesh):
+        found = ways.on_one_mesh() if source.mesh == target.mesh else ways.between_meshes()
+        if source.mesh.total_size <= most_messages:
+            exchange = exchange_step(source, target, element_size, model, most_messages)
+            found += [] if exchange is None else [(exchange,)]
+    else:
+        found = ways.between_devices()
     found = [steps for steps in found if is_within_memory(steps, model)]
     if not found:
         limit = model.memory_limit
@@ -113,6 +132,23 @@ def steps_without_grid(
     costs = {steps: rank_of(steps, source, element_size, model.objective) for steps in found}
     best = min(found, key=lambda steps: costs[steps])
     return Steps(best, costs[best][0], least_cost(source, target, element_size, model))
+
+
+MOST_BETWEEN_DEVICES = 1 << 16
+"""The devices times the rounds of an exchange between meshes of other devices, which nothing else leads between."""
+MOST_BETWEEN = 32
+"""How many layouts on the way are tried."""
+MOST_TILES_BETWEEN = 1024
+"""Of how many tiles the target boxes of all of them are at most, as their messages have to be made."""
+
+
+def _placed(axes: Sequence[AxisRef], dims: tuple[Axes, ...]) -> Iterator[tuple[Axes, ...]]:
+    """The axes of dimensions, with each of some more axes behind those of one of them, or left out."""
+    for places in islice(product(range(len(dims) + 1), repeat=len(axes)), MOST_BETWEEN):
+        yield tuple(
+            (*own, *(axis for axis, place in zip(axes, places, strict=True) if place == dim))
+            for dim, own in enumerate(dims, 1)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +185,48 @@ class _Ways:
             self._planned(self.source, after) + self._permuted(after, self.target),
             *self._course(grid),
         ]
+
+    def between_devices(self) -> list[PlanSteps]:
+        """By a direct exchange, to the target or to another layout on its mesh and on from there.
+
+        Where a few devices would send the same to many, these get a part each and share them.
+        """
+        found: list[PlanSteps] = []
+        least = least_cost(self.source, self.target, self.element_size, self.model)
+        for middle in self._middles():
+            exchange = exchange_step(self.source, middle, self.element_size, self.model, MOST_BETWEEN_DEVICES)
+            if exchange is not None:
+                found.append((exchange, *self._planned(middle, self.target)))
+                if rank_of(found[-1], self.source, self.element_size, self.model.objective)[0] <= least:
+                    break
+        if not found:
+            meshes = f"meshes {self.source.mesh} and {self.target.mesh}"
+            raise ValueError(
+                f"{meshes} have different devices, and from {self.source.sharding} to {self.target.sharding} there are "
+                f"too many tiles to exchange: at most {MOST_BETWEEN_DEVICES} in all rounds"
+            )
+        return found
+
+    def _middles(self) -> Iterator[TensorLayout]:
+        """The target, and other layouts on its mesh; first those that are sharded along more axes in addition."""
+        yield self.target
+        mesh, sharding = self.target.mesh, self.target.sharding
+        if self.model.objective is Objective.BYTES:
+            # No plan receives less than the exchange to the target.
+            return
+        own = tuple(dim.axes for dim in sharding.dim_shardings)
+        axes = [axis for axis in map(AxisRef, mesh.axis_names) if axis.size(mesh) > 1]
+        used = layout_axes(self.target)
+        free = [axis for axis in axes if not any(axis.overlaps(other) for other in used)]
+        nothing: tuple[Axes, ...] = ((),) * self.target.rank
+        ways = dict.fromkeys((*_placed(free, own), *_placed(axes, nothing)))
+        ways.pop(own, None)
+        left = MOST_TILES_BETWEEN
+        for dims in islice(ways, MOST_BETWEEN):
+            middle = replace(self.target, sharding=TensorSharding.closed_with(dims, sharding.mesh_or_ref))
+            if (tiles := _num_tiles(self.source, middle)) <= left:
+                left -= tiles
+                yield middle
 
     def _course(self, grid: Grid) -> list[PlanSteps]:
         """Shardy's course, which has the permutation where shards are smallest."""

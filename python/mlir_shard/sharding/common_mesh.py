@@ -261,7 +261,7 @@ def mesh_changes(first: Mesh, others: Iterable[Mesh], used: UsedAxes) -> dict[Me
     found = {first: _Line(first.device_ids, parts_by_axis(first))}
     axes = first.axes
     for mesh in others:
-        if mesh in found or not _has_devices_of(mesh, first):
+        if mesh in found or not mesh.axes or not mesh.has_same_devices(first):
             continue
         for line in (_line(mesh, first), _other_line(mesh, axes, found, used)):
             tried = found if line is None else found | {mesh: line}
@@ -279,13 +279,6 @@ def _changes(axes: tuple[MeshAxis, ...], lines: _Lines) -> dict[Mesh, MeshChange
     found = {mesh: MeshChange(Mesh(axes, line.device_ids), line.parts) for mesh, line in lines.items()}
     reached = [change.mesh for change in found.values()]
     return {mesh: MeshChange(mesh, parts_by_axis(mesh)) for mesh in reached} | found
-
-
-def _has_devices_of(mesh: Mesh, first: Mesh) -> bool:
-    if not mesh.axes or mesh.total_size != first.total_size:
-        return False
-    # Devices in order are as many as there are, and need not be listed.
-    return not (mesh.device_ids or first.device_ids) or set(mesh.devices) == set(first.devices)
 
 
 def _line(mesh: Mesh, first: Mesh) -> _Line:

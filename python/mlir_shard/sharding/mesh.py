@@ -88,6 +88,21 @@ class Mesh:
         """All device ids, in row-major order of the axes; TooManyDevicesError where they are too many to list."""
         return self.device_ids or tuple(range(self.listed_size))
 
+    def has_same_devices(self, other: Mesh) -> bool:
+        """Whether the devices are those of the other mesh, in whatever order."""
+        if self.total_size != other.total_size:
+            return False
+        # Devices in order are as many as there are, and need not be listed.
+        return not (self.device_ids or other.device_ids) or set(self.devices) == set(other.devices)
+
+    def devices_with(self, other: Mesh) -> tuple[int, ...]:
+        """The devices of this mesh, in its order, and behind them those that only the other has."""
+        devices = self.devices
+        if self == other:
+            return devices
+        known = set(devices)
+        return (*devices, *(device for device in other.devices if device not in known))
+
     @property
     def listed_size(self) -> int:
         """`total_size` of a mesh whose devices are listed; TooManyDevicesError where they are too many."""

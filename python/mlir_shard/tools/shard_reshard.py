@@ -68,7 +68,7 @@ def _parser(version: str) -> _Parser:
     add("source", metavar="SOURCE", help="the sharding before")
     add("target", metavar="TARGET", help="the sharding after")
     add("--mesh", required=True, metavar="MESH", help="""x=2,y=3, or '<["x"=2, "y"=3]>', or 2x3 without names""")
-    add("--target-mesh", metavar="MESH", help="the mesh after, of the same devices (default: the mesh before)")
+    add("--target-mesh", metavar="MESH", help="the mesh after, of any devices (default: the mesh before)")
     add("--shape", required=True, metavar="SHAPE", help="sizes and element type, as 12x18xf32")
     add("--objective", choices=OBJECTIVES, help="what to have the least of (default: time, or as the costs say)")
     add(

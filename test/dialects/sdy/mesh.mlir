@@ -22,6 +22,11 @@ sdy.mesh @annotated = <["x"=2]> {note = "kept"}
 module @inner {
   // CHECK: sdy.mesh @two_axes = <["x"=2]>
   sdy.mesh @two_axes = <["x"=2]>
+  // Meshes may be of different devices, as long as those of all together are without a gap.
+  // CHECK: sdy.mesh @next_four = <["x"=4], device_ids=[2, 3, 4, 5]>
+  sdy.mesh @next_four = <["x"=4], device_ids=[2, 3, 4, 5]>
+  // CHECK: sdy.mesh @last_two = <["x"=2], device_ids=[7, 6]>
+  sdy.mesh @last_two = <["x"=2], device_ids=[7, 6]>
   // CHECK: #sdy.sharding<@two_axes, [{"x"}]>
   func.func private @f(tensor<4xf32> {sdy.sharding = #sdy.sharding<@two_axes, [{"x"}]>})
 }

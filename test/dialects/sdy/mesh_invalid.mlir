@@ -20,8 +20,19 @@ sdy.mesh @too_few = <["x"=2, "y"=3], device_ids=[3, 2, 1, 0]>
 
 // -----
 
-// expected-error @+1 {{0 is not among them}}
+// expected-error @+1 {{'sdy.mesh' op device ids have to be 0 to 3, together with those of the other meshes of the program, but 0 is not among them}}
 sdy.mesh @not_from_zero = <["x"=3], device_ids=[1, 2, 3]>
+
+// -----
+
+// expected-error @+1 {{device id 1 is given 2 times}}
+sdy.mesh @the_same_twice = <["x"=2], device_ids=[1, 1]>
+
+// -----
+
+sdy.mesh @training = <["x"=2, "y"=2]>
+// expected-error @+1 {{but 4 is not among them}}
+sdy.mesh @serving = <["x"=3], device_ids=[6, 5, 3]>
 
 // -----
 

@@ -110,7 +110,6 @@ def test_pairs_that_cannot_be() -> None:
     rows = layout([A], shape=(4,))
     for target, message in [
         (layout([A], shape=(5,)), r"shape \[4\] cannot become one of shape \[5\]"),
-        (layout([A], shape=(4,), mesh=mesh_of(2, 2)), "are not of the same devices"),
         (layout([A], shape=(4,), unreduced=(B,)), 'the target is unreduced along "b"'),
     ]:
         for between in (direct_exchange, lambda *pair: lower_bound(*pair, 1)):

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mlir_shard.sharding import Mesh, MeshAxis
-from mlir_shard.sharding.verify import check_mesh
+from mlir_shard.sharding.verify import check_device_numbers, check_mesh
 
 
 def test_device_ids_that_count_up_are_dropped():
@@ -57,9 +59,38 @@ def test_valid_meshes(mesh):
         (Mesh((), (-1,)), "device id -1 is negative"),
         (Mesh((), (0, 1)), "at most one device id, but 2"),
         (Mesh.of([("a", 2), ("b", 2)], range(6)), "make 4 devices, but 6"),
-        (Mesh.of([("a", 2)], [1, 1]), "but 0 is not among them"),
-        (Mesh.of([("a", 2)], [1, 2]), "0 to 1 in some order"),
+        (Mesh.of([("a", 2)], [1, 1]), "device id 1 is given 2 times"),
     ],
 )
 def test_invalid_meshes(mesh, message):
     assert message in check_mesh(mesh)
+
+
+FOUR = Mesh.of([("a", 4)])
+
+
+@pytest.mark.parametrize(
+    ("mesh", "others", "message"),
+    [
+        (Mesh.of([("a", 2)], [1, 0]), [], None),
+        (Mesh.of([("a", 2)], [1, 2]), [], "have to be 0 to 2, together with .* but 0 is not among them"),
+        (Mesh.of([("a", 2)], [1, 2]), [Mesh.of([("b", 1)])], None),
+        (Mesh.of([("a", 2)], [5, 4]), [FOUR], None),
+        (Mesh.of([("a", 2)], [5, 6]), [FOUR], "but 4 is not among them"),
+        (Mesh.of([("a", 2)], [5, 6]), [FOUR, Mesh.of([("a", 2)], [7, 4])], None),
+        (Mesh.of([("a", 2)], [5, 6]), [FOUR, Mesh.maximal(4), Mesh()], "but 4 is not among them"),
+        (Mesh.maximal(7), [FOUR], None),
+        (FOUR, [Mesh.of([("a", 2)], [5, 6])], None),
+    ],
+)
+def test_devices_of_several_meshes(mesh, others, message):
+    violation = check_device_numbers(mesh, others)
+    assert violation is None if message is None else re.search(message, violation)
+
+
+def test_devices_of_two_meshes():
+    one, other = Mesh.of([("a", 2)], [3, 1]), Mesh.of([("a", 3)], [1, 0, 2])
+    assert one.devices_with(other) == (3, 1, 0, 2)
+    assert one.devices_with(one) == (3, 1)
+    assert not one.has_same_devices(other) and not one.has_same_devices(Mesh.of([("a", 2)]))
+    assert other.has_same_devices(Mesh.of([("b", 3)])) and FOUR.has_same_devices(Mesh.of([("b", 2), ("c", 2)]))

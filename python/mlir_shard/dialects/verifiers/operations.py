@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, owning_op, sharding_of
 from mlir_shard.dialects.verifiers.checks import (
     Check,
@@ -53,6 +54,7 @@ from mlir_shard.sharding.verify import (
     check_all_to_all,
     check_collective,
     check_collective_permute,
+    check_device_numbers,
     check_manual_axes,
     check_manual_values,
     check_reduce_scatter,
@@ -301,7 +303,7 @@ _VISIBILITIES = ('"public"', '"private"', '"nested"')
 
 
 def check_mesh_op(op: Any) -> None:
-    """The mesh has a name and is right under a module."""
+    """The mesh has a name and is right under a module, and with the module's other meshes it leaves out no device."""
     required_string("sym_name")(op)
     if op.parent is None or op.parent.operation.name != "builtin.module":
         around = "nothing" if op.parent is None else f"'{op.parent.operation.name}'"
@@ -309,7 +311,10 @@ def check_mesh_op(op: Any) -> None:
     visibility = op.attributes.get("sym_visibility")
     if visibility is not None and str(visibility) not in _VISIBILITIES:
         raise Violation(f"attribute 'sym_visibility' must be one of {', '.join(_VISIBILITIES)}, got {visibility}")
-    required(op, "mesh", Mesh)
+    mesh = required(op, "mesh", Mesh)
+    block = op.parent.operation.regions[0].blocks[0]
+    others = [other.attributes.get("mesh") for other in block.operations if other.operation.name == "sdy.mesh"]
+    require(check_device_numbers(mesh, [other.value for other in others if isinstance(other, SdyAttribute)]))
 
 
 def check_sharding_group(op: Any) -> None:

@@ -142,14 +142,16 @@ def _shared_grid(source: TensorLayout, target: TensorLayout) -> Grid | None:
 def _lacking(source: TensorLayout, target: TensorLayout) -> list[int]:
     """The elements of its target box that each device does not hold."""
     held = _block_indices(source)
+    integers = integers_up_to(prod(max(size, 1) for size in source.shape))
+    kept = np.ones(target.mesh.total_size, integers)
     if source.mesh.devices != target.mesh.devices:
         at_source = {device: position for position, device in enumerate(source.mesh.devices)}
-        order = [at_source[device] for device in target.mesh.devices]
+        # A device that is not in the source's mesh has nothing, whatever block is taken for it.
+        order = [at_source.get(device, 0) for device in target.mesh.devices]
         held = [blocks[order] for blocks in held]
+        kept = np.array([device in at_source for device in target.mesh.devices], integers)
     wanted = _block_indices(target)
-    integers = integers_up_to(prod(max(size, 1) for size in source.shape))
     size = np.ones(target.mesh.total_size, integers)
-    kept = size
     for dim, (own, block) in enumerate(zip(held, wanted, strict=True)):
         whole = source.shape[dim]
         own, block = own.astype(integers), block.astype(integers)

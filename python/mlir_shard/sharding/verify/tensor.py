@@ -8,7 +8,7 @@ A sharding is checked against its mesh, its type and the manual computations aro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum
 from itertools import combinations, pairwise
 
@@ -88,7 +88,10 @@ def check_mesh_axis(axis: MeshAxis) -> str | None:
 
 
 def check_mesh(mesh: Mesh) -> str | None:
-    """Axes are valid and have different names, and device ids, if any, are a reordering of 0, 1, 2, ..."""
+    """Axes are valid and have different names, and device ids, if any, are one for each device, each once.
+
+    That they are 0, 1, 2, ... in some order depends on the other meshes beside it, see `check_device_numbers`.
+    """
     for axis in mesh.axes:
         if violation := check_mesh_axis(axis):
             return violation
@@ -111,10 +114,32 @@ def _check_device_ids(mesh: Mesh) -> str | None:
         return None
     if len(mesh.device_ids) != total:
         return f"the axes make {total} devices, but {len(mesh.device_ids)} device ids are given"
-    missing = sorted(set(range(total)) - set(mesh.device_ids))
-    if missing:
-        return f"device ids have to be 0 to {total - 1} in some order, each once, but {missing[0]} is not among them"
+    device, count = Counter(mesh.device_ids).most_common(1)[0]
+    if count > 1:
+        return f"device id {device} is given {count} times"
     return None
+
+
+def check_device_numbers(mesh: Mesh, others: Iterable[Mesh] = ()) -> str | None:
+    """The devices of a mesh, together with those of the other meshes of a program, are 0, 1, 2, ... without a gap."""
+    if not mesh.axes or not mesh.device_ids:
+        return None
+    devices, most = set(mesh.device_ids), max(mesh.device_ids)
+    if most < len(devices):
+        return None
+    in_order = 0
+    for other in others:
+        if other.axes and not other.device_ids:
+            in_order = max(in_order, other.total_size)
+        elif other.axes:
+            devices.update(other.device_ids)
+    missing = next((device for device in range(in_order, max(devices)) if device not in devices), None)
+    if missing is None:
+        return None
+    return (
+        f"device ids have to be 0 to {max(devices)}, together with those of the other meshes of the program, but "
+        f"{missing} is not among them"
+    )
 
 
 class NoShape(Enum):

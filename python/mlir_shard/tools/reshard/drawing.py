@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ from math import cos, prod, radians, sin
 from xml.etree import ElementTree
 
 from mlir_shard.resharding.cost.lower_bound import segments_by_target
+from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.sharding import Mesh, MeshAxis
 from mlir_shard.sharding.layout import Box, block_size, device_coordinates
@@ -195,14 +197,19 @@ class DeviceGrid:
         return -(-len(self.devices) // self.columns)
 
 
-def device_grids(mesh: Mesh) -> tuple[DeviceGrid, ...]:
-    """The grids that can be drawn, of at most `MOST_DEVICES` devices; those nearest to a square first."""
+def device_grids(mesh: Mesh, before: Mesh | None = None) -> tuple[DeviceGrid, ...]:
+    """The grids that can be drawn, of at most `MOST_DEVICES` devices; those nearest to a square first.
+
+    Where the mesh before is of other devices, they are of the devices of both.
+    """
+    if before is not None and not mesh.has_same_devices(before):
+        return (_wrapped(sorted(mesh.devices_with(before))),)
     grids = [
         _grid(mesh, number)
         for number in range(len(mesh.axes) + 1)
         if _size(mesh.axes[number:]) <= _MOST_COLUMNS and _size(mesh.axes[:number]) <= _MOST_ROWS
     ]
-    return tuple(sorted(grids, key=lambda grid: abs(grid.columns - grid.rows))) or (_wrapped(mesh),)
+    return tuple(sorted(grids, key=lambda grid: abs(grid.columns - grid.rows))) or (_wrapped(mesh.devices),)
 
 
 def _grid(mesh: Mesh, number: int) -> DeviceGrid:
@@ -220,9 +227,9 @@ def _grid(mesh: Mesh, number: int) -> DeviceGrid:
     )
 
 
-def _wrapped(mesh: Mesh) -> DeviceGrid:
+def _wrapped(devices: Sequence[int]) -> DeviceGrid:
     """Rows that end where there is no place for more."""
-    shown = mesh.devices[:MOST_DEVICES]
+    shown = tuple(devices[:MOST_DEVICES])
     rows = -(-len(shown) // _WRAPPED_COLUMNS)
     return DeviceGrid(shown, _WRAPPED_COLUMNS, ("",) * rows, ("",) * _WRAPPED_COLUMNS)
 
@@ -253,6 +260,12 @@ def origins(source: TensorLayout, target: TensorLayout, receivers: Collection[in
     Nothing of a device whose box is of more than `MOST_TILES` tiles. ValueError where there is no way from one layout
     to the other.
     """
+    if not source.mesh.has_same_devices(target.mesh):
+        found: defaultdict[int, list[Origin]] = defaultdict(list)
+        phase = direct_exchange(source, target).moving
+        for message in (*phase.copies, *phase.messages):
+            found[message.receiver] += [Origin(tile.box, (message.sender,)) for tile in message.tiles]
+        return {device: tuple(found[device]) for device in receivers if len(found[device]) <= MOST_TILES}
     held = source.holdings(reduced_axes(source, target))
     positions = {device: position for position, device in enumerate(source.mesh.devices)}
     dims = [segments_by_target(*grids) for grids in zip(source.shape, source.blocks, target.blocks, strict=True)]

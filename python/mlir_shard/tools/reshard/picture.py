@@ -130,7 +130,8 @@ class StagePanels:
         self._canvas = canvas
         self._layout = layout
         self._before = before
-        self._positions = {device: position for position, device in enumerate(layout.mesh.devices)}
+        devices = (*layout.mesh.devices, *(() if before is None else before.mesh.devices))
+        self._positions = {device: position for position, device in enumerate(dict.fromkeys(devices))}
 
     def tensor(self, frame: Frame) -> None:
         """The tensor with its blocks, each with those who hold it."""
@@ -202,11 +203,14 @@ class StagePanels:
         boxes = self._layout.device_boxes()
         if self._before is None:
             tiles: dict[int, tuple[Origin, ...]] = {
-                device: (Origin(boxes[device], (device,)),) for device in grid.devices
+                device: (Origin(boxes[device], (device,)),) for device in grid.devices if device in boxes
             }
         else:
-            tiles = origins(self._before, self._layout, grid.devices)
+            tiles = origins(self._before, self._layout, [device for device in grid.devices if device in boxes])
         for number, device in enumerate(grid.devices):
+            if device not in boxes:
+                # It is in another mesh.
+                continue
             row, column = divmod(number, grid.columns)
             own = frame.at(area.x + column * across, area.y + row * down)
             # Of too many tiles to be told apart, the box is from many.
@@ -304,7 +308,7 @@ class _Picture:
         slabs = Slabs.of(stage.layout for stage in self._stages)
         self._slabs = slabs
         self._tensor = Frame.within(slabs, _TENSOR_WIDTH, _TENSOR_HEIGHT, 18, 34)
-        fitted = [self._fit(grid) for grid in device_grids(plan.target.mesh)]
+        fitted = [self._fit(grid) for grid in device_grids(plan.target.mesh, plan.source.mesh)]
         self._grid, self._device = max(fitted, key=_size)
         self._left = self._devices_left(self._grid)
         across = (_WIDTH - _MARGIN - self._left) / self._grid.columns
@@ -357,7 +361,7 @@ class _Picture:
             "that sent it, and no number where the device had it already. "
             "Stripes, or grey: several devices hold the block; 0+2: what they hold is to be reduced.",
         ]
-        drawn, devices = len(self._grid.devices), self._plan.target.mesh.total_size
+        drawn, devices = len(self._grid.devices), len(self._plan.target.mesh.devices_with(self._plan.source.mesh))
         if drawn < devices:
             notes.append(f"Drawn are the first {drawn} of {devices} devices.")
         if len(self._slabs.slabs) > MOST_SLABS:

@@ -74,9 +74,10 @@ def _tensor(layout: TensorLayout) -> RenderableType:
 class _DeviceNames:
     """Device numbers in the colours of the devices."""
 
-    def __init__(self, layout: TensorLayout) -> None:
+    def __init__(self, layout: TensorLayout, after: TensorLayout | None = None) -> None:
         self._layout = layout
-        self._positions = {device: position for position, device in enumerate(layout.mesh.devices)}
+        devices = (*layout.mesh.devices, *(() if after is None else after.mesh.devices))
+        self._positions = {device: position for position, device in enumerate(dict.fromkeys(devices))}
 
     def holding(self, holders: Sequence[int]) -> Text:
         """The devices that hold a block."""
@@ -141,7 +142,7 @@ def _listing(holders: dict[Box, list[int]], names: _DeviceNames) -> Table:
 
 def _devices(plan: Plan) -> Table:
     """For each device its place, its boxes, and what it sends, receives and has to receive."""
-    names = _DeviceNames(plan.source)
+    names = _DeviceNames(plan.source, plan.target)
     mesh = plan.target.mesh
     widths = [max(len(axis.name), len(str(axis.size - 1))) for axis in mesh.axes]
     axes = " ".join(map(str.ljust, mesh.axis_names, widths))
@@ -149,21 +150,24 @@ def _devices(plan: Plan) -> Table:
     sent, received = (_by_device(plan, which) for which in ("bytes_sent", "bytes_received"))
     bound = dict(zip(mesh.devices, plan.bound.per_device, strict=True))
     before, after = plan.source.device_boxes(), plan.target.device_boxes()
-    for device in _first_and_last(mesh.devices, MOST_ROWS):
+    devices = plan.target.mesh.devices_with(plan.source.mesh)
+    for device in _first_and_last(devices, MOST_ROWS):
         if device is None:
-            table.add_row(_ELLIPSIS, "", f"{mesh.total_size} devices")
+            table.add_row(_ELLIPSIS, "", f"{len(devices)} devices")
             continue
-        place = " ".join(map(str.ljust, map(str, device_coordinates(mesh, device)), widths))
-        boxes = words.box_text(before[device]), words.box_text(after[device])
-        moved = (words.amount(of_device[device]) for of_device in (sent, received, bound))
+        # Where the meshes are of other devices, some are in one of them only, and have no place or box in the other.
+        coordinates = device_coordinates(mesh, device) if device in after else ()
+        place = " ".join(text.ljust(width) for text, width in zip(map(str, coordinates), widths, strict=False))
+        boxes = (words.box_text(of[device]) if device in of else "not there" for of in (before, after))
+        moved = (words.amount(of_device.get(device, 0)) for of_device in (sent, received, bound))
         table.add_row(names.of([device]), place, *boxes, *moved)
     return table
 
 
 def _by_device(plan: Plan, which: str) -> dict[int, int]:
-    total = dict.fromkeys(plan.target.mesh.devices, 0)
+    total = dict.fromkeys(plan.target.mesh.devices_with(plan.source.mesh), 0)
     for step in plan.steps:
-        for device, size in zip(step.after.mesh.devices, getattr(step, which), strict=True):
+        for device, size in zip(step.devices, getattr(step, which), strict=True):
             total[device] += size
     return total
 
