@@ -31,50 +31,14 @@ class PassFlag:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Arguments:
-    """What the command line asks for; `-` is standard input or output."""
-
-    input: str = "-"
-    output: str = "-"
-    pass_pipeline: str | None = None
-    passes: tuple[PassFlag, ...] = ()
-    load: tuple[str, ...] = ()
-    split_input_file: str | None = None
-    output_split_marker: str = DEFAULT_SPLIT_MARKER
-    verify_diagnostics: str | None = None
-    verify_each: bool = True
-    allow_unregistered_dialect: bool = False
-    print_ir_before: tuple[str, ...] = ()
-    print_ir_after: tuple[str, ...] = ()
-    print_ir_before_all: bool = False
-    print_ir_after_all: bool = False
-    print_ir_after_change: bool = False
-    print_ir_after_failure: bool = False
-    print_ir_module_scope: bool = False
-    print_debuginfo: bool = False
-    pretty_debuginfo: bool = False
-    print_op_generic: bool = False
-    print_local_scope: bool = False
-    elide_elementsattrs_if_larger: int | None = None
-    disable_threading: bool = False
-    timing: bool = False
-    dump_pass_pipeline: bool = False
-    show_dialects: bool = False
-    list_passes: bool = False
-    help: bool = False
-    version: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class DriverOption:
-    """One option of the driver.
+    """One option of the driver, without the name.
 
     read: from the text of the value to the field's value, UsageError or ValueError where it is none.
     value: how `--help` names the value, empty for a switch; implied: the text of a value that is left out, None where
     it cannot be; repeats: whether values of several occurrences are joined.
     """
 
-    field: str
     help: str
     value: str = ""
     read: Callable[[str], Any] = str
@@ -109,63 +73,79 @@ def _read_verification(text: str) -> str:
     return text
 
 
-def _switch(field: str, help: str) -> DriverOption:
-    return DriverOption(field, help, "", _read_switch, implied="")
+def _option(name: str, help: str, value: str, default: Any = None, **described: Any) -> Any:
+    """A field that the option `name` sets; `described` are fields of its `DriverOption`."""
+    return dataclasses.field(default=default, metadata={name: DriverOption(help, value, **described)})
 
 
-OPTIONS: Mapping[str, DriverOption] = {
-    "o": DriverOption("output", "write the output to this file, whole or not at all", "FILE"),
-    "pass-pipeline": DriverOption("pass_pipeline", "the pipeline to run, builtin.module(...)", "TEXT"),
-    "load": DriverOption(
-        "load", "run a Python file that registers passes (repeatable)", "FILE", _read_path, None, True
-    ),
-    "split-input-file": DriverOption(
-        "split_input_file",
+def _switch(name: str, help: str, default: bool = False) -> Any:
+    return _option(name, help, "", default, read=_read_switch, implied="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arguments:
+    """The values of a command line; `-` is standard input or output."""
+
+    output: str = _option("o", "write the output to this file, whole or not at all", "FILE", "-")
+    pass_pipeline: str | None = _option("pass-pipeline", "the pipeline to run, builtin.module(...)", "TEXT")
+    load: tuple[str, ...] = _option(
+        "load", "run a Python file that registers passes (repeatable)", "FILE", (), read=_read_path, repeats=True
+    )
+    split_input_file: str | None = _option(
+        "split-input-file",
         "take the parts of the input between marker lines one by one",
         "MARKER",
-        str,
-        DEFAULT_SPLIT_MARKER,
-    ),
-    "output-split-marker": DriverOption("output_split_marker", "the line between parts of the output", "MARKER"),
-    "verify-diagnostics": DriverOption(
-        "verify_diagnostics",
+        implied=DEFAULT_SPLIT_MARKER,
+    )
+    output_split_marker: str = _option(
+        "output-split-marker", "the line between parts of the output", "MARKER", DEFAULT_SPLIT_MARKER
+    )
+    verify_diagnostics: str | None = _option(
+        "verify-diagnostics",
         "check diagnostics against the expected-* comments of the input; only-expected: allow others",
         "all|only-expected",
-        _read_verification,
-        "all",
-    ),
-    "verify-each": _switch("verify_each", "verify after each pass (on; --verify-each=false turns it off)"),
-    "allow-unregistered-dialect": _switch("allow_unregistered_dialect", "accept operations of unknown dialects"),
-    "mlir-print-ir-before": DriverOption(
-        "print_ir_before", "print the IR before these passes", "PASS,...", _read_names, None, True
-    ),
-    "mlir-print-ir-after": DriverOption(
-        "print_ir_after", "print the IR after these passes", "PASS,...", _read_names, None, True
-    ),
-    "mlir-print-ir-before-all": _switch("print_ir_before_all", "print the IR before each pass"),
-    "mlir-print-ir-after-all": _switch("print_ir_after_all", "print the IR after each pass"),
-    "mlir-print-ir-after-change": _switch(
-        "print_ir_after_change", "of the prints after passes, only those where the IR changed"
-    ),
-    "mlir-print-ir-after-failure": _switch("print_ir_after_failure", "print the IR after a pass that failed"),
-    "mlir-print-ir-module-scope": _switch(
-        "print_ir_module_scope", "print the whole module rather than the pass's operation"
-    ),
-    "mlir-print-debuginfo": _switch("print_debuginfo", "print locations"),
-    "mlir-pretty-debuginfo": _switch("pretty_debuginfo", "print locations in a form for reading"),
-    "mlir-print-op-generic": _switch("print_op_generic", "print operations in generic form"),
-    "mlir-print-local-scope": _switch("print_local_scope", "print without aliases"),
-    "mlir-elide-elementsattrs-if-larger": DriverOption(
-        "elide_elementsattrs_if_larger", "leave out constants of more elements than this", "N", _read_count
-    ),
-    "mlir-disable-threading": _switch("disable_threading", "no effect: one thread is used in any case"),
-    "mlir-timing": _switch("timing", "print the time that each pass takes"),
-    "dump-pass-pipeline": _switch("dump_pass_pipeline", "print the pipeline that is run"),
-    "show-dialects": _switch("show_dialects", "print the dialects and exit"),
-    "list-passes": _switch("list_passes", "print the passes with their summaries and exit"),
-    "help": _switch("help", "print this and exit"),
-    "version": _switch("version", "print the version and exit"),
+        read=_read_verification,
+        implied="all",
+    )
+    verify_each: bool = _switch("verify-each", "verify after each pass (on; --verify-each=false turns it off)", True)
+    allow_unregistered_dialect: bool = _switch("allow-unregistered-dialect", "accept operations of unknown dialects")
+    print_ir_before: tuple[str, ...] = _option(
+        "mlir-print-ir-before", "print the IR before these passes", "PASS,...", (), read=_read_names, repeats=True
+    )
+    print_ir_after: tuple[str, ...] = _option(
+        "mlir-print-ir-after", "print the IR after these passes", "PASS,...", (), read=_read_names, repeats=True
+    )
+    print_ir_before_all: bool = _switch("mlir-print-ir-before-all", "print the IR before each pass")
+    print_ir_after_all: bool = _switch("mlir-print-ir-after-all", "print the IR after each pass")
+    print_ir_after_change: bool = _switch(
+        "mlir-print-ir-after-change", "of the prints after passes, only those where the IR changed"
+    )
+    print_ir_after_failure: bool = _switch("mlir-print-ir-after-failure", "print the IR after a pass that failed")
+    print_ir_module_scope: bool = _switch(
+        "mlir-print-ir-module-scope", "print the whole module rather than the pass's operation"
+    )
+    print_debuginfo: bool = _switch("mlir-print-debuginfo", "print locations")
+    pretty_debuginfo: bool = _switch("mlir-pretty-debuginfo", "print locations in a form for reading")
+    print_op_generic: bool = _switch("mlir-print-op-generic", "print operations in generic form")
+    print_local_scope: bool = _switch("mlir-print-local-scope", "print without aliases")
+    elide_elementsattrs_if_larger: int | None = _option(
+        "mlir-elide-elementsattrs-if-larger", "leave out constants of more elements than this", "N", read=_read_count
+    )
+    disable_threading: bool = _switch("mlir-disable-threading", "no effect: one thread is used in any case")
+    timing: bool = _switch("mlir-timing", "print the time that each pass takes")
+    dump_pass_pipeline: bool = _switch("dump-pass-pipeline", "print the pipeline that is run")
+    show_dialects: bool = _switch("show-dialects", "print the dialects and exit")
+    list_passes: bool = _switch("list-passes", "print the passes with their summaries and exit")
+    help: bool = _switch("help", "print this and exit")
+    version: bool = _switch("version", "print the version and exit")
+    input: str = "-"
+    passes: tuple[PassFlag, ...] = ()
+
+
+_FIELDS: Mapping[str, tuple[str, DriverOption]] = {
+    name: (field.name, option) for field in dataclasses.fields(Arguments) for name, option in field.metadata.items()
 }
+OPTIONS: Mapping[str, DriverOption] = {name: option for name, (_, option) in _FIELDS.items()}
 _ALIASES: Mapping[str, str] = {"h": "help"}
 
 
@@ -200,23 +180,23 @@ def parse(argv: Sequence[str]) -> Arguments:
                 value = remaining.pop(0)
             else:
                 raise UsageError(f"'{argument}' needs a value: {argument}={chosen.value}")
-        _store(values, chosen, argument, value)
+        _store(values, name, argument, value)
     if values.get("pass_pipeline") is not None and passes:
         raise UsageError(f"'{passes[0].text}' and --pass-pipeline exclude each other: put the pass into the pipeline")
     return Arguments(passes=tuple(passes), **values)
 
 
-def _store(values: dict[str, Any], chosen: DriverOption, argument: str, text: str) -> None:
-    flag = argument.partition("=")[0]
+def _store(values: dict[str, Any], name: str, argument: str, text: str) -> None:
+    flag, (field, chosen) = argument.partition("=")[0], _FIELDS[name]
     try:
         value = chosen.read(text)
     except ValueError as error:
         raise UsageError(f"'{flag}' {error}, not '{text}'") from None
     if chosen.repeats:
-        value = (*values.get(chosen.field, ()), *value)
-    elif chosen.value and chosen.implied is None and values.get(chosen.field, value) != value:
-        raise UsageError(f"'{flag}' is given twice, with '{values[chosen.field]}' and '{text}'")
-    values[chosen.field] = value
+        value = (*values.get(field, ()), *value)
+    elif chosen.value and chosen.implied is None and values.get(field, value) != value:
+        raise UsageError(f"'{flag}' is given twice, with '{values[field]}' and '{text}'")
+    values[field] = value
 
 
 INTERRUPTED = 130
