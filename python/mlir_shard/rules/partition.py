@@ -18,6 +18,7 @@ from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.reduction import combiners_of, neutral_number, reduction_op
+from mlir_shard.rules.registry import is_ruled_from_outside
 from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import FactorType
 
@@ -180,10 +181,15 @@ def partition_rule(
 
 
 def partition_rule_for(op: Any) -> PartitionRule | None:
-    """The partition rule of `op`, or None."""
+    """The partition rule of `op`, or None.
+
+    An op without regions that has a user's sharding rule and no partition rule is the same op on local types.
+    """
     op = op.operation
-    found = _by_name.get(op.name)
-    return found or next((rule for holds, rule in _by_predicate if holds(op)), None)
+    found = _by_name.get(op.name) or next((rule for holds, rule in _by_predicate if holds(op)), None)
+    if found is None and not len(op.regions) and is_ruled_from_outside(op):
+        return SAME_ON_SHARDS
+    return found
 
 
 def names_own_factors(name: str) -> bool:
@@ -195,6 +201,10 @@ def set_result_types(op: Any, blocks: Blocks) -> None:
     """Makes an op local that has its shape in its types alone."""
     for result, type_ in zip(op.results, blocks.result_types, strict=True):
         result.set_type(type_)
+
+
+SAME_ON_SHARDS = PartitionRule(set_result_types, pure=True)
+"""The partition rule of an op that has shapes in its types alone."""
 
 
 def is_zero(value: Any) -> bool:

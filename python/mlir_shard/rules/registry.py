@@ -53,8 +53,9 @@ class _Entry:
 
     @property
     def is_own(self) -> bool:
-        """Whether the rule is one of this package."""
-        return self.function.__module__.startswith("mlir_shard.rules.")
+        """Whether the rule is one of this package, which has none that are texts."""
+        module = self.function.__module__
+        return module.startswith("mlir_shard.rules.") and module != "mlir_shard.rules.text"
 
 
 _by_name: dict[str, _Entry] = {}
@@ -117,6 +118,15 @@ def _entry_of(op: Any) -> _Entry | None:
 def has_rule(op: Any) -> bool:
     """Whether a function is registered that gives the rules of ops like this one; it may have none for `op`."""
     return _entry_of(op.operation) is not None
+
+
+def is_ruled_from_outside(op: Any) -> bool:
+    """Whether the sharding rule of `op` comes from a user: from a registration, or from a custom rule on the op."""
+    op = op.operation
+    entry = _entry_of(op)
+    if sdy.SHARDING_RULE in op.attributes:
+        return entry is None or not entry.is_own or sdy.value(op.attributes[sdy.SHARDING_RULE]).is_custom_rule
+    return entry is not None and not entry.is_own
 
 
 def depends_on_context(op: Any) -> bool:

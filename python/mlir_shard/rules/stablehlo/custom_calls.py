@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from mlir_shard.host import ir
+from mlir_shard.ir.op_names import op_names
+from mlir_shard.ir.replica_groups import REPLICA_GROUPS, lists_of
 from mlir_shard.rules.builder import RuleBuilder, pointwise, resized, shape_of
+from mlir_shard.rules.partition import Blocks, PartitionError, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleFunction, RuleOptions, sharding_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
@@ -143,6 +147,31 @@ def partial_reduce(op: Any, options: RuleOptions) -> OpShardingRule | None:
     return builder.build()
 
 
+# Their results depend on all elements of a matrix, though the matrix dimensions correspond.
+_OF_MATRICES = (
+    "Cholesky",
+    "CompactWyHelper",
+    "Eigh",
+    "InvertDiagBlocksLowerTriangular",
+    "InvertDiagBlocksUpperTriangular",
+)
+
+
+def _not_local(op: Any, rule: OpShardingRule) -> Collection[int]:
+    """The factors along which a call of a known target needs more than its shards."""
+    target = _target(op)
+    if rule.is_custom_rule:
+        return ()
+    if target.startswith("_SPMDInternalOp"):
+        return range(rule.num_factors)
+    if target not in _OF_MATRICES:
+        return ()
+    return [factor for dim in rule.operand_mappings[0].dim_mappings[-2:] for factor in dim.factor_indices]
+
+
+partition_rule("stablehlo.custom_call", unshardable=_not_local, pure=True)(set_result_types)
+
+
 def _is_call(op: Any, operands: int, results: int) -> bool:
     """Whether the call has the signature that its target is known by."""
     return len(op.operands) == operands and len(op.results) == results
@@ -187,3 +216,25 @@ def _changing(op: Any, *dims: int) -> OpShardingRule:
     for dim in dict.fromkeys(dims):
         builder.add_factors_of_sides(dim, before[dim], after[dim])
     return builder.build()
+
+
+def _same_on_shards(op: Any, blocks: Blocks) -> None:
+    """Devices of a group exchange their shards, which have to be of the same place of the tensor."""
+    groups: Sequence[Sequence[int]] = ()
+    if "source_target_pairs" in op.attributes:
+        pairs = list(op.attributes["source_target_pairs"])
+        groups = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+    elif isinstance(op.attributes[REPLICA_GROUPS], ir.DenseElementsAttr):
+        groups = lists_of(op)
+    for tensor in blocks.operands:
+        for dim, count in enumerate(tensor.counts):
+            numbers = tensor.block_numbers(dim) if count > 1 else ()
+            if numbers and any(len({numbers[device] for device in group}) > 1 for group in groups):
+                raise PartitionError(f"its devices have different shards along dimension {dim} of an operand")
+    set_result_types(op, blocks)
+
+
+partition_rule(
+    *op_names("stablehlo", "all_reduce collective_broadcast collective_permute"), allows_uneven=True, pure=True
+)(_same_on_shards)
+partition_rule(*op_names("stablehlo", "all_gather all_to_all reduce_scatter"), pure=True)(_same_on_shards)

@@ -11,7 +11,7 @@ from typing import Any
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.rules import RuleError
-from mlir_shard.rules.partition import PartitionRule, is_zero, partition_rule_for, set_result_types
+from mlir_shard.rules.partition import SAME_ON_SHARDS, PartitionRule, is_zero, partition_rule_for
 from mlir_shard.rules.reduction import reduction_kind
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, any_overlap, axes_difference
@@ -69,7 +69,6 @@ def _strided_factors(kept: list[Axes], rule: OpShardingRule, mesh: Mesh) -> set[
     }
 
 
-SAME_ON_BLOCKS = PartitionRule(set_result_types, pure=True)
 _REDUCING = {"sdy.all_reduce": "reduction_axes", "sdy.reduce_scatter": "reduce_scatter_axes"}
 # What these do to partial results, they would do to the reduced ones.
 _MOVING = ("sdy.all_gather", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute", "stablehlo.slice")
@@ -109,7 +108,7 @@ class BlockComputations:
         rule = self.rule_of(op)
         placed = [one for one in (*operands, *results) if one is not None]
         mesh = placed[0].mesh
-        chosen = partition or SAME_ON_BLOCKS
+        chosen = partition or SAME_ON_SHARDS
         axes: tuple[Axes, ...] = ()
         # One tensor and what is made of it can be compared block by block.
         if any(one.mesh != mesh for one in placed) and (len(placed) > 2 or not chosen.checks_blocks):
@@ -133,7 +132,7 @@ class BlockComputations:
     def unshardable(self, op: Any) -> frozenset[int]:
         """The factors of an op's sharding rule that are whole wherever it is computed."""
         rule = self.rule_of(op)
-        return frozenset() if rule is None else self._unshardable(op, rule, partition_rule_for(op) or SAME_ON_BLOCKS)
+        return frozenset() if rule is None else self._unshardable(op, rule, partition_rule_for(op) or SAME_ON_SHARDS)
 
     def _factor_axes(
         self,

@@ -35,6 +35,7 @@ from mlir_shard.transforms.partition.op_decisions import (
     uneven_edges,
 )
 from mlir_shard.transforms.partition.regions import (
+    DIFFERENT_BY_DEVICE,
     RESHARDING_OPS,
     captured_uses,
     computation_sides,
@@ -254,6 +255,8 @@ class Planner:
         )
 
     def _computing(self, op: Any) -> OpPlan:
+        if op.name in DIFFERENT_BY_DEVICE:
+            self._check_manual(op)
         captured = self._captured(op)
         partition, rule = partition_rule_for(op), self._rules.rule_for(op)
         makes_only = rule is None and not len(op.regions) and not any(rank_of(value.type) for value in op.operands)
@@ -285,8 +288,8 @@ class Planner:
 
     def _whole(self, op: Any, captured: tuple[Captured, ...], partition: PartitionRule | None) -> OpPlan:
         """The op as it is, of tensors that every device has whole."""
-        if differs_by_device(op) and not self._manual_depth:
-            raise PassFailure(f"'{op.name}' cannot be partitioned: each device would do or get something else", op)
+        if differs_by_device(op):
+            self._check_manual(op)
         around = (*map(self._have, op.operands), *self._declared(op))
         if captured or any(placement.used for placement in around):
             missing = "partition rule" if partition is None else "sharding rule"
@@ -295,6 +298,11 @@ class Planner:
             self._gathers.add(op, f"is computed whole on every device, as it has no {missing}", received)
         reshards = self._operand_reshards(op, tuple(map(_whole, op.operands)))
         return self._with_results(OpPlan(op, reshards, captured=captured), tuple(map(_whole, op.results)))
+
+    def _check_manual(self, op: Any) -> None:
+        """Raises PassFailure for an op that devices run each in its own way, unless a manual computation has it."""
+        if not self._manual_depth:
+            raise PassFailure(f"'{op.name}' cannot be partitioned: each device would do or get something else", op)
 
     def _note_gathered(self, op: Any, decision: Decision) -> None:
         is_sharded = any(self._have(value).used for value in op.operands)
@@ -319,9 +327,8 @@ class Planner:
         PassFailure where an op in them cannot be left as it is.
         """
         for inner in ops_below(op) if len(op.regions) else ():
-            if differs_by_device(inner) and not self._manual_depth:
-                why = "each device would do or get something else"
-                raise PassFailure(f"'{inner.name}' cannot be partitioned: {why}", inner)
+            if differs_by_device(inner):
+                self._check_manual(inner)
             if inner.name == "func.call" and self._signatures[inner.attributes["callee"].value].is_sharded:
                 where = f"'{op.name}' cannot be partitioned: inside its region it"
                 raise PassFailure(f"{where} calls a function on sharded tensors", inner)

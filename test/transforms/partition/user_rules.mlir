@@ -1,0 +1,62 @@
+// RUN: shard-opt %s --split-input-file --load %examples/attention_dialect.py --spmd-pipeline | FileCheck %s
+// RUN: shard-opt %s --split-input-file --load %examples/attention_dialect.py --spmd-pipeline=collectives=stablehlo | FileCheck %s
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// A sharding rule of a user is enough for an op to be local.
+// CHECK-LABEL: func.func @ruled_by_registration
+// CHECK-NEXT: %[[SCORES:.*]] = "attn.scores"(%arg0, %arg1) : (tensor<2x4x16x32xf32>, tensor<2x4x16x32xf32>) -> tensor<2x4x16x16xf32>
+// CHECK-NEXT: return %[[SCORES]]
+func.func @ruled_by_registration(%q: tensor<4x8x16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}, {}, {}]>}, %k: tensor<4x8x16x32xf32>) -> tensor<4x8x16x16xf32> {
+  %0 = "attn.scores"(%q, %k) : (tensor<4x8x16x32xf32>, tensor<4x8x16x32xf32>) -> tensor<4x8x16x16xf32>
+  return %0 : tensor<4x8x16x16xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// So is a custom rule on the op, here that of JAX for LAPACK: matrices of a batch are factorized where they are.
+// CHECK-LABEL: func.func @ruled_by_attribute
+// CHECK-NEXT: %[[CALL:.*]]:2 = stablehlo.custom_call @lapack_spotrf_ffi(%arg0)
+// CHECK-SAME: (tensor<4x6x6xf32>) -> (tensor<4x6x6xf32>, tensor<4xi32>)
+// CHECK-NEXT: return %[[CALL]]#0
+func.func @ruled_by_attribute(%a: tensor<8x6x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>}) -> tensor<8x6x6xf32> {
+  %0:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j, k])->([i, l, m], [i]) {i=8, j=6, k=6, l=6, m=6}, custom>} : (tensor<8x6x6xf32>) -> (tensor<8x6x6xf32>, tensor<8xi32>)
+  return %0#0 : tensor<8x6x6xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// The dimensions of a matrix correspond in a factorization, but each result needs all of the matrix.
+// CHECK-LABEL: func.func @matrix
+// CHECK: %[[ALL:.*]] = {{.*}}all_gather{{.*}}tensor<4x3x6xf32>{{.*}}-> tensor<4x6x6xf32>
+// CHECK: stablehlo.custom_call @Cholesky(%[[ALL]]) {{.*}}(tensor<4x6x6xf32>) -> tensor<4x6x6xf32>
+func.func @matrix(%a: tensor<8x6x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}, {}]>}) -> (tensor<8x6x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}, {}]>}) {
+  %0 = stablehlo.custom_call @Cholesky(%a) : (tensor<8x6x6xf32>) -> tensor<8x6x6xf32>
+  return %0 : tensor<8x6x6xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// What devices of a manual axis exchange stays sharded along the other axes.
+// CHECK-LABEL: func.func @collective_of_shards
+// CHECK-NOT: gather
+// CHECK: "stablehlo.all_reduce"(%arg0)
+// CHECK: (tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK-NOT: gather
+func.func @collective_of_shards(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<8x16xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {?}]>] out_shardings=[<@mesh, [{"x"}, {?}]>] manual_axes={"x"} (%b: tensor<4x16xf32>) {
+    %1 = "stablehlo.all_reduce"(%b) <{replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %2 = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }) : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    sdy.return %1 : tensor<4x16xf32>
+  } : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
