@@ -3,6 +3,7 @@
 """Programs of one random reshard each, made local by the whole pipeline: their collectives beside plans and Shardy.
 
     python benchmarks/reshard_programs.py [--pairs 500] [--meshes 4x2x2 8x8x4x8] [--targets shard stablehlo] [--check]
+    python benchmarks/reshard_programs.py --planning-time
 
 Pairs of shardings are along axes and sub-axes in any order, of tensors of rank 2 to 4, even and uneven, some with
 partial sums in the source. Each is a function that constrains an argument of the one sharding to the other, run through
@@ -15,16 +16,21 @@ collectives would not be right, these are taken on a tensor that is padded, in a
 
 With `--check` the exit status is 1 where a program takes more time or bytes than the plan, or more time than Shardy's
 collectives on the tensor itself or than the program of the other target, or where a pipeline refuses one.
+
+With `--planning-time` no program is made: it prints the processor time that the plans take, without the collection of
+garbage, each by a planner that has planned nothing before.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from statistics import mean, quantiles
 
 from resharding_peers import shardy
 from resharding_peers.local_programs import TARGETS, Cost, program_costs
@@ -47,6 +53,20 @@ def planned(reshards: Sequence[Reshard], model: CostModel) -> list[Cost]:
         kinds = tuple(type(step.move).__name__ for step in plan.steps if not step.is_local)
         costs.append(Cost(sum(step.most_bytes for step in plan.steps), plan.time, kinds))
     return costs
+
+
+def planning_time(sizes: tuple[int, ...], arguments: argparse.Namespace) -> str:
+    """A row of how long plans for reshards on one mesh take, in milliseconds."""
+    times = []
+    gc.disable()
+    for reshard in random_reshards(mesh_of(sizes), arguments.pairs, arguments.seed):
+        begin = time.process_time()
+        Planner().plan(reshard.source, reshard.target, ELEMENT_SIZE)
+        times.append((time.process_time() - begin) * 1e3)
+    gc.enable()
+    median, *_, last = quantiles(times, n=20)[9:]
+    few = sum(one < 5 for one in times) / len(times)
+    return f"{_named(sizes):<14}{median:8.1f}{last:8.1f}{max(times):8.1f}{mean(times):8.1f}{few:10.0%}"
 
 
 def measure(sizes: tuple[int, ...], arguments: argparse.Namespace) -> tuple[list[Ratios], str]:
@@ -89,10 +109,17 @@ def main() -> int:
     parser.add_argument("--worst", type=int, default=0, metavar="N", help="print the N programs farthest from the plan")
     parser.add_argument("--check", action="store_true", help="fail where a program takes more than it has to")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables")
+    parser.add_argument("--planning-time", action="store_true", help="print how long planning takes instead")
     arguments = parser.parse_args()
+    meshes = [tuple(map(int, name.split("x"))) for name in arguments.meshes]
+    if arguments.planning_time:
+        print(f"{'ms to plan':<14}{'median':>8}{'95 %':>8}{'longest':>8}{'mean':>8}{'below 5':>10}")
+        for sizes in meshes:
+            print(planning_time(sizes, arguments), flush=True)
+        return 0
     found = []
-    for name in arguments.meshes:
-        ratios, text = measure(tuple(map(int, name.split("x"))), arguments)
+    for sizes in meshes:
+        ratios, text = measure(sizes, arguments)
         found += ratios
         if not arguments.json:
             print(text, flush=True)

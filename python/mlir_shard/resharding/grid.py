@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from math import prod
 
@@ -39,6 +39,7 @@ class Grid:
     mesh: Mesh
     atoms: Axes
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _axes_of: dict[AxisRef, GridAxes] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(atom.size(self.mesh) for atom in self.atoms))
@@ -50,33 +51,11 @@ class Grid:
         `name` is what errors call the mesh. ValueError where one is not of the mesh, or where two sub-axes cut an axis
         at sizes that do not divide each other: then only the direct exchange knows a way between the two.
         """
-        axes = tuple(axes)
-        for axis in axes:
-            if violation := check_axis_ref(axis, mesh):
-                raise ValueError(f"mesh {name or mesh}: {violation}")
-        for full in mesh.axes:
-            refs = [ref for ref in axes if ref.name == full.name]
-            cuts = {1, full.size}.union(*({ref.pre_size, ref.next_pre_size(mesh)} for ref in refs))
-            for smaller, larger in pairwise(sorted(cuts)):
-                if larger % smaller:
-                    raise ValueError(
-                        f'sub-axes cut axis "{full.name}" of mesh {name or mesh} at {smaller} and at {larger}, '
-                        "and no grid has axes for both"
-                    )
-        return Grid(mesh, split_mesh_axes(axes, mesh))
+        return _coarsest(mesh, tuple(axes), name)
 
     def finest(self) -> Grid:
         """The grid of the same mesh whose axes have prime sizes; of an axis the small factors are major."""
-        atoms: list[AxisRef] = []
-        for atom in self.atoms:
-            factors = prime_factors(atom.size(self.mesh))
-            pre_size = atom.pre_size
-            for factor in factors:
-                atoms.append(AxisRef.sub(atom.name, pre_size, factor))
-                pre_size *= factor
-            if len(factors) <= 1:
-                atoms[len(atoms) - len(factors) :] = [atom]
-        return Grid(self.mesh, tuple(atoms))
+        return _finest(self.mesh, self.atoms)
 
     @property
     def as_mesh(self) -> Mesh:
@@ -94,9 +73,12 @@ class Grid:
         """The grid axes of a list of axes and sub-axes, in its order; ValueError where one is not made of them."""
         result: list[int] = []
         for ref in refs:
-            found = tuple(index for index, atom in enumerate(self.atoms) if ref.contains(atom))
-            if not found or self.num_devices(found) != ref.size(self.mesh):
-                raise ValueError(f"{ref} is not made of axes of the grid {list(self.sizes)} of mesh {self.mesh}")
+            found = self._axes_of.get(ref)
+            if found is None:
+                found = tuple(index for index, atom in enumerate(self.atoms) if ref.contains(atom))
+                if not found or self.num_devices(found) != ref.size(self.mesh):
+                    raise ValueError(f"{ref} is not made of axes of the grid {list(self.sizes)} of mesh {self.mesh}")
+                self._axes_of[ref] = found
             result += found
         return tuple(result)
 
@@ -113,3 +95,34 @@ class Grid:
 
     def _merged(self, axes: GridAxes) -> Axes:
         return add_axes_or_merge((), (self.atoms[axis] for axis in axes), self.mesh)
+
+
+@lru_cache(maxsize=4096)
+def _coarsest(mesh: Mesh, axes: Axes, name: str) -> Grid:
+    for axis in axes:
+        if violation := check_axis_ref(axis, mesh):
+            raise ValueError(f"mesh {name or mesh}: {violation}")
+    for full in mesh.axes:
+        refs = [ref for ref in axes if ref.name == full.name]
+        cuts = {1, full.size}.union(*({ref.pre_size, ref.next_pre_size(mesh)} for ref in refs))
+        for smaller, larger in pairwise(sorted(cuts)):
+            if larger % smaller:
+                raise ValueError(
+                    f'sub-axes cut axis "{full.name}" of mesh {name or mesh} at {smaller} and at {larger}, '
+                    "and no grid has axes for both"
+                )
+    return Grid(mesh, split_mesh_axes(axes, mesh))
+
+
+@lru_cache(maxsize=4096)
+def _finest(mesh: Mesh, atoms: Axes) -> Grid:
+    result: list[AxisRef] = []
+    for atom in atoms:
+        factors = prime_factors(atom.size(mesh))
+        pre_size = atom.pre_size
+        for factor in factors:
+            result.append(AxisRef.sub(atom.name, pre_size, factor))
+            pre_size *= factor
+        if len(factors) <= 1:
+            result[len(result) - len(factors) :] = [atom]
+    return Grid(mesh, tuple(result))

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.links import common_length
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.search import RemainingCost, Renaming, Search, Way, least_memory
-from mlir_shard.resharding.search_space import Kind, SearchSpace, State
+from mlir_shard.resharding.search_space import Cost, Kind, SearchSpace, State
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -29,7 +28,7 @@ from mlir_shard.resharding.steps import (
     Together,
 )
 
-WaySteps = tuple[tuple[Kind, State], ...]
+PathSteps = tuple[tuple[Kind, State], ...]
 
 
 def move_between(kind: Kind, before: Placement, after: Placement) -> Move:
@@ -57,7 +56,7 @@ def move_between(kind: Kind, before: Placement, after: Placement) -> Move:
     return steps[0] if len(steps) == 1 else Together(tuple(steps))
 
 
-def in_fewer_moves(source: State, steps: WaySteps, space: SearchSpace) -> WaySteps:
+def in_fewer_moves(source: State, steps: PathSteps, space: SearchSpace) -> PathSteps:
     """The steps with those slices in a row that can be one as one, and gathers where that costs no more."""
     result: list[tuple[Kind, State]] = []
     befores: list[State] = []
@@ -79,8 +78,6 @@ def placement_of(state: State, kept: GridAxes, like: Placement) -> Placement:
 
 MOST_PERMUTATIONS = 150
 """Where there are more permutations of devices than these from one placement, none is tried."""
-CLOSE = 0.01
-"""A way this share of its cost from what is proved is good enough where a search is cut short."""
 GREED = 3.0
 """How much dearer what remains is taken to be where the search has to come to an end."""
 
@@ -89,7 +86,7 @@ GREED = 3.0
 class Found:
     """The way that was found, None if none was, and what no way on the grid costs less than, by the objective."""
 
-    steps: WaySteps | None
+    steps: PathSteps | None
     least: float
 
 
@@ -103,18 +100,18 @@ class GridSearch:
         self._bounds: dict[tuple[SearchSpace, State], RemainingCost] = {}
         self._found: dict[Hashable, Found] = {}
 
-    def find(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> Found:
-        """The cheapest way; values stay partial along `kept`."""
+    def find(self, tensor: GridTensor, source: State, target: State, kept: GridAxes, at_most: Cost) -> Found:
+        """The cheapest way that costs less than `at_most`; values stay partial along `kept`."""
         grid = tensor.grid
         kinds = tuple(zip(grid.sizes, (self._model.link(atom.name) for atom in grid.atoms), strict=True))
         renaming = Renaming.by_appearance(kinds, chain(*source.dims, *target.dims, source.unreduced, kept))
         # The axes of one kind come in the same order in every mesh, those of different kinds where they stand.
         problem = kinds, tensor.shape, tensor.element_size, tuple(sorted(renaming.axes(kept)))
         source, target = renaming.state(source), renaming.state(target)
-        key = problem, source, target
+        key = problem, source, target, at_most
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = self._search(tensor, problem, source, target)
+            found = self._found[key] = self._search(tensor, problem, source, target, at_most)
         if found.steps is None:
             return found
         back = renaming.back
@@ -126,7 +123,12 @@ class GridSearch:
         return self._remaining(space, target, kept).of(source)[0]
 
     def _search(
-        self, tensor: GridTensor, problem: tuple[Hashable, Hashable, int, GridAxes], source: State, target: State
+        self,
+        tensor: GridTensor,
+        problem: tuple[Hashable, Hashable, int, GridAxes],
+        source: State,
+        target: State,
+        at_most: Cost,
     ) -> Found:
         limit, least, kept = self._model.memory_limit, None, problem[-1]
         if self._model.objective is Objective.MEMORY:
@@ -138,25 +140,18 @@ class GridSearch:
                 return Found(None, memory.least)
             limit, least = memory.limit, float(memory.least)
         space = self._space(tensor, problem, kept, limit)
-        way = self._way(space, source, target, kept)
+        way = self._way(space, source, target, kept, at_most)
         steps = None if way.steps is None else in_fewer_moves(source, way.steps, space)
         return Found(steps, way.least if least is None else least)
 
-    def _way(self, space: SearchSpace, source: State, target: State, kept: GridAxes) -> Way:
+    def _way(self, space: SearchSpace, source: State, target: State, kept: GridAxes, at_most: Cost) -> Way:
         remaining = self._bounds.get((space, target))
         if remaining is None:
             remaining = self._bounds[space, target] = self._remaining(space, target, kept)
-        looked_at: set[State] = set()
-        search = partial(Search, space, remaining, target, with_exchange=self._with_exchange, looked_at=looked_at)
-        most_states = self._most_states if space.is_even or not space.is_large else self._most_states // 2
-        if space.is_large and not self._with_exchange:
-            # By collectives alone a search of a large space comes to no end: some way is what there is to find.
-            return search(weight=GREED).run(source, most_states)
-        way = search().run(source, most_states)
-        if way.steps is not None and way.least >= way.cost[0] * (1 - CLOSE):
-            return way
-        greedy = search(at_most=way.cost, weight=GREED).run(source, most_states)
-        return way if greedy.steps is None else replace(greedy, least=way.least)
+        # A search of a large space comes to no end: it goes for the target rather than for a proof.
+        weight = GREED if space.is_large else 1.0
+        search = Search(space, remaining, target, with_exchange=self._with_exchange, at_most=at_most, weight=weight)
+        return search.run(source, self._most_states)
 
     def _remaining(self, space: SearchSpace, target: State, kept: GridAxes) -> RemainingCost:
         return RemainingCost(space, target, space.traffic.count(kept), with_exchange=self._with_exchange)

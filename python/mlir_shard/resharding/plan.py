@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf, prod
+from typing import NamedTuple
 
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
-from mlir_shard.resharding.cost.links import LinkTimes
+from mlir_shard.resharding.cost.links import link_times
 from mlir_shard.resharding.cost.lower_bound import LowerBound, lower_bound
 from mlir_shard.resharding.cost.step_cost import StepCost, StepTraffic, step_cost, step_traffic
 from mlir_shard.resharding.cost.traffic import MOST_DEVICES
@@ -206,18 +207,38 @@ class Steps:
 Rank = tuple[float, float, int]
 
 
-def rank(objective: Objective, seconds: float, received: int, peak: int, count: int) -> Rank:
-    """The cost by the objective, then seconds, or for TIME bytes, and the number of steps."""
-    if objective is Objective.TIME:
-        return seconds, float(received), count
-    return float(received if objective is Objective.BYTES else peak), seconds, count
+class Totals(NamedTuple):
+    """Of steps one after the other: seconds, the bytes that all devices receive, those held at once, their number."""
+
+    seconds: float
+    received: int
+    peak: int
+    num_steps: int
+
+    def then(self, other: Totals) -> Totals:
+        """The totals with other steps after these."""
+        return Totals(
+            self.seconds + other.seconds,
+            self.received + other.received,
+            max(self.peak, other.peak),
+            self.num_steps + other.num_steps,
+        )
+
+    def rank(self, objective: Objective) -> Rank:
+        """The cost by the objective, then seconds, or for TIME bytes, and the number of steps."""
+        if objective is Objective.TIME:
+            return self.seconds, float(self.received), self.num_steps
+        return float(self.received if objective is Objective.BYTES else self.peak), self.seconds, self.num_steps
 
 
 def rank_of(steps: tuple[PlanStep, ...], source: TensorLayout, element_size: int, objective: Objective) -> Rank:
     """The rank of steps that begin at `source`."""
-    seconds, received = sum(step.time for step in steps), sum(step.total_bytes for step in steps)
-    peak = max((step.memory for step in steps), default=local_elements(source) * element_size)
-    return rank(objective, seconds, received, peak, len(steps))
+    return _totals([step.cost for step in steps], source, element_size).rank(objective)
+
+
+def _totals(costs: Sequence[StepCost], source: TensorLayout, element_size: int) -> Totals:
+    peak = max(cost.memory for cost in costs) if costs else local_elements(source) * element_size
+    return Totals(sum(cost.time for cost in costs), sum(cost.total_bytes for cost in costs), peak, len(costs))
 
 
 def least_cost(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> float:
@@ -267,7 +288,7 @@ def plan_steps(
 ) -> tuple[PlanStep, ...]:
     """The steps of moves on a grid of one mesh, the first from `source`, which is `start`, and the last to `target`."""
     tensor = GridTensor(grid, source.shape, element_size)
-    times = LinkTimes(grid, model.link)
+    times = link_times(grid, model.link)
     steps = []
     before, layout = start, source
     for number, (move, after) in enumerate(moves, 1):
@@ -285,19 +306,15 @@ def _traffic(move: Move, before: Placement, after: Placement, tensor: GridTensor
     return step_traffic(move, before, after, tensor).in_bytes(tensor.element_size)
 
 
-def moves_rank(
+def moves_totals(
     source: TensorLayout, grid: Grid, start: Placement, moves: Sequence[PlacedMove], element_size: int, model: CostModel
-) -> Rank | None:
-    """What `rank_of` says of the steps that the moves are; None where one needs more memory than there is."""
+) -> Totals:
+    """What the steps that the moves are come to."""
     tensor = GridTensor(grid, source.shape, element_size)
-    times = LinkTimes(grid, model.link)
+    times = link_times(grid, model.link)
     costs = []
     before = start
     for move, after in moves:
         costs.append(step_cost(move, before, after, tensor, times))
         before = after
-    peak = max((cost.memory for cost in costs), default=local_elements(source) * element_size)
-    if costs and model.memory_limit is not None and peak > model.memory_limit:
-        return None
-    seconds, received = sum(cost.time for cost in costs), sum(cost.total_bytes for cost in costs)
-    return rank(model.objective, seconds, received, peak, len(costs))
+    return _totals(costs, source, element_size)

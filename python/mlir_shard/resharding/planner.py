@@ -4,32 +4,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from math import prod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, prod
+from typing import NamedTuple
 
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.traffic import traffic_on
 from mlir_shard.resharding.grid import Grid
-from mlir_shard.resharding.grid_search import GridSearch, WaySteps, move_between, placement_of
+from mlir_shard.resharding.grid_search import GridSearch, PathSteps, move_between, placement_of
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import (
     PlacedMove,
     Plan,
     Rank,
     Steps,
+    Totals,
     least_cost,
-    moves_rank,
+    moves_totals,
     plan_steps,
     without_single_devices,
 )
-from mlir_shard.resharding.search_space import ROUNDING, State
-from mlir_shard.resharding.seed_plans import Course, known_courses, layout_axes
-from mlir_shard.resharding.steps import AllReduce, DirectExchange, Move, Placement, ReduceScatter
+from mlir_shard.resharding.search_space import DEAREST, ROUNDING, Cost, State
+from mlir_shard.resharding.seed_plans import GridPlan, layout_axes, reductions, seed_plans
+from mlir_shard.resharding.steps import DirectExchange, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.without_common_grid import steps_without_grid
-
-FEW_STATES = 20
-"""Where a search is this short, a price is asked for, and nothing is tried that needs searches of its own."""
 
 MOST_TO_EXCHANGE = 64
 """The devices up to which a direct exchange that reduces is tried; its messages have to be made to know their cost."""
@@ -39,6 +40,18 @@ MOST_SPLIT_AXES = 5
 """Mesh axes are split in prime factors where that does not make more axes than these."""
 
 
+class _Candidate(NamedTuple):
+    """A plan in parts, each with the layouts before and after it, and how it ranks among others."""
+
+    rank: Rank
+    parts: tuple[tuple[TensorLayout, TensorLayout, GridPlan], ...]
+    totals: Totals
+
+
+def _best_first(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+    return sorted(candidates, key=lambda one: one.rank)
+
+
 class SameMeshPlanner:
     """Plans by one cost model."""
 
@@ -46,125 +59,211 @@ class SameMeshPlanner:
         self, model: CostModel, most_states: int, *, most_messages: int, exchange_reduces: bool, splits_axes: bool
     ) -> None:
         self._model, self._most_messages, self._splits_axes = model, most_messages, splits_axes
-        self._most_states, self._exchange_reduces = most_states, most_messages > 0 and exchange_reduces
+        self._exchange_reduces = most_messages > 0 and exchange_reduces
         self._search = GridSearch(model, most_states, most_messages=most_messages)
 
     def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
         """The steps of the plan; ValueError where the two share no grid, or none is within the memory."""
-        course, cost, least = self._course(source, target, element_size)
-        moves = course.grid, course.start, course.moves
-        return Steps(plan_steps(source, target, *moves, element_size, self._model), cost, least)
+        plan, least = self._plan(source, target, element_size)
+        steps = [
+            step
+            for before, after, part in plan.parts
+            for step in plan_steps(before, after, part.grid, part.start, part.moves, element_size, self._model)
+        ]
+        return Steps(tuple(steps), plan.rank[0], least)
 
     def cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
         """The cost of the steps, without making them; ValueError as in `steps`."""
-        return self._course(source, target, element_size)[1]
+        return self._plan(source, target, element_size)[0].rank[0]
 
-    def _course(self, source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[Course, float, float]:
-        """The best course, its cost, and what no course costs less than."""
-        problem = _Problem(
-            source, target, element_size, Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
-        )
-        finest = problem.on_finer_grid() if self._splits_axes else problem
-        searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
-        courses, least = self._searched(searched)
-        if searched is not finest:
-            # What is least on this grid may not be on a finer one.
-            least = self._least(finest)
-        if problem.from_state.unreduced and self._exchange_reduces:
-            # The search has a direct exchange only where nothing has to be reduced.
-            if source.mesh.total_size <= MOST_TO_EXCHANGE:
-                courses.append(problem.exchange())
-            else:
-                least = min(least, least_cost(source, target, element_size, self._model))
-        ranked = self._ranked(courses, problem)
-        if not ranked or least < ranked[0][0][0] * (1 - ROUNDING):
-            known = [*known_courses(source, target, element_size, splits_axes=self._splits_axes)]
-            known += self._reduced_first(problem)
-            ranked = sorted((*ranked, *self._ranked(known, problem)), key=lambda one: one[0])
-        if not ranked:
+    def _plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[_Candidate, float]:
+        """The best plan, and what no plan costs less than."""
+        candidates, least = self._candidates(_Problem.of(source, target, element_size), DEAREST)
+        if not candidates:
             limit = self._model.memory_limit
             raise ValueError(f"no plan found from {source.sharding} to {target.sharding} in {limit} bytes a device")
-        (cost, *_), course = ranked[0]
-        return course, cost, cost if least >= cost * (1 - ROUNDING) else least
+        cost = candidates[0].rank[0]
+        return candidates[0], cost if least >= cost * (1 - ROUNDING) else least
 
-    def _reduced_first(self, problem: _Problem) -> Iterator[Course]:
-        """Courses that first reduce what is partial, to replicated values or to shards of one dimension."""
-        source = problem.source
-        axes = problem.from_state.unreduced
-        if not axes or self._most_states <= FEW_STATES:
-            return
-        firsts: list[Move] = [AllReduce(axes, problem.start.reduction)]
-        firsts += [ReduceScatter(dim, axes, problem.start.reduction) for dim in range(source.rank)]
-        for first in firsts:
-            try:
-                placement = problem.tensor.after(first, problem.start)
-                sharding = problem.grid.sharding(placement, source.sharding.mesh_or_ref)
-                reduced = TensorLayout(sharding, source.mesh, source.shape)
-                rest, _, _ = self._course(reduced, problem.target, problem.element_size)
-                if rest.grid == problem.grid:
-                    yield Course(problem.grid, problem.start, ((first, placement), *rest.moves))
-            except ValueError:
-                # Uneven shards do not nest, or a step exceeds the memory limit.
-                continue
+    def _candidates(self, problem: _Problem, at_most: Cost) -> tuple[list[_Candidate], float]:
+        """Plans, the best first, and what no plan costs less than.
 
-    def _searched(self, problem: _Problem) -> tuple[list[Course], float]:
-        """What a search finds, and what no course on the grid costs less than."""
-        tensor = problem.tensor
-        traffic = traffic_on(tensor.grid.sizes, tensor.shape)
-        is_small = traffic.num_devices <= MOST_TO_SEARCH
-        # No course that is known reduces and scatters at once.
-        if is_small or problem.from_state.unreduced or traffic.is_always_in_digits:
-            found = self._search.find(tensor, problem.from_state, problem.to_state, problem.end.unreduced)
-            return [problem.course(found.steps)] if found.steps is not None else [], found.least
-        rounds = traffic.exchange_rounds(problem.from_state.dims, problem.to_state.dims)
-        exchanges = traffic.num_devices * rounds <= self._most_messages
-        return [problem.exchange()] if exchanges else [], self._least(problem)
+        What is sought costs less than `at_most`; others may be among the plans.
+        """
+        finest = problem.on_finer_grid() if self._splits_axes else problem
+        # What is least on one grid may not be on a finer one.
+        least = self._least(finest)
+        # Of plans that cost the same the first is taken: collectives rather than a direct exchange.
+        exchanges = self._ranked(self._exchanges(problem), problem)
+        if problem.from_state.unreduced:
+            found = self._reduced_first(problem, min(at_most, self._cost(exchanges)))
+        else:
+            seeds = seed_plans(problem.source, problem.target, problem.element_size, splits_axes=self._splits_axes)
+            found = self._ranked(seeds, problem)
+        found = _best_first([*found, *exchanges])
+        searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
+        if searched.can_be_searched and not self._is_least(found, at_most, least):
+            more, of_search = self._searched(searched, min(at_most, self._cost(found)))
+            found = _best_first([*more, *found])
+            least = of_search if searched is finest else least
+        return found, least
+
+    def _cost(self, found: Sequence[_Candidate]) -> Cost:
+        return found[0].rank[:2] if found else DEAREST
+
+    def _is_least(self, found: Sequence[_Candidate], at_most: Cost, least: float) -> bool:
+        """Whether no plan costs less than the first of those found, or than what is sought."""
+        return least >= min(at_most, self._cost(found))[0] * (1 - ROUNDING)
+
+    def _exchanges(self, problem: _Problem) -> Iterator[GridPlan]:
+        """The direct exchange, if it is possible."""
+        traffic = traffic_on(problem.tensor.grid.sizes, problem.tensor.shape)
+        dims = problem.start.dims, problem.end.dims
+        if problem.from_state.unreduced:
+            if self._exchange_reduces and traffic.num_devices <= MOST_TO_EXCHANGE:
+                yield problem.exchange()
+        elif dims[0] != dims[1] and traffic.num_devices <= self._most_messages:
+            most = self._most_messages // traffic.num_devices
+            # To count rounds takes longer than to count the senders of a device.
+            if traffic.most_senders(*dims) - 1 <= most and traffic.exchange_rounds(*dims) <= most:
+                yield problem.exchange()
+
+    def _reduced_first(self, problem: _Problem, at_most: Cost) -> list[_Candidate]:
+        """Plans that first reduce all that is partial, and go on from there."""
+        is_memory = self._model.objective is Objective.MEMORY
+        firsts = []
+        for reduced, plan in problem.reductions():
+            for one in self._ranked([plan], replace(problem, target=reduced)):
+                rest = _Problem.of(reduced, problem.target, problem.element_size)
+                bound = self._least(rest.on_finer_grid() if self._splits_axes else rest)
+                firsts.append((max(one.rank[0], bound) if is_memory else one.rank[0] + bound, one, rest))
+        result = []
+        for bound, first, rest in sorted(firsts, key=lambda one: one[0]):
+            if bound >= at_most[0] * (1 - ROUNDING):
+                break
+            left = at_most if is_memory else (at_most[0] - first.rank[0], inf)
+            for one in self._candidates(rest, left)[0][:1]:
+                totals = first.totals.then(one.totals)
+                both = _Candidate(totals.rank(self._model.objective), first.parts + one.parts, totals)
+                result.append(both)
+                at_most = min(at_most, both.rank[:2])
+        return result
+
+    def _searched(self, problem: _Problem, at_most: Cost) -> tuple[list[_Candidate], float]:
+        """What a search finds that is cheaper, and what no plan on the grid costs less than."""
+        if self._model.objective is Objective.MEMORY:
+            at_most = DEAREST
+        found = self._search.find(problem.tensor, problem.from_state, problem.to_state, problem.end.unreduced, at_most)
+        return self._ranked([problem.plan(found.steps)] if found.steps is not None else [], problem), found.least
 
     def _least(self, problem: _Problem) -> float:
+        """What no plan costs less than, without a search."""
+        layouts = problem.source, problem.target, problem.element_size
         if self._model.objective is Objective.MEMORY:
-            return least_cost(problem.source, problem.target, problem.element_size, self._model)
-        return self._search.least(problem.tensor, problem.from_state, problem.to_state, problem.end.unreduced)
+            return least_cost(*layouts, self._model)
+        states = problem.from_state, problem.to_state, problem.end.unreduced
+        least = self._search.least(problem.tensor, *states)
+        # The search has a direct exchange only where nothing has to be reduced.
+        is_large = problem.source.mesh.total_size > MOST_TO_EXCHANGE
+        if problem.from_state.unreduced and self._exchange_reduces and is_large:
+            least = min(least, least_cost(*layouts, self._model))
+        return least
 
-    def _ranked(self, courses: Iterable[Course], problem: _Problem) -> list[tuple[Rank, Course]]:
+    def _ranked(self, plans: Iterable[GridPlan], problem: _Problem) -> list[_Candidate]:
         """Those within the memory, the best first."""
-        ranked = []
-        for course in courses:
-            moves = course.grid, course.start, course.moves
-            rank = moves_rank(problem.source, *moves, problem.element_size, self._model)
-            if rank is not None:
-                ranked.append((rank, course))
-        return sorted(ranked, key=lambda one: one[0])
+        result = []
+        limit = self._model.memory_limit
+        for plan in plans:
+            moves = plan.grid, plan.start, plan.moves
+            totals = moves_totals(problem.source, *moves, problem.element_size, self._model)
+            if limit is None or not plan.moves or totals.peak <= limit:
+                parts = ((problem.source, problem.target, plan),)
+                result.append(_Candidate(totals.rank(self._model.objective), parts, totals))
+        return _best_first(result)
 
 
+@dataclass(frozen=True)
 class _Problem:
     """Layouts as placements on a grid."""
 
-    def __init__(self, source: TensorLayout, target: TensorLayout, element_size: int, grid: Grid) -> None:
-        self.source, self.target, self.element_size, self.grid = source, target, element_size, grid
-        self.tensor = GridTensor(grid, source.shape, element_size)
-        self.start = without_single_devices(grid, grid.placement(source.sharding))
-        self.end = without_single_devices(grid, grid.placement(target.sharding))
-        reduced = tuple(axis for axis in self.start.unreduced if axis not in self.end.unreduced)
-        self.from_state, self.to_state = State(self.start.dims, reduced), State(self.end.dims, ())
+    source: TensorLayout
+    target: TensorLayout
+    element_size: int
+    grid: Grid
+
+    @staticmethod
+    def of(source: TensorLayout, target: TensorLayout, element_size: int) -> _Problem:
+        """The problem on the coarsest grid that has the axes of both."""
+        grid = Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
+        return _Problem(source, target, element_size, grid)
+
+    @cached_property
+    def tensor(self) -> GridTensor:
+        """The tensor on the grid."""
+        return GridTensor(self.grid, self.source.shape, self.element_size)
+
+    @cached_property
+    def start(self) -> Placement:
+        """Where the tensor is."""
+        return without_single_devices(self.grid, self.grid.placement(self.source.sharding))
+
+    @cached_property
+    def end(self) -> Placement:
+        """Where the tensor is to be."""
+        return without_single_devices(self.grid, self.grid.placement(self.target.sharding))
+
+    @cached_property
+    def from_state(self) -> State:
+        """Where a search begins."""
+        return State(self.start.dims, tuple(axis for axis in self.start.unreduced if axis not in self.end.unreduced))
+
+    @property
+    def to_state(self) -> State:
+        """Where a search ends."""
+        return State(self.end.dims, ())
+
+    @property
+    def can_be_searched(self) -> bool:
+        """Whether a search does not take long: it looks at each device only where these are few."""
+        traffic = traffic_on(self.grid.sizes, self.source.shape)
+        is_small = traffic.num_devices <= MOST_TO_SEARCH
+        # No seed plan reduces and scatters at once.
+        return is_small or bool(self.from_state.unreduced) or traffic.is_always_in_digits
 
     def on_finer_grid(self) -> _Problem:
         """The problem on the finest grid of the mesh, this one where it is on that."""
         finest = self.grid.finest()
-        return self if finest == self.grid else _Problem(self.source, self.target, self.element_size, finest)
+        return self if finest == self.grid else replace(self, grid=finest)
 
-    def course(self, steps: WaySteps) -> Course:
-        """The course of the steps of a way."""
+    def plan(self, steps: PathSteps) -> GridPlan:
+        """The plan of the steps of a path."""
         moves: list[PlacedMove] = []
         before = self.start
         for kind, state in steps:
             after: Placement = placement_of(state, self.end.unreduced, self.start)
             moves.append((move_between(kind, before, after), after))
             before = after
-        return Course(self.grid, self.start, tuple(moves))
+        return GridPlan(self.grid, self.start, tuple(moves))
 
-    def exchange(self) -> Course:
+    def exchange(self) -> GridPlan:
         """The direct exchange."""
-        return Course(self.grid, self.start, ((DirectExchange(self.end), self.end),))
+        return GridPlan(self.grid, self.start, ((DirectExchange(self.end), self.end),))
+
+    def reductions(self) -> Iterator[tuple[TensorLayout, GridPlan]]:
+        """Plans that reduce all that is to be reduced, and the layouts that they lead to."""
+        for moves in reductions(self.start, self.end):
+            placed = []
+            before = self.start
+            try:
+                for move in moves:
+                    before = self.tensor.after(move, before)
+                    placed.append((move, before))
+            except ValueError:
+                # Uneven shards do not nest.
+                continue
+            sharding = self.grid.sharding(before, self.source.sharding.mesh_or_ref)
+            reduced = TensorLayout(sharding, self.source.mesh, self.source.shape)
+            yield reduced, GridPlan(self.grid, self.start, tuple(placed))
 
 
 MOST_BYTES = 10**200

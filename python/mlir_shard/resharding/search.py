@@ -103,8 +103,9 @@ class RemainingCost:
         self._distinct = self._traffic.num_elements * num_kept
         self._latency = space.times.least_latency
         self._seconds_per_byte = space.times.least_seconds_per_byte
-        self._gathers = _cheapest_gathers(space)
-        self._growth_latency = cache(self._latency_of_growth)
+        sizes, ring_latency = space.tensor.grid.sizes, space.times.ring_latency
+        self._rings = sorted({(sizes[axis], ring_latency((axis,))) for axis in space.axes})
+        self._latency_of_sources = cache(self._latency_to_combine)
         self._known: dict[State, Cost] = {target: (0.0, 0.0)}
 
     def of(self, state: State) -> Cost:
@@ -124,36 +125,26 @@ class RemainingCost:
             total, most = self._traffic.lacking(state.dims, self._target.dims)
             latency = 0.0
         if total:
-            before = self._traffic.largest_box(state.dims)
-            latency = max(self._latency, latency + self._growth_latency(self._box, before))
+            sources = self._traffic.most_senders(state.dims, self._target.dims)
+            latency = max(self._latency, latency + self._latency_of_sources(sources))
         return self._space.cost(total, latency + self._space.in_bytes(most) * self._seconds_per_byte)
 
-    def _latency_of_growth(self, box: int, before: int) -> float:
-        if box <= before:
+    def _latency_to_combine(self, sources: int) -> float:
+        """The least latency of moves after which a device has something of so many shards.
+
+        A collective along an axis multiplies what a device has something of by the size of the axis at most; a direct
+        exchange, which is last, adds one for each round.
+        """
+        if sources <= 1:
             return 0.0
-        least = float("inf")
-        for size, latency in self._gathers.items():
-            if size * before >= box:
-                least = min(least, latency)
-            elif self._with_exchange:
-                messages = -(-box // (size * before)) - 1
-                least = min(least, latency + messages * self._latency)
+        least = (sources - 1) * self._latency if self._with_exchange else inf
+        for size, latency in self._rings:
+            least = min(least, latency + self._latency_of_sources(-(-sources // size)))
         return least
 
 
-def _cheapest_gathers(space: SearchSpace) -> dict[int, float]:
-    """By how much boxes grow, the least latency of gathers that make them."""
-    found = {1: 0.0}
-    for axis in space.axes:
-        size, latency = space.tensor.grid.sizes[axis], space.times.ring_latency((axis,))
-        for product, before in list(found.items()):
-            found[product * size] = min(found.get(product * size, float("inf")), before + latency)
-    return found
-
-
-EVEN_MOVES = 4
-UNEVEN_MOVES = 1
-"""In a large space the moves tried for each state that may be looked at; where blocks are not even they take longer."""
+LEAST_MOVES, MOST_MOVES = 40, 300
+"""The moves that are tried in a large space: most where what is known may cost twice as much as is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +163,7 @@ class Way:
 class Search:
     """The search for the way from `source` to `target` that costs less than `at_most`.
 
-    It adds the states that it looks at to `looked_at`. With a `weight` above 1 it goes for the target rather than for
+    With a `weight` above 1 it goes for the target rather than for
     the best way, and proves nothing.
     """
 
@@ -183,13 +174,12 @@ class Search:
         target: State,
         *,
         with_exchange: bool,
-        looked_at: set[State] | None = None,
         at_most: Cost = DEAREST,
         weight: float = 1.0,
     ) -> None:
         self._space, self._remaining, self._target = space, remaining, target
         self._with_exchange, self._best, self._weight = with_exchange, at_most, weight
-        self._looked_at = set() if looked_at is None else looked_at
+        self._looked_at: set[State] = set()
         self._reached: dict[State, Cost] = {}
         self._from: dict[State, tuple[State, Kind]] = {}
         self._open: list[tuple[float, float, int, Cost, State]] = []
@@ -198,14 +188,14 @@ class Search:
         self._has_all = True
 
     def run(self, source: State, most_states: int) -> Way:
-        """The way, where one is found before so many states are looked at that were not before.
+        """The way, where one is found before so many states are looked at.
 
-        In a large space it ends too after `EVEN_MOVES` or `UNEVEN_MOVES` times as many moves.
+        In a large space it ends too after some moves, fewer where what is known costs little more than has to be paid.
         """
-        most_moves = most_states * (EVEN_MOVES if self._space.is_even else UNEVEN_MOVES)
-        most_states += len(self._looked_at)
         self._reach(source, (0.0, 0.0), None)
         least = self._remaining.of(source)[0]
+        gap = self._best[0] / least - 1 if least else inf
+        most_moves = min(most_states, max(LEAST_MOVES, MOST_MOVES * min(1.0, gap)))
         while self._open:
             estimate, _, _, cost, state = heappop(self._open)
             if cost != self._reached[state]:

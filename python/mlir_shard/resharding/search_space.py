@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from mlir_shard.resharding.cost.block_arrays import Dims
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
-from mlir_shard.resharding.cost.links import LinkTimes, common_length
+from mlir_shard.resharding.cost.links import common_length, link_times
 from mlir_shard.resharding.cost.lower_bound import blocks_nest
 from mlir_shard.resharding.cost.traffic import traffic_on
 from mlir_shard.resharding.grid_tensor import GridTensor
@@ -116,7 +116,7 @@ class SearchSpace:
     ) -> None:
         self.tensor, self.objective, self.memory_limit = tensor, model.objective, memory_limit
         self.traffic = traffic_on(tensor.grid.sizes, tensor.shape)
-        self.times = LinkTimes(tensor.grid, model.link)
+        self.times = link_times(tensor.grid, model.link)
         self._sizes = tensor.grid.sizes
         self.axes = tuple(axis for axis, size in enumerate(tensor.grid.sizes) if size > 1 and axis not in kept)
         count = self.traffic.count(self.axes)
@@ -196,7 +196,7 @@ class SearchSpace:
             dims = state.dims, target.dims
             return self.cost(total, self.times.messages_between(*dims, max(1, rounds), self.in_bytes(most)))
 
-        least = self.traffic.least_rounds(state.dims, target.dims)
+        least = self.traffic.most_senders(state.dims, target.dims) - 1
         if least > self._most_rounds or cost(least) >= at_most:
             return None
         rounds = self.traffic.exchange_rounds(state.dims, target.dims)

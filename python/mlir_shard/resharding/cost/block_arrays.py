@@ -7,7 +7,8 @@ Where all shards are even, overlaps of boxes follow from numbers of one mixed ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ class BlockArrays:
         """The number of devices along axes, which is that of the blocks of a dimension with them."""
         found = self._counts.get(axes)
         if found is None:
-            found = self._counts[axes] = prod(self.sizes[axis] for axis in axes)
+            found = self._counts[axes] = prod([self.sizes[axis] for axis in axes])
         return found
 
     def box(self, dims: Dims) -> PerDevice:
@@ -67,20 +68,34 @@ class BlockArrays:
 
     def sent_directly(self, before: Dims, after: Dims) -> PerDevice:
         """What each device sends in a direct exchange, which asks the nearest replica."""
-        replicas = self.replicas(before, after)
-        return self._wanted(dim_changes(before, after), _as_it_is) * replicas - self.overlap(before, after)
+        result = self.one * self.replicas(before, after)
+        changes = dim_changes(before, after)
+        for change, (place, offsets) in zip(changes, self._askers(changes), strict=True):
+            dim, old, new = change
+            grids = self.count(old), self._index(old)[..., None], self.count(new), place[..., None] + offsets
+            result = result * _overlap(self.shape[dim], *grids).sum(axis=-1)
+        return result - self.overlap(before, after)
 
     def replicas(self, before: Dims, after: Dims) -> int:
         """How many devices that want the same ask the same device in a direct exchange."""
         used, wanted = ({axis for axes in dims for axis in axes} for dims in (before, after))
         return self.count(tuple(used - wanted))
 
-    def askers_in(self, changes: Iterable[DimChange]) -> PerDevice:
+    def askers_in(self, changes: Sequence[DimChange]) -> PerDevice:
         """How many boxes each device has something of, among devices that ask it, of some of the dimensions.
 
         They have to be all dimensions that share axes with one of them, directly or not.
         """
-        return self._wanted(changes, _is_any)
+        result = self.one
+        for (dim, old, new), (place, offsets) in zip(changes, self._askers(changes), strict=True):
+            size, new_step = self.shape[dim], max(1, block_size(self.shape[dim], self.count(new)))
+            old_step, index = block_size(size, self.count(old)), self._index(old)
+            begin, end = np.minimum(index * old_step, size), np.minimum((index + 1) * old_step, size)
+            first, last = begin // new_step - place, -(-end // new_step) - place
+            offsets.sort()
+            found = np.searchsorted(offsets, last) - np.searchsorted(offsets, first)
+            result = result * np.where(begin < end, found, 0)
+        return result
 
     def senders_in(self, changes: Iterable[DimChange]) -> PerDevice:
         """How many source blocks each device's target box has something of, of some of the dimensions."""
@@ -97,25 +112,20 @@ class BlockArrays:
         """The sum over all devices."""
         return int(values.sum()) * (prod(self.sizes) // values.size)
 
-    def _wanted(self, changes: Iterable[DimChange], measure: Callable[[PerDevice], PerDevice]) -> PerDevice:
-        """What of a device's box it and those who ask it want, that of replicas once.
+    def _askers(self, changes: Sequence[DimChange]) -> Iterator[tuple[PerDevice, PerDevice]]:
+        """The target boxes of a device and of those who ask it, each once, as one number and what is added to it.
 
-        They are where it is along all axes that are not used before. The axes used after are different ones for each
-        dimension, so this is a product of sums.
+        Those who ask are where it is along all axes that are not used before. The axes used after are different ones
+        for each dimension, so that what all of them have in common with a box is a product of sums.
         """
-        changes = tuple(changes)
         used = {axis for _, old, _ in changes for axis in old}
-        result = self.one
-        for dim, old, new in changes:
+        for _, _, new in changes:
             weights = self._weights(new)
             offsets = np.zeros(1, self.dtype)
             for axis in new:
                 if axis in used:
                     offsets = np.add.outer(offsets, np.arange(self.sizes[axis]) * weights[axis]).reshape(-1)
-            place = sum((self._places(axis) * weights[axis] for axis in new if axis not in used), self.one * 0)
-            grids = self.count(old), self._index(old)[..., None], self.count(new), place[..., None] + offsets
-            result = result * measure(_overlap(self.shape[dim], *grids)).sum(axis=-1)
-        return result
+            yield sum((self._places(axis) * weights[axis] for axis in new if axis not in used), self.one * 0), offsets
 
     def _index(self, axes: GridAxes) -> PerDevice:
         found = self._indices.get(axes)
@@ -160,19 +170,11 @@ def _overlap(size: int, old_count: int, old: PerDevice, new_count: int, new: Per
     return np.maximum(end - begin, 0)
 
 
-def _as_it_is(common: PerDevice) -> PerDevice:
-    return common
-
-
-def _is_any(common: PerDevice) -> PerDevice:
-    return np.minimum(common, 1)
-
-
 _Digits = tuple[int, ...]
 
 
-class _Change(NamedTuple):
-    """Of a dimension: which digit has to equal which other, those both have, and the blocks by those of each alone.
+class DimDigits(NamedTuple):
+    """Of a dimension: which digit has to equal which other, those both have, and the blocks by those of each.
 
     `is_alike` is False where digits that both have are of another radix.
     """
@@ -181,6 +183,7 @@ class _Change(NamedTuple):
     shared: _Digits
     more_before: int
     more_after: int
+    after: int
     is_alike: bool
 
 
@@ -194,24 +197,32 @@ class EvenBlocks:
         self.num_devices = prod(sizes)
         starts = [sum(map(len, factors[:axis])) for axis in range(len(sizes))]
         self._digits = [tuple(range(start, start + len(of))) for start, of in zip(starts, factors, strict=True)]
-        self._changes: dict[tuple[GridAxes, GridAxes], _Change] = {}
+        self._changes: dict[tuple[GridAxes, GridAxes], DimDigits] = {}
 
     @property
     def are_all_alike(self) -> bool:
         """Whether indices are alike whatever the axes."""
         return len(set(self._radices)) <= 1
 
-    def are_alike(self, before: Dims, after: Dims) -> bool:
-        """Whether the indices before and after are alike in each dimension, as all that follows needs."""
-        return all(change.is_alike for change in map(self._change, before, after))
+    def changes(self, before: Dims, after: Dims) -> list[DimDigits] | None:
+        """What becomes of each dimension; None if the indices before and after are not alike in one of them."""
+        result = []
+        for key in zip(before, after, strict=True):
+            change = self._changes.get(key)
+            if change is None:
+                change = self._changes[key] = self._change(*key)
+            if not change.is_alike:
+                return None
+            result.append(change)
+        return result
 
-    def lacking(self, before: Dims, after: Dims, num_elements: int) -> tuple[int, int]:
+    def lacking(self, changes: Iterable[DimDigits], num_elements: int) -> tuple[int, int]:
         """What all devices together, and the one that lacks most, have to receive."""
         equal: dict[int, int] = {}
         new = finer = 1
-        for change in map(self._change, before, after):
+        for change in changes:
             equal.update(change.equal)
-            new *= self._count(change.shared) * change.more_after
+            new *= change.after
             finer *= change.more_before
         box = num_elements // new
         common = box // finer
@@ -219,7 +230,7 @@ class EvenBlocks:
             return self.num_devices * (box - common), box - common
         return self.num_devices * box - self.num_devices * common // self._equal_ones(equal), box
 
-    def exchange_rounds(self, before: Dims, after: Dims) -> int:
+    def exchange_rounds(self, before: Dims, changes: Iterable[DimDigits]) -> int:
         """The rounds of a direct exchange: the most messages that a device sends or receives.
 
         A device is asked by those that are where it is along all axes that are not used before. Of their digits after
@@ -228,36 +239,40 @@ class EvenBlocks:
         used = {digit for axes in before for axis in axes for digit in self._digits[axis]}
         senders = free = 1
         differs = differs_in_used = False
-        for change in map(self._change, before, after):
+        for change in changes:
             senders *= change.more_before
             free *= change.more_before * self._count(digit for digit in change.shared if digit not in used)
             differs |= bool(change.equal)
             differs_in_used |= not used.isdisjoint(change.equal.values())
         return max(senders - (not differs), free - (not differs_in_used))
 
-    def _change(self, old: GridAxes, new: GridAxes) -> _Change:
-        found = self._changes.get((old, new))
-        if found is None:
-            before, after = (tuple(digit for axis in axes for digit in self._digits[axis]) for axes in (old, new))
-            pairs = list(zip(before, after, strict=False))
-            equal = {digit: other for digit, other in pairs if digit != other}
-            shared = tuple(other for _, other in pairs)
-            more_before, more_after = (self._count(digits[len(pairs) :]) for digits in (before, after))
-            is_alike = all(self._radices[digit] == self._radices[other] for digit, other in pairs)
-            found = _Change(equal, shared, more_before, more_after, is_alike)
-            self._changes[old, new] = found
-        return found
+    def _change(self, old: GridAxes, new: GridAxes) -> DimDigits:
+        before, after = (tuple(digit for axis in axes for digit in self._digits[axis]) for axes in (old, new))
+        pairs = list(zip(before, after, strict=False))
+        equal = {digit: other for digit, other in pairs if digit != other}
+        shared = tuple(other for _, other in pairs)
+        more_before, more_after = (self._count(digits[len(pairs) :]) for digits in (before, after))
+        is_alike = all(self._radices[digit] == self._radices[other] for digit, other in pairs)
+        return DimDigits(equal, shared, more_before, more_after, self._count(after), is_alike)
 
     def _count(self, digits: Iterable[int]) -> int:
-        return prod(self._radices[digit] for digit in digits)
+        return prod([self._radices[digit] for digit in digits])
 
     def _equal_ones(self, equal: dict[int, int]) -> int:
         """Of how many devices one meets the equations; those that close a cycle say nothing. `equal` is taken apart."""
-        count = self._count(equal)
+        count = 1
         while equal:
             first, digit = equal.popitem()
+            count *= self._radices[first]
             while digit in equal:
+                count *= self._radices[digit]
                 digit = equal.pop(digit)
             if digit == first:
                 count //= self._radices[first]
         return count
+
+
+@lru_cache(maxsize=256)
+def even_blocks(sizes: tuple[int, ...]) -> EvenBlocks:
+    """Returns the grid of these sizes, with what has been asked of it."""
+    return EvenBlocks(sizes)

@@ -13,7 +13,7 @@ from pathlib import Path
 from reprlib import repr
 from typing import Any
 
-from mlir_shard.resharding.cost.links import DEFAULT_LINK, Link, LinkTimes
+from mlir_shard.resharding.cost.links import DEFAULT_LINK, Link, link_times
 from mlir_shard.resharding.cost.step_cost import StepCost, step_cost
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.steps import Move, Placement
@@ -59,7 +59,7 @@ class CostModel:
 
     def cost(self, move: Move, before: Placement, tensor: GridTensor) -> StepCost:
         """What a move costs; ValueError where it cannot be, see `GridTensor.after`."""
-        return step_cost(move, before, tensor.after(move, before), tensor, LinkTimes(tensor.grid, self.link))
+        return step_cost(move, before, tensor.after(move, before), tensor, link_times(tensor.grid, self.link))
 
     @staticmethod
     def of_file(path: str | Path) -> CostModel:

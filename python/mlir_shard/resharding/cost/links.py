@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -85,6 +85,12 @@ class LinkTimes:
         """That of the fastest link along which there are several devices."""
         several = (link for link, size in zip(self._links, self._sizes, strict=True) if size > 1)
         return min((1 / link.bandwidth for link in several), default=0.0)
+
+
+@lru_cache(maxsize=256)
+def link_times(grid: Grid, link: Callable[[str], Link]) -> LinkTimes:
+    """Returns the times on a grid, the same for the same links."""
+    return LinkTimes(grid, link)
 
 
 @cache

@@ -17,7 +17,15 @@ from math import prod
 
 import numpy as np
 
-from mlir_shard.resharding.cost.block_arrays import BlockArrays, DimChange, Dims, EvenBlocks, PerDevice, dim_changes
+from mlir_shard.resharding.cost.block_arrays import (
+    BlockArrays,
+    DimChange,
+    DimDigits,
+    Dims,
+    PerDevice,
+    dim_changes,
+    even_blocks,
+)
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding.layout import block_size
 
@@ -37,9 +45,9 @@ class Traffic:
         self.count = self.arrays.count
         self.num_devices = prod(sizes)
         self.num_elements = prod(shape)
-        self._even = EvenBlocks(sizes)
+        self._even = even_blocks(sizes)
         self._boxes: dict[Dims, int] = {}
-        self._are_even: dict[Dims, bool] = {}
+        self._is_always_even = all(size % self.num_devices == 0 for size in shape)
         self._masks: dict[GridAxes, int] = {(): 0}
         self._overlaps: dict[_Changes, tuple[int, int, _Front]] = {}
         self._messages: dict[_Changes, tuple[_Front, _Front]] = {}
@@ -57,27 +65,26 @@ class Traffic:
 
     def is_even(self, dims: Dims) -> bool:
         """Whether all blocks of each dimension are full."""
-        found = self._are_even.get(dims)
-        if found is None:
-            pairs = zip(self.shape, dims, strict=True)
-            found = self._are_even[dims] = all(size % self.count(axes) == 0 for size, axes in pairs)
-        return found
+        count = self.count
+        return all(map(lambda size, axes: not size % count(axes), self.shape, dims))
 
     @property
     def is_always_in_digits(self) -> bool:
-        """Whether `is_in_digits` is so of all placements."""
-        return self._even.are_all_alike and all(size % self.num_devices == 0 for size in self.shape)
+        """Whether what boxes have in common is known without looking at devices, for all placements."""
+        return self._even.are_all_alike and self._is_always_even
 
-    def is_in_digits(self, before: Dims, after: Dims) -> bool:
-        """Whether what boxes have in common is known without looking at devices."""
-        return self.is_even(before) and self.is_even(after) and self._even.are_alike(before, after)
+    def _in_digits(self, before: Dims, after: Dims) -> list[DimDigits] | None:
+        """The changes of dimensions, if what boxes have in common is known without looking at devices."""
+        if self._is_always_even or (self.is_even(before) and self.is_even(after)):
+            return self._even.changes(before, after)
+        return None
 
     def lacking(self, before: Dims, after: Dims) -> tuple[int, int]:
         """What all devices together, and the one that lacks most, have to receive."""
         if before == after:
             return 0, 0
-        if self.is_in_digits(before, after):
-            return self._even.lacking(before, after, self.num_elements)
+        if (in_digits := self._in_digits(before, after)) is not None:
+            return self._even.lacking(in_digits, self.num_elements)
         common, devices = 1, 1
         best: _Front = ((1, 1),)
         for changes in self._independent(before, after):
@@ -104,10 +111,10 @@ class Traffic:
 
     def dealt(self, before: Dims, after: Dims, count: int) -> int:
         """What each device receives in an all-to-all among `count` devices."""
-        part = 1
+        parts, counts = 1, self.count
         for size, old, new in zip(self.shape, before, after, strict=True):
-            part *= block_size(size, max(self.count(old), self.count(new)))
-        return part * (count - 1)
+            parts *= -(-size // max(counts(old), counts(new)))
+        return parts * (count - 1)
 
     def permuted(self, before: Dims, after: Dims) -> tuple[int, int]:
         """What all devices together, and the one that receives most, receive in a permutation of devices."""
@@ -120,8 +127,8 @@ class Traffic:
 
         Of more devices than `MOST_DEVICES` it may be less, where blocks are not even.
         """
-        if self.num_elements and self.is_in_digits(before, after):
-            return self._even.exchange_rounds(before, after)
+        if self.num_elements and (in_digits := self._in_digits(before, after)) is not None:
+            return self._even.exchange_rounds(before, in_digits)
         if self.num_devices > MOST_DEVICES:
             return self._most_rounds(before, after)
         sent: _Front = ((self.arrays.replicas(before, after), 1),)
@@ -133,12 +140,13 @@ class Traffic:
             sent, received = _products(sent, found[0]), _products(received, found[1])
         return max(map(_most_difference, (sent, received)))
 
-    def least_rounds(self, before: Dims, after: Dims) -> int:
-        """What `exchange_rounds` is not less than: the most senders that one device has, but for itself."""
+    def most_senders(self, before: Dims, after: Dims) -> int:
+        """The most shards that a device's target box has something of; `exchange_rounds` is one less at least."""
         senders = 1
         for size, old, new in zip(self.shape, before, after, strict=True):
-            senders *= most_sources(size, self.count(old), self.count(new))
-        return senders - 1
+            if old != new:
+                senders *= most_sources(size, self.count(old), self.count(new))
+        return senders
 
     def _most_rounds(self, before: Dims, after: Dims) -> int:
         """What `exchange_rounds` is not more than, by the most boxes that a box has something of."""
@@ -147,7 +155,7 @@ class Traffic:
         for size, old, new in zip(self.shape, before, after, strict=True):
             asked = self.count(tuple(axis for axis in new if axis in used))
             askers *= min(asked, most_sources(size, self.count(new), self.count(old)))
-        return max(askers, self.least_rounds(before, after) + 1)
+        return max(askers, self.most_senders(before, after))
 
     def _independent(self, before: Dims, after: Dims) -> list[_Changes]:
         """The changes of all dimensions, those together that share axes."""

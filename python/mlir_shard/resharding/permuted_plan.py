@@ -1,125 +1,55 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans that need no search: gather and slice, which always works, and one permutation of devices.
-
-The first reduces, gathers what the target does not keep, and slices what it adds. In the second all axes are, after
-the permutation, where all-to-alls and gathers finish.
-"""
+"""The seed plan with one permutation of devices, after which all axes are where all-to-alls and gathers finish."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from math import gcd, prod
 
 from mlir_shard.resharding.steps import (
     AllGather,
-    AllReduce,
     AllSlice,
     AllToAll,
     CollectivePermute,
     GridAxes,
     Move,
     Placement,
-    Step,
     Together,
 )
-
-
-class NoPlan(Exception):
-    """There are no steps from the source to the target; the message says what is in the way."""
-
-
-# Whether blocks of a dimension along some axes make those along others up, see `blocks_nest`.
-Nests = Callable[[int, GridAxes, GridAxes], bool]
-
-
-def gather_slice_plan(
-    source: Placement, target: Placement, nests: Nests = lambda dim, old, new: True
-) -> tuple[Step, ...]:
-    """The steps that bring a tensor from `source` to `target`, in order.
-
-    Slices along axes that the source does not use come first, so that what follows moves less. Where blocks are not
-    even, a dimension of which they do not nest is gathered whole.
-    Raises NoPlan where the target is partial along an axis that the source is not.
-    """
-    extra = [axis for axis in target.unreduced if axis not in source.unreduced]
-    if extra:
-        raise NoPlan(f"the target is unreduced along grid axes {extra}, along which the source holds whole values")
-    if target.unreduced and target.reduction is not source.reduction:
-        raise NoPlan(f"an unreduced {source.reduction.value} cannot become an unreduced {target.reduction.value}")
-    steps: list[Step] = []
-    dims = list(source.dims)
-    used = source.used
-    for dim, (have, want) in enumerate(zip(source.dims, target.dims, strict=True)):
-        free = _leading(want[len(have) :], used) if want[: len(have)] == have else ()
-        if free and nests(dim, have, have + free):
-            steps.append(AllSlice(dim, free))
-            dims[dim] = have + free
-            used |= frozenset(free)
-    reduced = tuple(axis for axis in source.unreduced if axis not in target.unreduced)
-    if reduced:
-        steps.append(AllReduce(reduced, source.reduction))
-    for dim, (have, want) in enumerate(zip(dims, target.dims, strict=True)):
-        kept = _common_length(have, want)
-        if not (nests(dim, have, have[:kept]) and nests(dim, have[:kept], want)):
-            kept = 0
-        if len(have) > kept:
-            steps.append(AllGather(dim, have[kept:]))
-            dims[dim] = have[:kept]
-    for dim, (have, want) in enumerate(zip(dims, target.dims, strict=True)):
-        if len(want) > len(have):
-            steps.append(AllSlice(dim, want[len(have) :]))
-    return tuple(steps)
-
-
-def _common_length(one: GridAxes, other: GridAxes) -> int:
-    length = 0
-    while length < min(len(one), len(other)) and one[length] == other[length]:
-        length += 1
-    return length
-
-
-def _leading(axes: GridAxes, used: frozenset[int]) -> GridAxes:
-    """The axes up to the first that is in use."""
-    length = 0
-    while length < len(axes) and axes[length] not in used:
-        length += 1
-    return axes[:length]
-
 
 _Lists = list[list[int]]
 
 
-def permuted_course(
-    start: Placement, end: Placement, sizes: tuple[int, ...], most_devices: int
-) -> tuple[Move, ...] | None:
-    """The moves on a grid with axes of these prime sizes; None where something is reduced, or axes do not come out.
+def permuted_plans(
+    start: Placement, end: Placement, sizes: tuple[int, ...], groups: Sequence[int]
+) -> Iterator[tuple[Move, ...]]:
+    """The moves on a grid with axes of these prime sizes; none where something is reduced, or axes do not come out.
 
-    An all-to-all along several axes is between at most so many devices. Blocks that do not nest may forbid the course.
+    One plan for each number in `groups` that makes another: an all-to-all along several axes is between at most so many
+    devices. Shards that do not nest may forbid a plan.
     """
     if start.unreduced != end.unreduced:
-        return None
+        return
     counts = [prod(sizes[axis] for axis in axes) for axes in end.dims]
     own = _sliced(start, end, counts, sizes)
     wanted = [prod(sizes[axis] for axis in axes) for axes in own]
     last = _before_gather(end, own, sizes)
-    taken_back = _taken_back(last, wanted, sizes, most_devices)
-    if taken_back is None:
-        return None
-    first, moved = taken_back
-    moves: list[Move] = []
-    pairs = zip(start.dims, own, strict=True)
-    moves += _together(
-        [AllSlice(dim, new) for dim, (old, axes) in enumerate(pairs) if (new := tuple(axes[len(old) :]))]
-    )
-    if first != own:
-        moves.append(CollectivePermute(tuple(map(tuple, first))))
-    moves += reversed(moved)
-    gathers = zip(last, end.dims, strict=True)
-    moves += _together(
-        [AllGather(dim, more) for dim, (axes, kept) in enumerate(gathers) if (more := tuple(axes[len(kept) :]))]
-    )
-    return tuple(moves)
+    added = [tuple(axes[len(old) :]) for old, axes in zip(start.dims, own, strict=True)]
+    slices = _together([AllSlice(dim, axes) for dim, axes in enumerate(added) if axes])
+    surplus = [tuple(axes[len(kept) :]) for axes, kept in zip(last, end.dims, strict=True)]
+    gathers = _together([AllGather(dim, axes) for dim, axes in enumerate(surplus) if axes])
+    seen = set()
+    for most_devices in groups:
+        taken_back = _taken_back(last, wanted, sizes, most_devices)
+        if taken_back is None:
+            continue
+        first, moved = taken_back
+        permutation = [] if first == own else [CollectivePermute(tuple(map(tuple, first)))]
+        moves = (*slices, *permutation, *reversed(moved), *gathers)
+        if moves not in seen:
+            seen.add(moves)
+            yield moves
 
 
 def _sliced(start: Placement, end: Placement, counts: list[int], sizes: tuple[int, ...]) -> _Lists:
