@@ -10,16 +10,14 @@ import stat
 import sys
 import tempfile
 
-
-class OutputError(OSError):
-    """An output that cannot be written."""
+from mlir_shard.tools.command_line import UsageError
 
 
 def check(path: str) -> None:
     """Finds what can be known to be wrong with an output path before there is anything to write.
 
     Raises:
-        OutputError: the path cannot be written.
+        UsageError: the path cannot be written.
     """
     if path == "-":
         return
@@ -34,13 +32,13 @@ def check(path: str) -> None:
         raise _error(path, "Permission denied")
 
 
-def write(path: str, text: str) -> None:
+def write(path: str, data: bytes | str) -> None:
     """Writes to a file, or to standard output for `-`; a file that is there is replaced in one step.
 
     Raises:
-        OutputError: it cannot be written; a file that was there is as it was.
+        UsageError: it cannot be written; a file that was there is as it was.
     """
-    data = text.encode()
+    data = data.encode() if isinstance(data, str) else data
     if path == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -81,5 +79,5 @@ def _umask() -> int:
     return mask
 
 
-def _error(path: str, reason: str) -> OutputError:
-    return OutputError(f"cannot open output file '{path}': {reason}")
+def _error(path: str, reason: str) -> UsageError:
+    return UsageError(f"cannot open output file '{path}': {reason}")

@@ -7,9 +7,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Sequence
-from typing import NoReturn
 
-from mlir_shard.passes.options import did_you_mean
+from mlir_shard.tools.argument_parser import ArgumentParser, number, one_of
 from mlir_shard.tools.command_line import UsageError
 
 PROPAGATED, LOCAL = "propagated", "local"
@@ -37,7 +36,7 @@ class RunArguments:
     platform: str
     collectives: str | None
     function: str
-    inputs: tuple[str, ...]
+    inputs: list[str]
     seed: int
     output: str | None
     verify: bool
@@ -47,65 +46,40 @@ class RunArguments:
     remarks_above: str
     verify_repetition: bool
     pipeline: tuple[str, str] | None
-    load: tuple[str, ...]
+    load: list[str]
     timeout: float | None
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
-def parse(argv: Sequence[str], version: str) -> RunArguments:
+def parse(argv: Sequence[str]) -> RunArguments:
     """Reads a command line; UsageError where it cannot be carried out. Prints and exits for --help and --version."""
-    given = _parser(version).parse_args(argv)
+    given = vars(_parser().parse_args(argv))
     for option, engine in (("mpi", MPI), ("cpu", MPI), ("platform", PJRT)):
-        if getattr(given, option) is not None and given.engine != engine:
-            raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given.engine}")
-    if given.collectives == SHARD and given.engine == PJRT:
+        if given[option] is not None and given["engine"] != engine:
+            raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given['engine']}")
+    if given["collectives"] == SHARD and given["engine"] == PJRT:
         raise UsageError("--collectives=shard is for --engine=mpi: PJRT runs StableHLO's collectives")
-    if given.collectives is not None and given.pipeline is not None:
-        raise UsageError(
-            "--collectives and --pipeline exclude each other: the pipeline says whose collectives it makes"
-        )
-    if given.remarks_above and given.pipeline is not None:
-        raise UsageError("--remarks-above and --pipeline exclude each other: passes of the pipeline have the option")
-    if given.verify_repetition and given.pipeline is not None:
-        raise UsageError(
-            "--verify-repetition and --pipeline exclude each other: passes of the pipeline have the option"
-        )
-    return RunArguments(
-        input=given.file,
-        ranks=given.ranks,
-        engine=given.engine,
-        mpi=given.mpi or "wheel",
-        cpu=given.cpu or "native",
-        platform=given.platform or "cpu",
-        collectives=given.collectives,
-        function=given.function.removeprefix("@"),
-        inputs=tuple(given.inputs),
-        seed=given.seed,
-        output=given.output,
-        verify=given.verify,
-        timing=given.timing,
-        show=given.show,
-        communication_report=given.communication_report,
-        remarks_above=given.remarks_above or "",
-        verify_repetition=given.verify_repetition,
-        pipeline=given.pipeline,
-        load=tuple(given.load),
-        timeout=given.timeout,
-    )
+    for option in ("collectives", "remarks_above", "verify_repetition"):
+        if given[option] and given["pipeline"] is not None:
+            flag = option.replace("_", "-")
+            raise UsageError(f"--{flag} and --pipeline exclude each other: passes of the pipeline have the option")
+    defaults = {"mpi": "wheel", "cpu": "native", "platform": "cpu", "remarks_above": ""}
+    return RunArguments(**given | {option: given[option] or default for option, default in defaults.items()})
 
 
-def _parser(version: str) -> _Parser:
-    parser = _Parser(prog="shard-run", description=_DESCRIPTION, allow_abbrev=False)
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser("shard-run", _DESCRIPTION)
     add = parser.add_argument
-    add("file", metavar="FILE", help="a module annotated for sdy or with upstream's shard; - is standard input")
-    add("-n", "--ranks", type=_count, metavar="N", help="the number of ranks (default: the devices of the mesh)")
+    add("input", metavar="FILE", help="a module annotated for sdy or with upstream's shard; - is standard input")
+    add(
+        "-n",
+        "--ranks",
+        type=number("is no number of ranks: 1 or more", 1),
+        metavar="N",
+        help="the number of ranks (default: the devices of the mesh)",
+    )
     add(
         "--engine",
-        type=_engine,
+        type=one_of(ENGINES, "is no engine"),
         default=MPI,
         metavar="ENGINE",
         help="what runs the program: mpi, compiled by LLVM (the default), or pjrt, compiled by XLA (needs jax)",
@@ -125,11 +99,11 @@ def _parser(version: str) -> _Parser:
     add("--platform", metavar="NAME", help="PJRT's platform; of cpu there are as many devices as needed (default: cpu)")
     add(
         "--collectives",
-        type=_collectives,
+        type=one_of(COLLECTIVES, "has no collectives"),
         metavar="DIALECT",
         help="whose collectives the program of one device has: shard (the default for mpi) or stablehlo (for pjrt)",
     )
-    add("--function", default="main", metavar="NAME", help="the function to run (default: main)")
+    add("--function", type=_symbol, default="main", metavar="NAME", help="the function to run (default: main)")
     add(
         "--inputs",
         nargs="+",
@@ -137,7 +111,8 @@ def _parser(version: str) -> _Parser:
         metavar="ARRAYS",
         help=".npy files, one for each argument, or .npz files with several in order (default: random arrays)",
     )
-    add("--seed", type=_seed, default=0, metavar="SEED", help="the seed of the random inputs (default: 0)")
+    seed = number("is no seed: an integer that is not negative")
+    add("--seed", type=seed, default=0, metavar="SEED", help="the seed of the random inputs (default: 0)")
     add(
         "-o",
         "--output",
@@ -189,40 +164,17 @@ def _parser(version: str) -> _Parser:
     )
     add("--load", action="append", default=[], metavar="FILE.py", help="load passes from a Python file")
     add("--timeout", type=_seconds, metavar="SECONDS", help="stop a run that takes longer")
-    add("--version", action="version", version=f"mlir-shard {version}")
     return parser
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of ranks: 1 or more")
-    return int(text)
-
-
-def _engine(text: str) -> str:
-    if text not in ENGINES:
-        hint = did_you_mean(text, ENGINES) or f": they are {' and '.join(ENGINES)}"
-        raise argparse.ArgumentTypeError(f"'{text}' is no engine{hint}")
-    return text
-
-
-def _collectives(text: str) -> str:
-    if text not in COLLECTIVES:
-        hint = did_you_mean(text, COLLECTIVES) or f": they are {' and '.join(COLLECTIVES)}"
-        raise argparse.ArgumentTypeError(f"'{text}' has no collectives{hint}")
-    return text
+def _symbol(text: str) -> str:
+    return text.removeprefix("@")
 
 
 def _bytes(text: str) -> str:
     if text != "none" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of bytes: a whole number, not negative, or none")
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of bytes: an integer that is not negative, or none")
     return text
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is no seed: a whole number, not negative")
-    return int(text)
 
 
 def _seconds(text: str) -> float:
@@ -235,13 +187,11 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+_stage = one_of(STAGES, "is no stage to show")
+
+
 def _stages(text: str) -> tuple[str, ...]:
-    stages = tuple(stage.strip() for stage in text.split(","))
-    for stage in stages:
-        if stage not in STAGES:
-            hint = did_you_mean(stage, STAGES) or f": they are {' and '.join(STAGES)}"
-            raise argparse.ArgumentTypeError(f"'{stage}' is no stage to show{hint}")
-    return stages
+    return tuple(_stage(stage.strip()) for stage in text.split(","))
 
 
 def _pipelines(text: str) -> tuple[str, str]:

@@ -5,14 +5,12 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlir_shard.tools import output, run_arguments, run_report
@@ -26,20 +24,6 @@ if TYPE_CHECKING:
     from mlir_shard.runtime.program import RankTimes
     from mlir_shard.tools.source import Console
     from mlir_shard.transforms.communication.communication_report import CommunicationReport
-
-
-STANDARD_OUTPUT = "-"
-JSON = ".json"
-
-
-def check(path: str) -> None:
-    """UsageError where a report could not be written there, before anything is run."""
-    if path == STANDARD_OUTPUT:
-        return
-    try:
-        output.check(path)
-    except output.OutputError as error:
-        raise UsageError(str(error)) from None
 
 
 def of_module(module: Any) -> CommunicationReport:
@@ -58,15 +42,13 @@ def write_communication(path: str, report: CommunicationReport) -> None:
     """As JSON to a file named so, else as a table; UsageError where the file cannot be written."""
     from mlir_shard.transforms.communication.shard_communication_report import write as write_to
 
-    if path == STANDARD_OUTPUT:
+    if path == "-":
         print(flush=True)
         write_to(report, sys.stdout, "table")
         return
-    try:
-        with Path(path).open("w", encoding="utf-8") as file:
-            write_to(report, file, "json" if path.endswith(JSON) else "table")
-    except OSError as error:
-        raise UsageError(f"cannot open output file '{path}': {error.strerror}") from None
+    text = io.StringIO()
+    write_to(report, text, "json" if path.endswith(".json") else "table")
+    output.write(path, text.getvalue())
 
 
 ONE = ".npy"
@@ -118,10 +100,7 @@ def check_output(path: str) -> None:
     """UsageError where results could not be written there, before anything is run."""
     if not path.endswith((ONE, SEVERAL)):
         raise UsageError(f"--output={path}: results are written to a {SEVERAL} file, or one to a {ONE} file")
-    try:
-        output.check(path)
-    except output.OutputError as error:
-        raise UsageError(str(error)) from None
+    output.check(path)
 
 
 def check_count(path: str, results: int) -> None:
@@ -131,7 +110,7 @@ def check_count(path: str, results: int) -> None:
 
 
 def write_arrays(path: str, results: Sequence[Any]) -> None:
-    """Writes the results to a file, whole or not at all; UsageError where that fails."""
+    """Writes the results to a file; UsageError where that fails."""
     import numpy as np
 
     packed = io.BytesIO()
@@ -139,16 +118,7 @@ def write_arrays(path: str, results: Sequence[Any]) -> None:
         np.save(packed, results[0], allow_pickle=False)
     else:
         np.savez(packed, **{f"result{index}": array for index, array in enumerate(results)})
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        try:
-            temporary.write_bytes(packed.getbuffer())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot open output file '{path}': {error.strerror}") from None
+    output.write(path, packed.getvalue())
 
 
 TOOL = "shard-run"
@@ -188,7 +158,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     if arguments.output is not None:
         check_output(arguments.output)
     if arguments.communication_report is not None:
-        check(arguments.communication_report)
+        output.check(arguments.communication_report)
     given = read_arrays(arguments.inputs) if arguments.inputs else None
     chosen = backend(
         arguments.engine,
@@ -296,8 +266,6 @@ def _parse(arguments: RunArguments, console: Console) -> Any:
     except asm.ParseError as error:
         for one in error.diagnostics:
             handle(one)
-    except source.SourceError as error:
-        raise UsageError(str(error)) from None
     except plugins.PluginError as error:
         console.report(error.diagnostic)
     raise Reported

@@ -94,8 +94,6 @@ def _optimize(arguments: Arguments, console: Console) -> int:
         if arguments.output == "-" or succeeded:
             with timing.phase("Output"):
                 output.write(arguments.output, f"\n{arguments.output_split_marker}\n\n".join(texts))
-    except (source.SourceError, output.OutputError) as error:
-        return complain(TOOL, str(error))
     finally:
         if arguments.timing:
             print(timing.report(), file=sys.stderr, flush=True)

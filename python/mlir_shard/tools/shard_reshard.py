@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import sys
+from argparse import BooleanOptionalAction
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from mlir_shard import __version__
 from mlir_shard.tools import output
+from mlir_shard.tools.argument_parser import ArgumentParser, number
 from mlir_shard.tools.command_line import UsageError, complain, exit_status
 
 if TYPE_CHECKING:
@@ -52,18 +52,13 @@ class ReshardArguments:
     simulate: bool
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
-def parse(argv: Sequence[str], version: str) -> ReshardArguments:
+def parse(argv: Sequence[str]) -> ReshardArguments:
     """Reads a command line; UsageError where it is none. Prints and exits for --help and --version."""
-    return ReshardArguments(**vars(_parser(version).parse_args(argv)))
+    return ReshardArguments(**vars(_parser().parse_args(argv)))
 
 
-def _parser(version: str) -> _Parser:
-    parser = _Parser(prog="shard-reshard", description=_DESCRIPTION, epilog=_EPILOGUE, allow_abbrev=False)
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser("shard-reshard", _DESCRIPTION, _EPILOGUE)
     add = parser.add_argument
     add("source", metavar="SOURCE", help="the sharding before")
     add("target", metavar="TARGET", help="the sharding after")
@@ -73,7 +68,7 @@ def _parser(version: str) -> _Parser:
     add("--objective", choices=OBJECTIVES, help="what to have the least of (default: time, or as the costs say)")
     add(
         "--direct-exchange",
-        action=argparse.BooleanOptionalAction,
+        action=BooleanOptionalAction,
         default=True,
         help="let devices send each other what they lack, beside collectives (the default)",
     )
@@ -88,15 +83,9 @@ def _parser(version: str) -> _Parser:
     )
     add("-o", "--output", default="-", metavar="FILE", help="where to write; - is standard output (the default)")
     add("--colour", choices=("auto", "always", "never"), default="auto", help="whether text is in colour")
-    add("--width", type=_width, metavar="COLUMNS", help="how wide text is (default: the terminal, else 120)")
-    add("--version", action="version", version=f"mlir-shard {version}")
+    width = number(f"is no width: {LEAST_WIDTH} columns or more", LEAST_WIDTH, 10_000)
+    add("--width", type=width, metavar="COLUMNS", help="how wide text is (default: the terminal, else 120)")
     return parser
-
-
-def _width(text: str) -> int:
-    if not text.isdecimal() or not LEAST_WIDTH <= int(text) < 10_000:
-        raise argparse.ArgumentTypeError(f"'{text}' is no width: {LEAST_WIDTH} columns or more")
-    return int(text)
 
 
 TOOL = "shard-reshard"
@@ -106,15 +95,13 @@ DEFAULT_WIDTH = 120
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs shard-reshard; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
     given = sys.argv[1:] if argv is None else argv
-    return exit_status(TOOL, lambda: _drive(parse(given, __version__)))
+    return exit_status(TOOL, lambda: _drive(parse(given)))
 
 
 def _drive(arguments: ReshardArguments) -> int:
     try:
         output.check(arguments.output)
         return _show(arguments)
-    except output.OutputError as error:
-        raise UsageError(str(error)) from None
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mlir_shard import __version__
 from mlir_shard.runtime.launch.launcher_place import Place, place
 from mlir_shard.tools import run_arguments, run_report, run_steps
 from mlir_shard.tools.command_line import UsageError, complain, exit_status
@@ -26,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs shard-run; returns its exit status: 0, 1 for a mismatch or any error, 130 where it was interrupted."""
     given, found = sys.argv[1:] if argv is None else argv, place()
     if found is None or found.size == 1:
-        return exit_status(TOOL, lambda: _drive(run_arguments.parse(given, __version__)))
+        return exit_status(TOOL, lambda: _drive(run_arguments.parse(given)))
     return exit_status(TOOL, lambda: _drive_launched(_parse_once(given, found)))
 
 
@@ -49,7 +48,7 @@ def _parse_once(given: Sequence[str], found: Place) -> RunArguments:
     """All ranks are given the same command line: the first one says what is wrong with it."""
     try:
         with contextlib.redirect_stdout(sys.stdout if found.rank == 0 else io.StringIO()):
-            arguments = run_arguments.parse(given, __version__)
+            arguments = run_arguments.parse(given)
         if arguments.engine != run_arguments.MPI:
             raise UsageError(f"--engine={arguments.engine} has all devices in one process: start shard-run alone")
         return arguments

@@ -10,12 +10,9 @@ import sys
 from typing import TextIO
 
 from mlir_shard.passes.diagnostic import Diagnostic, Position
+from mlir_shard.tools.command_line import UsageError
 
 STANDARD_INPUT = "<stdin>"
-
-
-class SourceError(OSError):
-    """An input that cannot be read."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,7 +27,7 @@ def read(path: str) -> Source:
     """The file at `path`, or standard input for `-`.
 
     Raises:
-        SourceError: it cannot be read.
+        UsageError: it cannot be read.
     """
     if path == "-":
         return Source(STANDARD_INPUT, sys.stdin.buffer.read())
@@ -39,7 +36,7 @@ def read(path: str) -> Source:
             return Source(path, file.read())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise SourceError(f"cannot open input file '{path}': {reason}") from None
+        raise UsageError(f"cannot open input file '{path}': {reason}") from None
 
 
 def split(source: Source, marker: str) -> tuple[Source, ...]:

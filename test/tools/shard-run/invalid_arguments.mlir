@@ -40,7 +40,7 @@
 // PLATFORM: shard-run: error: --platform is for --engine=pjrt, and the engine is mpi
 // WHOSE: shard-run: error: argument --collectives: 'stablehl' has no collectives; did you mean 'stablehlo'?
 // NOTSHARD: shard-run: error: --collectives=shard is for --engine=mpi: PJRT runs StableHLO's collectives
-// BOTH: shard-run: error: --collectives and --pipeline exclude each other: the pipeline says whose collectives it makes
+// BOTH: shard-run: error: --collectives and --pipeline exclude each other: passes of the pipeline have the option
 // LAUNCHER: shard-run: error: '{{.*}}' is no launcher of MPI: no such program, or not to be executed
 
 sdy.mesh @mesh = <["x"=4]>

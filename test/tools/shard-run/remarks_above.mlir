@@ -9,7 +9,7 @@
 // MISSPELT-NOT: sdy.shardin
 // GATHERED: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule needs unsharded; a device receives 32 bytes
 // SMALL-NOT: remark:
-// BYTES: shard-run: error: argument --remarks-above: 'all' is no number of bytes: a whole number, not negative, or none
+// BYTES: shard-run: error: argument --remarks-above: 'all' is no number of bytes: an integer that is not negative, or none
 // PIPELINE: shard-run: error: --remarks-above and --pipeline exclude each other: passes of the pipeline have the option
 
 sdy.mesh @mesh = <["x"=2]>

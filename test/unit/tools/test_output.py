@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlir_shard.tools import output
-from mlir_shard.tools.output import OutputError
+from mlir_shard.tools.command_line import UsageError
 
 
 def test_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_a_failure_leaves_the_file_alone(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(OutputError, match=r"cannot open output file '.*old': No space left on device"):
+    with pytest.raises(UsageError, match=r"cannot open output file '.*old': No space left on device"):
         output.write(str(path), "new")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["old"]
@@ -82,11 +82,11 @@ def test_a_failure_leaves_the_file_alone(tmp_path: Path, monkeypatch: pytest.Mon
 )
 def test_check(path: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match=reason):
+    with pytest.raises(UsageError, match=reason):
         output.check(f"{tmp_path}/{path}")
 
 
 def test_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: os.fspath(path) != os.fspath(tmp_path))
-    with pytest.raises(OutputError, match="Permission denied"):
+    with pytest.raises(UsageError, match="Permission denied"):
         output.check(str(tmp_path / "new"))

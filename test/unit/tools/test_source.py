@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlir_shard.tools.source import Source, SourceError, read, split
+from mlir_shard.tools.command_line import UsageError
+from mlir_shard.tools.source import Source, read, split
 
 
 def parts(text: str, marker: str = "// -----") -> list[str]:
@@ -46,11 +47,11 @@ def test_another_marker() -> None:
 @pytest.mark.parametrize(("path", "reason"), [("missing", "No such file or directory"), ("", "Is a directory")])
 def test_unreadable(path: str, reason: str, tmp_path: object) -> None:
     full = f"{tmp_path}/{path}"
-    with pytest.raises(SourceError) as refused:
+    with pytest.raises(UsageError) as refused:
         read(full)
     assert str(refused.value) == f"cannot open input file '{full}': {reason}"
 
 
 def test_nul_in_a_path() -> None:
-    with pytest.raises(SourceError, match="cannot open input file 'a\x00b': embedded null byte"):
+    with pytest.raises(UsageError, match="cannot open input file 'a\x00b': embedded null byte"):
         read("a\0b")

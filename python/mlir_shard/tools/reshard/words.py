@@ -53,11 +53,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / scale:.3g} {unit}"
 
 
-def ratio(value: float) -> str:
-    """A quotient with three digits behind the point."""
-    return f"{value:.3f}"
-
-
 def interval(start: int, size: int) -> str:
     """The indices of a dimension, as a slice of Python's has them."""
     return f"{start}:{start + size}" if size else "none"
