@@ -189,6 +189,26 @@ def test_custom_calls_of_jax_with_their_own_sharding_rules() -> None:
 
 
 @needs_jax
+def test_operations_of_chlo_and_composites() -> None:
+    text = """
+    sdy.mesh @mesh = <["x"=4]>
+    func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+      %0 = chlo.square %a : tensor<8xf32> -> tensor<8xf32>
+      %1 = stablehlo.composite "my.negated" %0 {decomposition = @negated} : (tensor<8xf32>) -> tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
+    func.func private @negated(%a: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.negate %a : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    """
+    module = mlir_shard.parse(text, mlir_shard.create_context())
+    given = np.arange(8, dtype=np.float32)
+    (result,) = execute(module, [given], engine="pjrt")
+    np.testing.assert_allclose(result, -given * given)
+
+
+@needs_jax
 def test_a_fourier_transform_of_columns_that_are_gathered() -> None:
     """XLA's layout assignment would have it in the order of columns, which ends the run."""
     text = """

@@ -12,7 +12,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from mlir_shard.dialects.contexts import create_context
-from mlir_shard.host import ir
+from mlir_shard.host import ir, passmanager
 from mlir_shard.ir.editing import functions, operations_named, ops_below, replace_with
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import diagnostic
@@ -43,7 +43,9 @@ def _in_order_of_rows(value: Any) -> list[Any]:
 
 
 ENTRY = "main"
-_KNOWN = frozenset({"builtin", "chlo", "func", "stablehlo"})
+_KNOWN = frozenset({"builtin", "func", "stablehlo"})
+_COMPOSITE = "stablehlo.composite"
+_TO_STABLEHLO = "builtin.module(func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo))"
 _PARTITION = "stablehlo.partition_id"
 _REPLICA = "stablehlo.replica_id"
 _COLLECTIVES = frozenset(
@@ -64,7 +66,21 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
     return [_lower(ir.Module.parse(text, context), entry) for text in modules]
 
 
+def _to_stablehlo(module: Any) -> None:
+    """Makes operations of StableHLO of composites and of CHLO, which XLA does not read."""
+    if not any(op.name == _COMPOSITE or op.name.startswith("chlo.") for op in ops_below(module)):
+        return
+    with module.context:
+        try:
+            passmanager.PassManager.parse(_TO_STABLEHLO).run(module.operation)
+        except ir.MLIRError as error:
+            reported = [diagnostic.from_host(one) for one in error.error_diagnostics]
+            raise RunError("the program cannot be made StableHLO, which is what PJRT runs", reported) from error
+
+
 def _lower(module: Any, entry: str) -> str:
+    _to_stablehlo(module)
+
     def is_run(op: Any) -> bool:
         is_crossing = op.name in CROSSING and op.operands[0].type == op.results[0].type
         return is_crossing or (op.name.partition(".")[0] in _KNOWN and op.name not in _REFUSED)
