@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
+from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
 from mlir_shard.ir.arrays import ModuleArrays
@@ -98,6 +99,10 @@ class RepeatedOps:
         self.arrays = ModuleArrays(module)
         self.representatives = self.arrays.representatives()
         self._rehearsal = self.arrays.rehearsal()
+        self._definers = self.arrays.definers
+        # The numbers of ops that are to be changed in their place, each with the number of its change.
+        self._deferred: list[tuple[int, int]] = []
+        self._changes: list[Callable[[Any], None]] = []
         is_mover = [op.name in movers for op in self.representatives]
         signatures = self.arrays.signatures
         self._uses = array(
@@ -132,10 +137,32 @@ class RepeatedOps:
         return operations[count - 1].operation if count else None
 
     def carry_out(self, op: Any, change: Callable[[Any], None]) -> None:
-        """Has an op changed, and those that are like it."""
-        left = self._rehearsal.carry_out(op._CAPIPtr, lambda: change(op))
-        for number in left:
-            change(self.arrays.operation(number))
+        """Has an op changed, and those that are like it; `finish` has to come after the last one.
+
+        An isomorphic op that cannot be rewritten natively is changed in its place among the ops that are given, as its
+        operands have local types only then.
+        """
+        self._change_deferred(self._number(op))
+        for number in self._rehearsal.carry_out(op._CAPIPtr, lambda: change(op)):
+            heappush(self._deferred, (number, len(self._changes)))
+            self._changes.append(change)
+
+    def finish(self) -> None:
+        """Changes the isomorphic ops that are left."""
+        self._change_deferred(len(self.arrays))
+
+    def _number(self, op: Any) -> int:
+        """The number of an op; for one without results the first that it may have by its operands."""
+        if len(op.results):
+            value = self.arrays.number_of(op.results[0])
+            return -1 if value is None else self._definers[value]
+        known = (self.arrays.number_of(value) for value in op.operands)
+        return 1 + max((self._definers[value] for value in known if value is not None), default=-1)
+
+    def _change_deferred(self, end: int) -> None:
+        while self._deferred and self._deferred[0][0] < end:
+            number, index = heappop(self._deferred)
+            self._changes[index](self.arrays.operation(number))
 
 
 def is_repeatable(op: Any, partition: PartitionRule | None) -> bool:

@@ -279,6 +279,7 @@ def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gat
             received = bytes_of(value.type for value in plan.op.results)
             gathers.add(plan.op, "draws on the first device, which sends what it drew to all others", received)
         repeated.carry_out(plan.op, partial(_carry_out, localization, plan))
+    repeated.finish()
     program.channels.renumber(module, first)
     # Rules are of whole tensors.
     editing.remove_attributes(module, sdy.SHARDING_RULE)

@@ -79,6 +79,7 @@ class Spmdize(Pass):
             for one in planned:
                 application.arrive(one)
                 repeated.carry_out(one.op, partial(_apply, application, one))
+        repeated.finish()
         for left in operations_named(op, *RESHARDING_OPS):
             # In the regions of ops that are computed as they are, where nothing is in blocks.
             left.results[0].replace_all_uses_with(left.operands[0])
