@@ -16,6 +16,7 @@ from mlir_shard.resharding.sharding_difference import Difference, Place, Shape, 
 from mlir_shard.resharding.sharding_steps import CollectiveStep, ExchangeShards, GatherAlong, MoveAxes, SliceAlong
 from mlir_shard.resharding.steps import (
     AllGather,
+    AllReduce,
     AllSlice,
     AllToAll,
     CollectivePermute,
@@ -227,21 +228,28 @@ def _from_first_incompatible(axes: Axes, goal: Axes) -> int:
     return len(axes) - sum(1 for _ in fits)
 
 
-def course_cost(source: TensorLayout, course: Sequence[CollectiveStep], element_size: int, model: CostModel) -> float:
-    """What a course from `source` costs, in units of the objective of the model.
+def greedy_cost(
+    source: TensorLayout, steps: Sequence[CollectiveStep], element_size: int, model: CostModel, reduced: Axes = ()
+) -> float:
+    """What an all-reduce along `reduced`, and steps after it, cost from `source`, in units of the model's objective.
 
-    ValueError where one of its collectives is none of even blocks, or goes to another mesh.
+    ValueError where one of the collectives is none of even blocks, or goes to another mesh.
     """
-    axes = chain(_axes(source.sharding), *(_axes(step.sharding) for step in course))
+    axes = chain(_axes(source.sharding), reduced, *(_axes(step.sharding) for step in steps))
     tensor = GridTensor(Grid.of(source.mesh, axes), source.shape, element_size)
-    costs = []
     before = without_single_devices(tensor.grid, tensor.grid.placement(source.sharding))
-    for step in course:
+    moves: list[Move] = []
+    if along := several_devices(tensor.grid, reduced):
+        moves.append(AllReduce(tuple(sorted(along)), source.sharding.reduction_op))
+    for step in steps:
         if step.sharding.mesh_or_ref != source.sharding.mesh_or_ref:
             raise ValueError(f"the plan goes from the mesh of {source.sharding} to that of {step.sharding}")
         if (move := move_of(tensor.grid, step)) is not None:
-            costs.append(model.cost(move, before, tensor))
-            before = move.apply(before)
+            moves.append(move)
+    costs = []
+    for move in moves:
+        costs.append(model.cost(move, before, tensor))
+        before = move.apply(before)
     if model.objective is Objective.TIME:
         return sum(cost.time for cost in costs)
     if model.objective is Objective.BYTES:

@@ -98,7 +98,9 @@ class SameMeshPlanner:
         if problem.from_state.unreduced:
             found = self._reduced_first(problem, min(at_most, self._cost(exchanges)))
         else:
-            seeds = seed_plans(problem.source, problem.target, problem.element_size, splits_axes=self._splits_axes)
+            layouts = problem.source, problem.target, problem.element_size
+            splits_axes, most_messages = self._splits_axes, self._most_messages
+            seeds = seed_plans(*layouts, splits_axes=splits_axes, most_messages=most_messages)
             found = self._ranked(seeds, problem)
         found = _best_first([*found, *exchanges])
         searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
@@ -122,11 +124,8 @@ class SameMeshPlanner:
         if problem.from_state.unreduced:
             if self._exchange_reduces and traffic.num_devices <= MOST_TO_EXCHANGE:
                 yield problem.exchange()
-        elif dims[0] != dims[1] and traffic.num_devices <= self._most_messages:
-            most = self._most_messages // traffic.num_devices
-            # To count rounds takes longer than to count the senders of a device.
-            if traffic.most_senders(*dims) - 1 <= most and traffic.exchange_rounds(*dims) <= most:
-                yield problem.exchange()
+        elif dims[0] != dims[1] and traffic.can_exchange(*dims, self._most_messages):
+            yield problem.exchange()
 
     def _reduced_first(self, problem: _Problem, at_most: Cost) -> list[_Candidate]:
         """Plans that first reduce all that is partial, and go on from there."""

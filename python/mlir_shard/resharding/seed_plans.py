@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
 from mlir_shard.resharding.cost.links import common_length
+from mlir_shard.resharding.cost.traffic import traffic_on
 from mlir_shard.resharding.greedy_plan import collectives_between, move_of, together
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
@@ -20,6 +21,7 @@ from mlir_shard.resharding.steps import (
     AllReduce,
     AllSlice,
     AllToAll,
+    DirectExchange,
     GridAxes,
     Move,
     OneDimStep,
@@ -44,11 +46,12 @@ class GridPlan:
 
 
 def seed_plans(
-    source: TensorLayout, target: TensorLayout, element_size: int, *, splits_axes: bool
+    source: TensorLayout, target: TensorLayout, element_size: int, *, splits_axes: bool, most_messages: int
 ) -> Iterator[GridPlan]:
     """The plans that are possible between layouts on one mesh, partial along the same axes; at least one.
 
-    Without `splits_axes` they are on the coarsest grid that has the axes of both.
+    A direct exchange takes the place of a collective between uneven shards that do not nest, where devices times rounds
+    are at most `most_messages`. Without `splits_axes` plans are on the coarsest grid that has the axes of both.
     """
     coarsest = Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
     seen = set()
@@ -57,18 +60,36 @@ def seed_plans(
         if key in seen or (not splits_axes and grid != coarsest):
             continue
         seen.add(key)
-        start = without_single_devices(grid, grid.placement(source.sharding))
-        tensor = GridTensor(grid, source.shape, element_size)
-        placed = []
-        before = start
+        start = _placement(grid, source)
+        placed = _placed(moves, start, GridTensor(grid, source.shape, element_size), most_messages)
+        if placed is not None:
+            yield GridPlan(grid, start, placed)
+
+
+def _placed(
+    moves: Iterable[Move], start: Placement, tensor: GridTensor, most_messages: int
+) -> tuple[tuple[Move, Placement], ...] | None:
+    """The moves with the placements after them; None where shards do not nest and cannot be exchanged."""
+    traffic = traffic_on(tensor.grid.sizes, tensor.shape)
+    placed: list[tuple[Move, Placement]] = []
+    before = start
+    for move in moves:
         try:
-            for move in moves:
-                before = tensor.after(move, before)
-                placed.append((move, before))
+            after = tensor.after(move, before)
         except ValueError:
-            # Shards that do not nest forbid this plan.
-            continue
-        yield GridPlan(grid, start, tuple(placed))
+            after = move.apply(before)
+            if placed and isinstance(placed[-1][0], DirectExchange):
+                # One exchange rather than two, if it is not too large.
+                earlier = placed[-2][1] if len(placed) > 1 else start
+                if traffic.can_exchange(earlier.dims, after.dims, most_messages):
+                    placed.pop()
+                    before = earlier
+            if not traffic.can_exchange(before.dims, after.dims, most_messages):
+                return None
+            move = DirectExchange(after)
+        placed.append((move, after))
+        before = after
+    return tuple(placed)
 
 
 def layout_axes(layout: TensorLayout) -> Axes:

@@ -53,7 +53,7 @@ def test_no_seed_plan_is_cheaper(
         plan = planner.plan(source, target, 4)
         assert delivered.fault(plan, source, target) is None
         assert plan.cost_bound <= plan.cost == planner.cost(source, target, 4)
-        for seed in seed_plans(source, target, 4, splits_axes=True):
+        for seed in seed_plans(source, target, 4, splits_axes=True, most_messages=0):
             totals = moves_totals(source, seed.grid, seed.start, seed.moves, 4, model)
             assert plan.cost <= totals.rank(model.objective)[0] * (1 + 1e-9), (source.sharding, target.sharding)
             compared += 1
@@ -199,3 +199,20 @@ def test_partial_values_are_scattered_before_they_are_reduced_along_other_axes()
     plan = Planner(uses_direct_exchange=False).plan(TensorLayout(partial, mesh, shape), target, 2)
     size = 8 * 14336 * 4096 * 2 // 16
     assert sum(step.most_bytes for step in plan.steps) <= size * 3 // 4 + 2 * (size // 4) * 7 // 8
+
+
+def test_uneven_shards_are_exchanged_in_several_steps_where_one_is_too_large() -> None:
+    mesh, shape = mesh_of(8, 8, 4, 8), (23, 142, 63, 32)
+    parts = [AxisRef.sub("a", 1, 2), AxisRef.sub("a", 2, 4), AxisRef.sub("b", 1, 4), AxisRef.sub("b", 4, 2)]
+    source = layout(mesh, shape, [parts[0]], [], [AxisRef("d"), AxisRef("b"), parts[1]], [])
+    target = layout(mesh, shape, axes("d"), [parts[3], AxisRef.sub("a", 1, 4)], [parts[2]], [])
+    plan = Planner().plan(source, target, 4)
+    exchanges = sum(isinstance(step.move, DirectExchange) for step in plan.steps)
+    assert exchanges == 2 and plan.bytes_received < 4 * plan.bound.maximum
+    # Of 32 devices, with at most 3 rounds.
+    mesh = mesh_of(4, 2, 2, 2)
+    source = layout(mesh, (50, 130, 101), axes("abd"), axes("c"), [])
+    target = layout(mesh, (50, 130, 101), [], [], axes("bc"))
+    plan = Planner(most_messages=96).plan(source, target, 4)
+    assert sum(isinstance(step.move, DirectExchange) for step in plan.steps) == 2
+    assert Deliveries().fault(plan, source, target) is None

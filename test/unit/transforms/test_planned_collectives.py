@@ -17,7 +17,7 @@ from mlir_shard import run as run_passes
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.direct_exchange import direct_exchange
-from mlir_shard.resharding.greedy_plan import collectives_between, course_cost
+from mlir_shard.resharding.greedy_plan import collectives_between, greedy_cost
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.simulation import carry_out, exchange, place, without_padding
@@ -130,7 +130,7 @@ def test_random_reshards(sizes: tuple[int, ...], shape: tuple[int, ...], options
         source, target = TensorLayout(before, mesh, shape), TensorLayout(after, mesh, shape)
         cost = check(source, target, ops)
         try:
-            shardys = course_cost(source, collectives_between(before, after, shape, mesh), 4, MODEL)
+            shardys = greedy_cost(source, collectives_between(before, after, shape, mesh), 4, MODEL)
         except ValueError:
             continue
         if "direct-exchange" not in options:
@@ -164,7 +164,7 @@ def test_where_shardys_course_is_as_cheap_it_is_taken() -> None:
     ):
         course = collectives_between(before, after, shape, mesh)
         source, target = (TensorLayout(one, mesh, shape) for one in (before, after))
-        cost, of_course = check(source, target, ops), course_cost(source, course, 4, MODEL)
+        cost, of_course = check(source, target, ops), greedy_cost(source, course, 4, MODEL)
         assert ops == shardys if cost >= of_course * (1 - 1e-9) else cost < of_course
 
 

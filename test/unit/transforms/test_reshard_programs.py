@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import random
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sharding.texts import sharding
 from transforms import device_simulation
 
 import mlir_shard
 from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.steps import DirectExchange
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.tools import shard_run
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
 
 PIPELINE = "builtin.module(spmd-pipeline)"
@@ -91,3 +95,42 @@ def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...], coll
         mlir_shard.run(module, f"builtin.module(shard-spmdize{{collectives={collectives}}})")
         plan = planner.plan(source, target, ELEMENT_SIZE)
         assert communication_report(module).bytes_received == plan.bytes_received, (source, target)
+
+
+NOT_NESTING = [
+    ((50, 130, 101), '[{"a0", "a1", "a3"}, {"a2"}, {}]', '[{}, {}, {"a1", "a2"}]'),
+    ((75, 75, 75), '[{"a3"}, {"a2"}, {"a1", "a0"}]', '[{"a2"}, {"a0"}, {}]'),
+    ((75, 50), '[{"a1"}, {"a0"}]', '[{"a2"}, {"a1", "a0"}]'),
+]
+
+
+@pytest.mark.parametrize(("shape", "source", "target"), NOT_NESTING)
+def test_exchanges_among_other_collectives(
+    shape: tuple[int, ...], source: str, target: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Exchanges that are a part of a plan, on both targets; so few messages are allowed that one exchange is none."""
+    monkeypatch.setitem(Planner.__init__.__kwdefaults__, "most_messages", 96)
+    mesh = Mesh.of(zip(("a0", "a1", "a2", "a3"), (4, 2, 2, 2), strict=True))
+    before, after = (TensorLayout(sharding(text), mesh, shape) for text in (source, target))
+    plan = Planner().plan(before, after, ELEMENT_SIZE)
+    kinds = [type(step.move) for step in plan.steps]
+    assert DirectExchange in kinds[:-1]
+    module = mlir_shard.parse(program(before, after), mlir_shard.create_context())
+    mlir_shard.run(module, PIPELINE)
+    check_values(before, after, module)
+    assert communication_report(module).bytes_received == plan.bytes_received
+    # Programs of StableHLO take and return even shards: of replicated tensors uneven ones are made.
+    type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    file = tmp_path / "program.mlir"
+    file.write_text(f"""
+sdy.mesh @mesh = <["a0"=4, "a1"=2, "a2"=2, "a3"=2]>
+func.func @main(%a: {type_}) -> {type_} {{
+  %0 = sdy.sharding_constraint %a <@mesh, {source}> : {type_}
+  %1 = stablehlo.negate %0 : {type_}
+  %2 = sdy.sharding_constraint %1 <@mesh, {source}> : {type_}
+  %3 = sdy.sharding_constraint %2 <@mesh, {target}> : {type_}
+  %4 = stablehlo.negate %3 : {type_}
+  %5 = sdy.sharding_constraint %4 <@mesh, {target}> : {type_}
+  return %5 : {type_}
+}}""")
+    assert shard_run.main([str(file), "--collectives=stablehlo", "--engine=pjrt"]) == 0

@@ -140,6 +140,12 @@ class Traffic:
             sent, received = _products(sent, found[0]), _products(received, found[1])
         return max(map(_most_difference, (sent, received)))
 
+    def can_exchange(self, before: Dims, after: Dims, most_messages: int) -> bool:
+        """Whether the devices times the rounds of a direct exchange are at most `most_messages`."""
+        most = most_messages // self.num_devices
+        # To count rounds takes longer than to count the senders of a device.
+        return 0 < most >= self.most_senders(before, after) - 1 and self.exchange_rounds(before, after) <= most
+
     def most_senders(self, before: Dims, after: Dims) -> int:
         """The most shards that a device's target box has something of; `exchange_rounds` is one less at least."""
         senders = 1

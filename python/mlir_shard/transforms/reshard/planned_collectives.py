@@ -11,8 +11,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.resharding.cost.cost_model import Objective
-from mlir_shard.resharding.greedy_plan import course_cost
+from mlir_shard.resharding.greedy_plan import greedy_cost
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.plan import Plan, PlanStep
 from mlir_shard.resharding.planner import Planner
@@ -29,7 +28,7 @@ from mlir_shard.resharding.steps import (
     ReduceScatter,
     Together,
 )
-from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.sharding import (
     AllToAllParam,
     AllToAllParamList,
@@ -154,12 +153,8 @@ class PlannedCollectives:
         plan = self._plan(problem)
         if plan is None:
             return None
-        kept = target.sharding.unreduced_axes
-        whole = TensorLayout(replace(source.sharding, unreduced_axes=kept), source.mesh, source.shape)
-        reduction = self._planner.cost(source, whole, problem.element_size)
-        rest = self._cost(whole, course, problem.element_size)
-        combined = max(reduction, rest) if self._planner.cost_model.objective is Objective.MEMORY else reduction + rest
-        if combined <= plan.cost * (1 + TOLERANCE):
+        cost = self._cost(source, course, problem.element_size, reduced_axes(source, target))
+        if cost <= plan.cost * (1 + TOLERANCE):
             return None
         return tuple(self._collective(step, implicit) for step in plan.steps)
 
@@ -172,10 +167,12 @@ class PlannedCollectives:
         starts_there = not plan.steps or plan.steps[0].before.mesh == problem.source_mesh
         return plan if starts_there and all(map(_can_be_said, plan.steps)) else None
 
-    def _cost(self, source: TensorLayout, course: Sequence[CollectiveStep], element_size: int) -> float:
-        """The cost of a course; without end where one of its collectives is of uneven blocks, which nobody defines."""
+    def _cost(
+        self, source: TensorLayout, steps: Sequence[CollectiveStep], element_size: int, reduced: Axes = ()
+    ) -> float:
+        """The cost of a greedy plan; without end where a collective is of uneven shards, which nobody defines."""
         try:
-            return course_cost(source, course, element_size, self._planner.cost_model)
+            return greedy_cost(source, steps, element_size, self._planner.cost_model, reduced)
         except ValueError:
             return inf
 
