@@ -4,8 +4,7 @@
 
     python benchmarks/start_up.py [--repeat 15]
 
-`host` is a Python process that imports the bindings, makes a context with all dialects and parses an empty module;
-`host driver` is the mlir-opt-like program that the bindings ship, where they do, on the same module.
+`host` is a Python process that imports the bindings, makes a context with all dialects and parses an empty module.
 """
 
 from __future__ import annotations
@@ -48,9 +47,6 @@ def main() -> None:
         "shard-opt --version": median_seconds([*shard_opt, "--version"], repeat),
         "shard-opt, empty module": median_seconds([*shard_opt, "-"], repeat),
     }
-    driver = host.opt_tool()
-    if driver is not None:
-        rows["host driver, empty module"] = median_seconds([str(driver), "-"], repeat)
     for name, seconds in rows.items():
         print(f"{name:<28} {seconds * 1000:6.0f} ms  {seconds / baseline:.2f} of the host's")
 

@@ -72,16 +72,16 @@ std::size_t Fixpoint::StatesHash::operator()(const States &states) const {
 }
 
 Fixpoint::Fixpoint(Nodes allNodes, Nodes boundaryNodes, std::size_t valueCount, std::int32_t constant,
-                   const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &patient)
+                   const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred)
     : nodes(std::move(allNodes)), boundary(std::move(boundaryNodes)), constant(constant), isTied(valueCount, 0),
-      definers(valueCount, -1), users(usersOf(nodes, valueCount)), isPatient(nodes.size(), 0),
+      definers(valueCount, -1), users(usersOf(nodes, valueCount)), isDeferred(nodes.size(), 0),
       settled(nodes.size(), nothing), last(valueCount, unknown) {
   for (std::int32_t value : tied)
     isTied.at(value) = 1;
   for (std::size_t node = 0; node < nodes.size(); ++node)
-    if (std::find(patient.begin(), patient.end(), nodes.kind(node)) != patient.end()) {
-      patientNodes.push_back(static_cast<std::int32_t>(node));
-      isPatient[node] = 1;
+    if (std::find(deferred.begin(), deferred.end(), nodes.kind(node)) != deferred.end()) {
+      deferredNodes.push_back(static_cast<std::int32_t>(node));
+      isDeferred[node] = 1;
     }
   for (std::size_t node = 0; node < nodes.size(); ++node)
     for (const std::int32_t *value = nodes.definitions(node); value != nodes.end(node); ++value) {
@@ -115,14 +115,14 @@ const std::optional<Fixpoint::States> &Fixpoint::stepped(const Step &step) {
 }
 
 void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behaviours, const Step &step,
-                   const Follow &follow) {
+                   const Follow &follow, const Observe &observe) {
   for (std::size_t value = 0; value < valueCount(); ++value)
     if (states[value] != last[value])
       unsettle(static_cast<std::int32_t>(value));
 
   // Steps through one node; the values whose surroundings have to be visited again are in `changed` afterwards.
   std::vector<std::int32_t> changed;
-  auto visit = [&](const Nodes &among, std::size_t node, std::int32_t behaviour) {
+  auto visit = [&](const Nodes &among, std::int32_t node, std::int32_t behaviour) {
     changed.clear();
     key.clear();
     for (const std::int32_t *value = among.begin(node); value != among.end(node); ++value)
@@ -133,6 +133,8 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
     const std::optional<States> &after = stepped(step);
     if (!after)
       return;
+    if (observe)
+      observe(&among == &boundary ? -1 - node : node, behaviour, States(key.begin(), key.end() - 1));
     for (std::size_t i = 0; i < after->size(); ++i) {
       const std::int32_t value = among.begin(node)[i], state = (*after)[i];
       // A value that the node has twice may change in one place and stay in the other.
@@ -158,18 +160,18 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
   auto throughBoundary = [&] {
     for (std::size_t node = 0; node < boundary.size(); ++node)
       if (const std::int32_t behaviour = behaviours.at(boundary.kind(node)); behaviour != nothing)
-        visit(boundary, node, behaviour);
+        visit(boundary, static_cast<std::int32_t>(node), behaviour);
   };
 
   throughBoundary();
   Worklist worklist(nodes.size());
-  auto addPatient = [&] {
-    for (auto node = patientNodes.rbegin(); node != patientNodes.rend(); ++node)
+  auto addDeferred = [&] {
+    for (auto node = deferredNodes.rbegin(); node != deferredNodes.rend(); ++node)
       if (settled[*node] == nothing && behaviours.at(nodes.kind(*node)) != nothing)
         worklist.add(*node);
     return !worklist.empty();
   };
-  while (!worklist.empty() || addPatient()) {
+  while (!worklist.empty() || addDeferred()) {
     const std::int32_t number = worklist.pop();
     const std::int32_t behaviour = behaviours.at(nodes.kind(number));
     if (behaviour == nothing || settled[number] == behaviour)
@@ -181,7 +183,7 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
       if (definers[value] >= 0 && definers[value] != number)
         worklist.add(definers[value]);
       for (const std::int32_t *user = users.end(value); user != users.begin(value);)
-        if (*--user != number && !isPatient[*user])
+        if (*--user != number && !isDeferred[*user])
           worklist.add(*user);
     }
   }

@@ -221,16 +221,18 @@ Operations outermost(const std::shared_ptr<ModuleArrays> &arrays,
 void runFixpoint(Fixpoint &fixpoint, const py::buffer &states, const std::vector<std::int32_t> &behaviours,
                  const Fixpoint::Step &step,
                  const std::function<std::vector<std::tuple<std::int32_t, std::int32_t, bool, bool>>(
-                     std::int32_t, std::int32_t)> &follow) {
+                     std::int32_t, std::int32_t)> &follow,
+                 const Fixpoint::Observe &observe) {
   const auto [pointer, count] = integers(states, true);
   if (count != fixpoint.valueCount())
     throw std::invalid_argument("there has to be a state for each value");
-  fixpoint.run(pointer, behaviours, step, [&](std::int32_t value, std::int32_t state) {
+  const auto following = [&](std::int32_t value, std::int32_t state) {
     std::vector<Fixpoint::Following> followings;
     for (const auto &[other, otherState, onlyIfUnknown, visits] : follow(value, state))
       followings.push_back({other, otherState, onlyIfUnknown, visits});
     return followings;
-  });
+  };
+  fixpoint.run(pointer, behaviours, step, following, observe);
 }
 
 } // namespace
@@ -312,16 +314,18 @@ PYBIND11_MODULE(_native, module) {
       .def(py::init<const Nodes &, const Nodes &, std::size_t, std::int32_t, const std::vector<std::int32_t> &,
                     const std::vector<std::int32_t> &>(),
            py::arg("nodes"), py::arg("boundary"), py::arg("value_count"), py::arg("constant"), py::arg("tied"),
-           py::arg("patient"),
+           py::arg("deferred"),
            "The nodes of `boundary` are stepped through once before the others and once after. The value `constant`\n"
-           "never changes; changes of the values in `tied` are followed. Nodes of the kinds in `patient` wait, where a\n"
+           "never changes; changes of the values in `tied` are followed. Nodes of the kinds in `deferred` wait, where a\n"
            "value that they use has changed, until nothing else is left.")
       .def("run", &runFixpoint, py::arg("states"), py::arg("behaviours"), py::arg("step"), py::arg("follow"),
+           py::arg("observe") = py::none(),
            "Brings the states of all values, a writable buffer of 32-bit integers, to the fixpoint.\n\n"
            "`behaviours` has what nodes of each kind do, -1 for nothing. `step(behaviour, states)` gives the states\n"
            "of a node's values after it, or None where all stay; it is asked once for each distinct input in all runs,\n"
            "and not where all states are -1. `follow(value, state)` gives what the values tied to one do:\n"
-           "(value, state, only if its state is -1, whether nodes around it are visited).");
+           "(value, state, only if its state is -1, whether nodes around it are visited). `observe(node, behaviour,\n"
+           "states)` is told of each step before it changes something; boundary nodes are -1, -2, ...");
 
   py::class_<Host>(module, "Host", "The host's C API.")
       .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))

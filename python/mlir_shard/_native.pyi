@@ -134,7 +134,7 @@ class Fixpoint:
         value_count: int,
         constant: int,
         tied: Sequence[int],
-        patient: Sequence[int],
+        deferred: Sequence[int],
     ) -> None: ...
     def run(
         self,
@@ -142,6 +142,7 @@ class Fixpoint:
         behaviours: Sequence[int],
         step: Callable[[int, list[int]], Sequence[int] | None],
         follow: Callable[[int, int], Sequence[tuple[int, int, bool, bool]]],
+        observe: Callable[[int, int, list[int]], None] | None = None,
     ) -> None: ...
 
 class Host:

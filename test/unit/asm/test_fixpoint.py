@@ -42,9 +42,9 @@ def fixpoint_of(
     boundary: Sequence[_native.Node] = (),
     constant: int = -1,
     tied: Sequence[int] = (),
-    patient: Sequence[int] = (),
+    deferred: Sequence[int] = (),
 ) -> _native.Fixpoint:
-    return _native.Fixpoint(nodes_of(*nodes), nodes_of(*boundary), values, constant, tied, patient)
+    return _native.Fixpoint(nodes_of(*nodes), nodes_of(*boundary), values, constant, tied, deferred)
 
 
 def run(
@@ -66,7 +66,7 @@ nodes = st.lists(
 
 
 @given(nodes, st.lists(st.integers(-1, 5), min_size=VALUES, max_size=VALUES), st.sets(st.integers(0, 1)))
-def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list[int], patient: set[int]) -> None:
+def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list[int], deferred: set[int]) -> None:
     asked: list[tuple[int, tuple[int, ...]]] = []
 
     def step(kind: int, before: list[int]) -> list[int] | None:
@@ -74,7 +74,7 @@ def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list
         return spread(kind, before)
 
     network_nodes = [(kind, uses, [definition]) for definition, (kind, uses) in enumerate(network)]
-    fixpoint = fixpoint_of(VALUES, *network_nodes, patient=sorted(patient))
+    fixpoint = fixpoint_of(VALUES, *network_nodes, deferred=sorted(deferred))
     found = run(fixpoint, states, step)
 
     expected, changed = list(states), True
@@ -97,7 +97,7 @@ def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list
     assert run(fixpoint, before, step) == run(fixpoint_of(VALUES, *network_nodes), before)
 
 
-def test_patient_nodes_wait_until_nothing_else_is_left() -> None:
+def test_deferred_nodes_wait_until_nothing_else_is_left() -> None:
     # Value 3 keeps what it gets first: from value 0, which node 1 changes after node 0 was there, or from value 2.
     def first_come(kind: int, before: list[int]) -> list[int] | None:
         after = [max(before) if state == -1 else state for state in before]
@@ -105,7 +105,7 @@ def test_patient_nodes_wait_until_nothing_else_is_left() -> None:
 
     nodes, states = [(0, [0], [3]), (1, [1], [0]), (1, [2, 3], [])], [-1, 5, 7, -1]
     assert run(fixpoint_of(4, *nodes), states, first_come) == [5, 5, 7, 5]
-    assert run(fixpoint_of(4, *nodes, patient=[0]), states, first_come) == [5, 5, 7, 7]
+    assert run(fixpoint_of(4, *nodes, deferred=[0]), states, first_come) == [5, 5, 7, 7]
 
 
 def test_a_value_twice_in_a_node_keeps_the_change_of_one_place() -> None:
@@ -185,3 +185,12 @@ def test_a_follower_has_to_be_a_value() -> None:
 def test_nodes_by_number() -> None:
     nodes = nodes_of((3, [0, 1], [2]), (4, [], [5]))
     assert len(nodes) == 2 and list(nodes) == [(3, [0, 1], [2]), (4, [], [5])]
+
+
+def test_an_observer_is_told_of_steps_that_change_something() -> None:
+    told: list[tuple[int, int, list[int]]] = []
+    fixpoint = fixpoint_of(4, (0, [1], [2]), (1, [2], [0]), boundary=[(1, [0], [1]), (1, [2], [3])])
+    states = array("i", [-1, 3, -1, -1])
+    fixpoint.run(states, [0, 1], spread, unfollowed, lambda *one: told.append(one))
+    assert told == [(0, 0, [3, -1]), (1, 1, [3, -1]), (-2, 1, [3, -1])]
+    assert states.tolist() == [3, 3, 3, 3]

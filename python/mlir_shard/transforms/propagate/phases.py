@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -14,7 +14,6 @@ from mlir_shard.sharding.propagation import propagate_aggressive, propagate_basi
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.sharding.tensor import first_stage, later_priorities, with_priority
 from mlir_shard.transforms.debug_record import Record
-from mlir_shard.transforms.propagate.debug_fixpoint import RecordingFixpoint
 from mlir_shard.transforms.propagate.step import Phase, Steps, Strategy, both_ways
 from mlir_shard.transforms.propagate.value_graph import Fixpoint, NodeKind, OpClass, ValueGraph
 
@@ -41,12 +40,12 @@ def propagate(graph: ValueGraph, plan: Plan, record: Record[int] | None = None) 
     """Brings the shardings of a graph to where nothing propagates any more, with a record of how where one is given."""
     synchronize_groups(graph)
     steps = Steps(graph, conservative=plan.conservative)
-    to_fixpoint = _native(graph, steps) if record is None else _recording(graph, steps, record)
+    fixpoint = Fixpoint(graph, steps, record, steps.moves)
 
     def run() -> None:
         for phase in plan.phases:
             for strategy in plan.strategies:
-                to_fixpoint(strategy, phase)
+                fixpoint.run(steps.behaviours(strategy, phase))
 
     if not plan.by_user_priority:
         run()
@@ -59,18 +58,6 @@ def propagate(graph: ValueGraph, plan: Plan, record: Record[int] | None = None) 
             if now is not None:
                 graph.set_sharding(place, with_priority(now, original, priority))
         run()
-
-
-def _native(graph: ValueGraph, steps: Steps) -> Callable[[Strategy, Phase], None]:
-    fixpoint = Fixpoint(graph)
-    return lambda strategy, phase: fixpoint.run(steps.behaviours(strategy, phase), steps)
-
-
-def _recording(graph: ValueGraph, steps: Steps, record: Record[int]) -> Callable[[Strategy, Phase], None]:
-    for members in dict.fromkeys(graph.groups.values()):
-        record.share(members)
-    fixpoint = RecordingFixpoint(graph, record)
-    return lambda strategy, phase: fixpoint.run(steps.behaviours(strategy, phase), steps, steps.moves)
 
 
 def _hold_back(graph: ValueGraph) -> dict[int, list[tuple[int, TensorSharding]]]:

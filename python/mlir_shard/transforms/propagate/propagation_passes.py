@@ -22,9 +22,9 @@ from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import without_priorities
 from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.limits import is_dynamic
-from mlir_shard.transforms.propagate.debug_fixpoint import begin_record, write_record
 from mlir_shard.transforms.propagate.module_parts import ARGUMENTS, RESULTS, set_argument_sharding
 from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, disagreeing_groups, phases, propagate
+from mlir_shard.transforms.propagate.propagation_record import begin_record, write_record
 from mlir_shard.transforms.propagate.read_module import ModuleReader
 from mlir_shard.transforms.propagate.sharding_rules import is_describable
 from mlir_shard.transforms.shardings import Side, rule_cache, set_shardings, shardings_of

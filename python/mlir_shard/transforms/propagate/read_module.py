@@ -305,20 +305,20 @@ class ModuleReader:
             )
             yield kind, (self.place(operand),), (place,)
             return
-        frame, is_patient = None, False
+        frame, is_deferred = None, False
         sources: Sequence[int]
         if first.name == "sdy.func_data_flow_edge":
             sources = self._function_sources(operand)
         elif operand in self._edges:
             edge = self._edges[operand]
-            frame, sources, is_patient = edge.frame, edge.sources, edge.is_of_argument
+            frame, sources, is_deferred = edge.frame, edge.sources, edge.is_of_argument
         else:
             return
         if sources:
             rule = self._identity(type_, len(sources))
             shared = self.arrays.use_counts[operand] != 1
             kind = self.graph.kind(
-                rule, OpClass.EDGE, shared_operands=shared, frame=frame, is_op=False, is_patient=is_patient
+                rule, OpClass.EDGE, shared_operands=shared, frame=frame, is_op=False, is_deferred=is_deferred
             )
             yield kind, tuple(self.place(source) for source in sources), (place,)
 

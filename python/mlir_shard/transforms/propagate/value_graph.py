@@ -11,10 +11,15 @@ from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from mlir_shard import _native
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
+from mlir_shard.sharding.propagation_edges import AxisMove
 from mlir_shard.sharding.tensor import EdgeFrame
+
+if TYPE_CHECKING:
+    from mlir_shard.transforms.debug_record import Record
 
 # The state of a place without sharding.
 UNKNOWN = -1
@@ -43,8 +48,8 @@ class NodeKind:
 
     `shared_operands` says that an operand has other uses. `fixed_direction` comes before what the phase says. `frame`
     is that of the only result. `is_op` tells ops from identities between places, which may always take sub-axes.
-    `op_name` is there where propagation goes by it. A node that `is_patient` waits, where an operand has changed, until
-    nothing else is left.
+    `op_name` is there where propagation goes by it. A node that `is_deferred` waits, where an operand has changed, until
+    all else is at the fixpoint.
     """
 
     rule: OpShardingRule
@@ -54,7 +59,7 @@ class NodeKind:
     frame: EdgeFrame | None = None
     is_op: bool = True
     op_name: str = ""
-    is_patient: bool = False
+    is_deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +89,12 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.native)
 
+    def __getitem__(self, number: int) -> Node:
+        kind, operands, results = self.native[number]
+        return Node(kind, tuple(operands), tuple(results))
+
     def __iter__(self) -> Iterator[Node]:
-        for number in range(len(self.native)):
-            kind, operands, results = self.native[number]
-            yield Node(kind, tuple(operands), tuple(results))
+        return map(self.__getitem__, range(len(self.native)))
 
 
 class ShardingTable:
@@ -142,14 +149,14 @@ class ValueGraph:
         frame: EdgeFrame | None = None,
         is_op: bool = True,
         op_name: str = "",
-        is_patient: bool = False,
+        is_deferred: bool = False,
     ) -> int:
         """The number of a kind; equal ones have the same, and equal rules become one object."""
         # A rule is large, so it is compared once for each object.
         known = self._rules_by_id.get(id(rule))
         if known is None:
             known = self._rules_by_id[id(rule)] = (self._rules.setdefault(rule, rule), rule)
-        key = (id(known[0]), op_class, shared_operands, fixed_direction, frame, is_op, op_name, is_patient)
+        key = (id(known[0]), op_class, shared_operands, fixed_direction, frame, is_op, op_name, is_deferred)
         number = self._kinds.get(key)
         if number is None:
             number = self._kinds[key] = len(self.kinds)
@@ -168,26 +175,43 @@ class ValueGraph:
 States = tuple[int, ...]
 # From the number of a behaviour and the states of a node's places their states afterwards, None where all stay.
 Step = Callable[[int, States], "States | None"]
+# From the same the axes that the step moves.
+Moves = Callable[[int, States], Sequence[AxisMove]]
 
 
 class Fixpoint:
     """Takes steps through the nodes of a graph, which does not change but in its states.
 
-    A step is asked once for each distinct input, in all runs together.
+    A step is computed once for each distinct input, in all runs together. A record has every step, values being places,
+    nodes by their number, and the return with number i as -1 - i.
     """
 
-    def __init__(self, graph: ValueGraph) -> None:
-        self._graph = graph
+    def __init__(self, graph: ValueGraph, step: Step, record: Record[int] | None, moves: Moves) -> None:
+        self._graph, self._step, self._record, self._moves = graph, step, record, moves
+        if record is not None:
+            for members in dict.fromkeys(graph.groups.values()):
+                record.share(members)
         tied = {*graph.siblings, *graph.groups}
         nodes, returns = graph.nodes.native, graph.returns.native
-        patient = [number for number, kind in enumerate(graph.kinds) if kind.is_patient]
-        self._native = _native.Fixpoint(nodes, returns, len(graph.states), NOWHERE, sorted(tied), patient)
+        deferred = [number for number, kind in enumerate(graph.kinds) if kind.is_deferred]
+        self._native = _native.Fixpoint(nodes, returns, len(graph.states), NOWHERE, sorted(tied), deferred)
 
-    def run(self, behaviours: Sequence[int], step: Step) -> None:
-        """Brings the shardings of the graph to the fixpoint of `step`, the behaviour of each kind given."""
-        self._native.run(
-            self._graph.states, behaviours, lambda behaviour, before: step(behaviour, tuple(before)), self._follow
-        )
+    def run(self, behaviours: Sequence[int]) -> None:
+        """Brings the shardings of the graph to the fixpoint of the step, the behaviour of each kind given."""
+
+        def step(behaviour: int, before: list[int]) -> States | None:
+            return self._step(behaviour, tuple(before))
+
+        observers = () if self._record is None else (self._observe,)
+        self._native.run(self._graph.states, behaviours, step, self._follow, *observers)
+
+    def _observe(self, number: int, behaviour: int, before: Sequence[int]) -> None:
+        graph, record = self._graph, self._record
+        node = graph.nodes[number] if number >= 0 else graph.returns[-1 - number]
+        # What a function returns and the result of the function have one origin.
+        results = node.results if number >= 0 else node.operands
+        if record is not None:
+            record.step(number, node.operands, results, self._moves(behaviour, tuple(before)))
 
     def _follow(self, place: int, state: int) -> list[tuple[int, int, bool, bool]]:
         """What the places tied to one do when its state changes: siblings without a sharding become open, and members
@@ -198,7 +222,10 @@ class Fixpoint:
             (sibling, graph.table.number(_open_like(sharding, rank)), True, False)
             for sibling, rank in graph.siblings.get(place, ())
         ]
-        return opened + [(member, state, False, True) for member in graph.groups.get(place, ()) if member != place]
+        members = graph.groups.get(place, ())
+        if self._record is not None:
+            self._record.share(members)
+        return opened + [(member, state, False, True) for member in members if member != place]
 
 
 def _open_like(sharding: TensorSharding | None, rank: int) -> TensorSharding | None:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The recording fixpoint ends where the other one does, and knows why."""
+"""A recorded propagation ends where another one does, and knows why."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_shardings_are_the_same(seed: int, strategy: str) -> None:
 def test_steps_are_numbered_as_they_come() -> None:
     graph = ValueGraph({"mesh": Mesh.of({"a": 2, "b": 2}.items())})
     kind = graph.kind(RULES[0])
-    for source, target in ((1, 2), (2, 3), (4, 3)):
+    for source, target in ((1, 2), (2, 3), (3, 4)):
         graph.nodes.append(Node(kind, (source,), (target,)))
     graph.states = array(STATE_TYPE, [UNKNOWN] * 5)
     graph.set_sharding(3, sharding('[{"a", ?}]'))
