@@ -1,5 +1,4 @@
 // RUN: not shard-opt %s --allow-unregistered-dialect --load %S/Inputs/impure_rules.py --spmdize=verify-repetition=true -o /dev/null 2>&1 | FileCheck %s
-// RUN: not shard-opt %s --allow-unregistered-dialect --load %S/Inputs/impure_rules.py --sdy-convert-global-to-local=verify-repetition=true -o /dev/null 2>&1 | FileCheck %s
 // RUN: not shard-opt %s --allow-unregistered-dialect --load %S/Inputs/impure_rules.py --shard-spmdize='verify-repetition=true' -o /dev/null 2>&1 | FileCheck %s
 // RUN: not shard-opt %s --allow-unregistered-dialect --load %S/Inputs/impure_rules.py --shard-spmdize='collectives=stablehlo verify-repetition=true' -o /dev/null 2>&1 | FileCheck %s
 // RUN: shard-opt %s --allow-unregistered-dialect --load %S/Inputs/impure_rules.py --spmdize | FileCheck %s --check-prefix=UNSEEN

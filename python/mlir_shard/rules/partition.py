@@ -57,6 +57,10 @@ class BlockedTensor:
         return self.counts[dim] == 1 or list(self.block_numbers(dim)) == list(other.block_numbers(other_dim))
 
 
+def _no_mirror(value: Any, axes: Sequence[int]) -> Any:
+    raise PartitionError("shards cannot be exchanged here")
+
+
 def _no_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any) -> Any:
     raise PartitionError("there is no table of devices here")
 
@@ -70,7 +74,8 @@ class Blocks:
     along them as an `index` value in front of the op. `operands` and `results` are the tensors that the op worked on
     before. `entry` gives, for grid axes and an integer for each position along them, the one of this device, as a
     tensor of one element of the given type (None: i64) at the current insertion point. `windows` are those that
-    operands have been brought what they reach for of other blocks, their halos.
+    operands have been brought what they reach for of other blocks, their halos. `mirror` gives, at the current
+    insertion point, the value of the device opposite along grid axes: the first has that of the last.
     """
 
     result_types: tuple[Any, ...]
@@ -81,6 +86,7 @@ class Blocks:
     results: tuple[BlockedTensor, ...] = ()
     entry: Callable[[Sequence[int], Callable[[int], int], Any], Any] = _no_entry
     windows: tuple[FactorWindow, ...] = ()
+    mirror: Callable[[Any, Sequence[int]], Any] = _no_mirror
 
     def check_known(self) -> None:
         """Raises PartitionError where a caller has not said how the tensors around the op are in blocks."""

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.linalg_loops import is_structured
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number, reduction_op
@@ -97,7 +98,10 @@ _tensor = dialect("tensor")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Elements from `begin`, or the first where that is None, up to `end` along a dimension: values of type `index`."""
+    """Elements from `begin`, or the first if that is None, up to `end` along a dimension.
+
+    Both are values of type `index`, or in StableHLO scalars of i64.
+    """
 
     dim: int
     begin: Any
@@ -128,3 +132,16 @@ def inside_bounds(value: Any, bounds: Sequence[Bounds], filling: Any) -> Any:
                 chosen = _arith.SelectOp(is_before(one.dim, one.begin), filling, chosen).result
         _linalg.YieldOp([chosen])
     return op.operation.results[0]
+
+
+def select_inside(value: Any, bounds: Sequence[Bounds], filling: Any) -> Any:
+    """The tensor with a scalar in place of elements out of bounds, in StableHLO."""
+    shape = value.type.shape
+    positions = stablehlo.tensor(stablehlo.i64(), *shape)
+    filling = stablehlo.broadcast(filling, shape)
+    for one in bounds:
+        at = stablehlo.build("iota", positions, iota_dimension=stablehlo.integer(one.dim))
+        value = stablehlo.select(stablehlo.compare("LT", at, stablehlo.broadcast(one.end, shape)), value, filling)
+        if one.begin is not None:
+            value = stablehlo.select(stablehlo.compare("GE", at, stablehlo.broadcast(one.begin, shape)), value, filling)
+    return value

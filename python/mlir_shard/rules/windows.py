@@ -300,6 +300,15 @@ def _steps(expr: Any) -> dict[int, int]:
     return {loop: next(side.value for side in sides if isinstance(side, ir.AffineConstantExpr))}
 
 
+def mirrored_factors(op: Any, rule: OpShardingRule) -> frozenset[int]:
+    """The factors of the dimensions that a `stablehlo.reverse` reverses: its partition rule exchanges even shards."""
+    op = op.operation
+    if op.name != "stablehlo.reverse":
+        return frozenset()
+    dims = rule.operand_mappings[0].dim_mappings
+    return frozenset(factor for dim in op.attributes["dimensions"] for factor in dims[dim].factor_indices)
+
+
 def _of_slice(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
     offsets, strides = (op.attributes[name] for name in _SLICES[op.name])
     found = []

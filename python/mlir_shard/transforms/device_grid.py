@@ -280,6 +280,14 @@ class DeviceGrid:
             positions = positions * self.shape[axis] + processes // self.strides[axis + 1] % self.shape[axis]
         return positions
 
+    def mirrored(self, axes: Sequence[int]) -> list[int]:
+        """The process opposite to each along grid axes: the last to the first."""
+        processes = found = self.processes()
+        for axis in axes:
+            position = processes // self.strides[axis + 1] % self.shape[axis]
+            found = found + (self.shape[axis] - 1 - 2 * position) * self.strides[axis + 1]
+        return found.tolist()
+
     def blocked(self, block_type: Any, placement: Placement) -> BlockedTensor:
         """A value that has blocks of this type and lies so, as partition rules are told of it."""
         counts = tuple(map(self.blocks, placement.dims))

@@ -1,7 +1,7 @@
 // What is gathered because nothing else is known is remarked on, above a bound, on both targets and by Shardy's pipelines.
 
 // RUN: shard-opt %s --spmd-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefixes=ALL,UNKNOWN
-// RUN: shard-opt %s --spmd-pipeline=collectives=stablehlo -o /dev/null 2>&1 | FileCheck %s --check-prefixes=ALL,WHOLE
+// RUN: shard-opt %s --spmd-pipeline=collectives=stablehlo -o /dev/null 2>&1 | FileCheck %s --check-prefixes=ALL,UNKNOWN
 // RUN: shard-opt %s --sdy-propagation-pipeline=enable-insert-explicit-collectives=true -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALL
 // RUN: shard-opt %s --shard-reshard -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALL
 
@@ -35,8 +35,7 @@ func.func @main(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 }
 
 // No rule: the op is computed whole.
-// UNKNOWN: remarks_above.mlir:[[# @LINE + 3]]:8: remark: 'stablehlo.custom_call' op is computed whole on every device, as it has no {{partition|sharding}} rule; a device receives 2,097,152 bytes
-// WHOLE: remarks_above.mlir:[[# @LINE + 2]]:8: remark: 'stablehlo.custom_call' op is computed whole on every device: no sharding rule of it is known; a device receives 2,097,152 bytes
+// UNKNOWN: remarks_above.mlir:[[# @LINE + 2]]:8: remark: 'stablehlo.custom_call' op is computed whole on every device, as it has no {{partition|sharding}} rule; a device receives 2,097,152 bytes
 func.func @unknown(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<1048576xf32> {
   %0 = stablehlo.custom_call @whatever(%a) : (tensor<1048576xf32>) -> tensor<1048576xf32>
   return %0 : tensor<1048576xf32>

@@ -31,14 +31,6 @@ module @cuts {
 
 // -----
 
-func.func @random(%low: tensor<f32>, %high: tensor<f32>, %shape: tensor<1xi64>) -> tensor<4xf32> {
-  // expected-error@+1 {{'stablehlo.rng' cannot be partitioned: each device would do or get something else}}
-  %0 = stablehlo.rng %low, %high, %shape, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-
-// -----
-
 func.func @side_effect(%a: tensor<4xf32>) {
   // expected-error@+1 {{'stablehlo.custom_call' cannot be partitioned: each device would do or get something else}}
   stablehlo.custom_call @print(%a) {has_side_effect = true} : (tensor<4xf32>) -> ()

@@ -2,7 +2,6 @@
 // RUN: shard-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(sdy-reshard-to-collectives{planner=optimal}))' -o /dev/null 2>&1 | FileCheck %s --check-prefix=DETOUR
 // RUN: shard-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(sdy-reshard-to-collectives{remarks-above=none}))' -o /dev/null 2>&1 | FileCheck %s --check-prefix=NOTHING --allow-empty
 // RUN: shard-opt %s --split-input-file --sdy-per-instruction-partitioning='filter=cholesky' -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
-// RUN: shard-opt %s --split-input-file --spmd-pipeline=collectives=stablehlo -o /dev/null 2>&1 | FileCheck %s --check-prefix=DRAWN
 
 // NOTHING-NOT: remark:
 
@@ -24,17 +23,4 @@ func.func @detour(%a: tensor<1200x1800xf32> {sdy.sharding = #sdy.sharding<@line,
 func.func @alone(%a: tensor<1000x1000xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<1000x1000xf32> {
   %0 = stablehlo.cholesky %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : tensor<1000x1000xf32>
   return %0 : tensor<1000x1000xf32>
-}
-
-// -----
-
-sdy.mesh @mesh = <["x"=2, "y"=3]>
-
-// Devices would draw different numbers.
-// DRAWN: remarks_above.mlir:[[# @LINE + 4]]:8: remark: 'stablehlo.rng' op draws on the first device, which sends what it drew to all others; a device receives 8,640,000 bytes
-func.func @drawn(%a: tensor<f32>, %b: tensor<f32>)
-    -> (tensor<1200x1800xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
-  %s = stablehlo.constant dense<[1200, 1800]> : tensor<2xi64>
-  %0 = stablehlo.rng %a, %b, %s, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<2xi64>) -> tensor<1200x1800xf32>
-  return %0 : tensor<1200x1800xf32>
 }

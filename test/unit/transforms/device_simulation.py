@@ -339,9 +339,22 @@ def _reduce(op: Any, operands: list[Array]) -> Array:
     return combine(combine.reduce(value, axis=tuple(op.attributes["dimensions"])), initial)
 
 
+def _iota(op: Any, operands: list[Array]) -> Array:
+    shape, dim = op.results[0].type.shape, op.attributes["iota_dimension"].value
+    along = [size if one == dim else 1 for one, size in enumerate(shape)]
+    return np.broadcast_to(np.arange(shape[dim]).reshape(along), shape)
+
+
+def _compare(op: Any, operands: list[Array]) -> Array:
+    direction = str(op.attributes["comparison_direction"]).removesuffix(">").split()[-1]
+    return {"GE": np.greater_equal, "LT": np.less}[direction](*operands)
+
+
 _STABLEHLO: dict[str, Callable[[Any, list[Array]], Array]] = {
     "stablehlo.broadcast_in_dim": _broadcast_in_dim,
+    "stablehlo.compare": _compare,
     "stablehlo.dot_general": _dot_general,
+    "stablehlo.iota": _iota,
     "stablehlo.reduce": _reduce,
     "stablehlo.reshape": lambda op, operands: operands[0].reshape(op.results[0].type.shape),
     "stablehlo.select": lambda op, operands: np.where(*operands),

@@ -147,11 +147,11 @@ def sort(op: Any, options: RuleOptions) -> OpShardingRule:
 
 # What there is beyond a tensor is a slice of its own.
 partition_rule(
-    "chlo.top_k", "stablehlo.bitcast_convert", "stablehlo.fft", "stablehlo.sort", allows_uneven=True, pure=True
+    *("chlo.top_k", "stablehlo.batch_norm_inference", "stablehlo.bitcast_convert", "stablehlo.cholesky"),
+    *("stablehlo.fft", "stablehlo.sort", "stablehlo.triangular_solve"),
+    allows_uneven=True,
+    pure=True,
 )(set_result_types)
-partition_rule("stablehlo.batch_norm_inference", allows_uneven=True, pure=True)(set_result_types)
-# Of a matrix that is none they have no result; no factor of theirs is of anything else.
-partition_rule("stablehlo.cholesky", "stablehlo.triangular_solve", pure=True)(set_result_types)
 register_elementwise(
     *op_names(
         "stablehlo",

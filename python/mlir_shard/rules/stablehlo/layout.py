@@ -191,7 +191,7 @@ def rng_bit_generator(op: Any, blocks: Blocks) -> bool:
     return False
 
 
-@partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True, pure=True)
+@partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True, allows_uneven=True, pure=True)
 def dynamic_update_slice(op: Any, blocks: Blocks) -> None:
     """Each device writes what of the update falls in its block.
 
@@ -227,7 +227,8 @@ def _write_parts(op: Any, blocks: Blocks, dims: list[int]) -> None:
         op.operands[0] = stablehlo.pad(op.operands[0], zero, room, room, [0] * len(shape))
         for dim in dims:
             start = stablehlo.convert(op.operands[2 + dim], stablehlo.i64())
-            last = stablehlo.splat(start.type, operand.type.shape[dim] - room[dim])
+            size = operand.type.shape[dim] if blocks.rule is None else blocks.operand_size(0, dim)
+            last = stablehlo.splat(start.type, size - room[dim])
             inside = stablehlo.build("clamp", start.type, stablehlo.splat(start.type, 0), start, last)
             begin = block_start(operand, dim, blocks)
             local = stablehlo.build("subtract", start.type, inside, begin)

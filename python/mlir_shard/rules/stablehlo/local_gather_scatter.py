@@ -220,7 +220,7 @@ class _Dimensions:
         )
 
 
-@partition_rule("stablehlo.scatter", checks_blocks=True, pure=True)
+@partition_rule("stablehlo.scatter", checks_blocks=True, allows_uneven=True, pure=True)
 def scatter(op: Any, blocks: Blocks) -> bool:
     """Each device writes what falls in its block, or everything where it has all.
 

@@ -204,13 +204,18 @@ def _start(shift: _Shift, axes: tuple[int, ...], blocks: Blocks) -> Any:
     return stablehlo.reshape(blocks.entry(axes, starts.__getitem__, None), ())
 
 
-@partition_rule("stablehlo.reverse", checks_blocks=True, pure=True)
+@partition_rule("stablehlo.reverse", checks_blocks=True, allows_uneven=True, pure=True)
 def reverse(op: Any, blocks: Blocks) -> None:
-    """Each device reverses its block, where its block of the result is the one opposite."""
+    """Each device reverses its block, and gets that of the device opposite, if its block of the result is not that."""
     blocks.check_known()
     set_result_types(op, blocks)
     (before,), (after,) = blocks.operands, blocks.results
     reversed_dims = list(op.attributes["dimensions"])
+    if blocks.rule is not None and blocks.factor_axes:
+        axes = [axis for dim in reversed_dims for axis in before.axes[dim]]
+        if axes:
+            continue_with(op, 0, lambda: blocks.mirror(op.results[0], axes))
+        return
     for dim, count in enumerate(before.counts):
         if dim not in reversed_dims or count == 1:
             is_local = before.has_same_blocks(dim, after, dim)

@@ -13,13 +13,12 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.host import dialect, ir
+from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, has_static_shapes, sharding_rule
-from mlir_shard.rules.uneven_shards import Bounds, inside_bounds
+from mlir_shard.rules.uneven_shards import Bounds, select_inside
 from mlir_shard.rules.windows import (
     CONVOLUTION,
     REDUCE_WINDOW,
@@ -156,10 +155,6 @@ def _add_spatial(builder: RuleBuilder, op: Any, numbers: Any, *, computing: bool
                 left //= size
 
 
-_arith = dialect("arith")
-_tensor = dialect("tensor")
-
-
 def pad_within_blocks(op: Any, blocks: Blocks) -> Collection[int]:
     """Along dimensions of which devices around gave elements, what lies beyond the tensor becomes what pads it.
 
@@ -175,7 +170,7 @@ def pad_within_blocks(op: Any, blocks: Blocks) -> Collection[int]:
         if padded:
             with ir.InsertionPoint(op), op.location:
                 bounds = [_elements(op, window, along[window.dim], blocks) for window in padded]
-                op.operands[number] = inside_bounds(op.operands[number], bounds, _filling(op, number))
+                op.operands[number] = select_inside(op.operands[number], bounds, _filling(op, number))
     if moving:
         set_padding(op, {along[one.dim].position: _padding(op, along[one.dim]) for one in moving})
     return {window.dim for window in moving}
@@ -189,21 +184,19 @@ def _padding(op: Any, windows: DimWindows) -> tuple[int, int]:
 def _elements(op: Any, window: Window, windows: DimWindows, blocks: Blocks) -> Bounds:
     """Which elements of what a device has for its windows are of the tensor."""
     step = window.stride * op.results[0].type.shape[windows.result_dim] // window.dilation
-    moved = multiply(blocks.device_index(blocks.factor_axes[window.factor]), constant(step))
-    start = -(-window.offset // window.dilation)
-    ends = (
-        constant(-start),
-        constant(blocks.operand_size(window.operand, window.dim) - start),
-    )
-    return Bounds(window.dim, *(_arith.SubIOp(one, moved).result for one in ends))
+    start, size = -(-window.offset // window.dilation), blocks.operand_size(window.operand, window.dim)
+
+    def behind_start(place: int) -> Any:
+        along = blocks.factor_axes[window.factor]
+        return stablehlo.reshape(blocks.entry(along, lambda number: place - start - number * step, None), ())
+
+    return Bounds(window.dim, behind_start(0), behind_start(size))
 
 
 def _filling(op: Any, number: int) -> Any:
     if op.name == CONVOLUTION:
-        scalar = stablehlo.splat(stablehlo.tensor(op.operands[0].type.element_type), 0)
-    else:
-        scalar = op.operands[number + (len(op.results) if op.name == REDUCE_WINDOW else 1)]
-    return _tensor.ExtractOp(scalar, []).result
+        return stablehlo.splat(stablehlo.tensor(op.operands[0].type.element_type), 0)
+    return op.operands[number + (len(op.results) if op.name == REDUCE_WINDOW else 1)]
 
 
 def _check_windows(
@@ -235,7 +228,7 @@ def partition_reduce_window(op: Any, blocks: Blocks) -> None:
         _check_windows(op, blocks.operands[: len(op.results)], blocks.results, bordered)
 
 
-@partition_rule("stablehlo.select_and_scatter", checks_blocks=True, pure=True)
+@partition_rule("stablehlo.select_and_scatter", checks_blocks=True, allows_uneven=True, pure=True)
 def partition_select_and_scatter(op: Any, blocks: Blocks) -> None:
     """The same windows over blocks; the source has an element for each window."""
     set_result_types(op, blocks)

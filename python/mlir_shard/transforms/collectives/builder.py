@@ -62,9 +62,6 @@ class GridBuilder(CollectiveBuilder[int], Protocol):
     def resized(self, value: Any, shape: Sequence[int]) -> Any:
         """Returns the local tensor cut, or padded with zeros, at the end of each dimension."""
 
-    def zeros(self, type_: Any) -> Any:
-        """Returns a constant of zeros."""
-
     def permute_shards(self, value: Any, before: Placement, after: Placement) -> Any:
         """Returns the local tensor after a permutation of devices, which leads to a placement with as many shards."""
 

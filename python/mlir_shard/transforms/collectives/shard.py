@@ -83,10 +83,6 @@ class ShardCollectives:
         """Returns the local tensor cut, or padded with zeros, at the end of each dimension."""
         return shard.cut_or_padded(value, shape)
 
-    def zeros(self, type_: Any) -> Any:
-        """Returns a constant of zeros."""
-        return shard.zeros(type_)
-
     def permute_shards(self, value: Any, before: Placement, after: Placement) -> Any:
         """Permutes by arithmetic on the positions along the axes that change."""
         return shard_permutations.along_axes(value, before, after, self._grid)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Exchanges of shards and of their borders with neighbours, as StableHLO in a manual computation.
+"""Exchanges of shards with neighbours, as StableHLO in a manual computation.
 
 Where no device has a border it is padding.
 """
@@ -14,11 +14,11 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.device_permutation import shift_pairs
-from mlir_shard.resharding.windows import Halo, WindowHalo
+from mlir_shard.resharding.windows import Halo
 from mlir_shard.sharding import AxisRef, ManualAxes, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.transforms.collectives.stablehlo import StablehloCollectives
+from mlir_shard.transforms.collectives.stablehlo_halo import received
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,89 +150,3 @@ class ManualPart:
         if not hops:
             return value
         return received(value, None, axes, hops, self.builder, sharding=local)
-
-
-def received(
-    value: Any,
-    padding: Any | None,
-    axes: tuple[AxisRef, ...],
-    offset: int,
-    builder: StablehloCollectives,
-    *,
-    is_zero: bool = False,
-    sharding: TensorSharding | None = None,
-) -> Any:
-    """The value of the shard `offset` before this device's along axes, or padding where there is none.
-
-    Args:
-        padding: a scalar, None for zero.
-        is_zero: the padding is known to be zero, which is what a device gets that receives nothing.
-    """
-    pairs = shift_pairs(axes, builder.mesh, offset)
-    if not pairs:
-        filling = stablehlo.scalar(0, value.type.element_type) if padding is None else padding
-        return stablehlo.broadcast(filling, value.type.shape, sharding=sharding)
-    sent = builder.permute(value, pairs)
-    if sharding is not None:
-        sdy.set_sharding(sent, sharding)
-    if is_zero or padding is None:
-        return sent
-    index = builder.shard_number(axes)
-    bound, direction = (offset, "GE") if offset > 0 else (builder.group_size(axes) - 1 + offset, "LE")
-    is_there = stablehlo.compare(direction, index, stablehlo.scalar(bound))
-    return stablehlo.select(is_there, sent, stablehlo.broadcast(padding, value.type.shape), sharding)
-
-
-@dataclass(frozen=True, slots=True)
-class BorderExchange:
-    """What a dimension in blocks along `axes` needs, in elements."""
-
-    dim: int
-    axes: tuple[AxisRef, ...]
-    blocks: int
-    halo: WindowHalo
-
-
-def with_borders(
-    value: Any, padding: Any, exchange: BorderExchange, builder: StablehloCollectives, *, is_zero: bool
-) -> Any:
-    """What the windows of a device are of, from its block and a scalar `padding`, which `is_zero` or not.
-
-    Only the borders are sent. Built at the current insertion point, inside of what is manual along all axes in use.
-    """
-    halo, dim = exchange.halo, exchange.dim
-    size = value.type.shape[dim]
-    segments = [value]
-    for hop, below, above in halo.hops():
-        if below:
-            sent = _along(value, dim, size - below, size)
-            segments.insert(0, received(sent, padding, exchange.axes, hop, builder, is_zero=is_zero))
-        if above:
-            sent = _along(value, dim, 0, above)
-            segments.append(received(sent, padding, exchange.axes, -hop, builder, is_zero=is_zero))
-    if len(segments) > 1:
-        value = stablehlo.concatenate(segments, dim, None)
-    if halo.head or halo.tail:
-        head, tail, none = (
-            [size if one == dim else 0 for one in range(value.type.rank)] for size in (halo.head, halo.tail, 0)
-        )
-        value = stablehlo.pad(value, padding, head, tail, none)
-    if not halo.step:
-        return _along(value, dim, halo.first, halo.first + halo.footprint)
-    # A device whose block of the result is empty may find no window; a slice is then of the nearest place there is.
-    index = builder.shard_number(exchange.axes)
-    moved = stablehlo.binary("multiply", index, stablehlo.scalar(halo.step))
-    start = stablehlo.binary("add", moved, stablehlo.scalar(halo.first))
-    zero = stablehlo.scalar(0)
-    starts = [start if one == dim else zero for one in range(value.type.rank)]
-    return stablehlo.dynamic_slice(value, starts, stablehlo.with_size(value.type, dim, halo.footprint).shape, None)
-
-
-def _along(value: Any, dim: int, start: int, limit: int) -> Any:
-    """The elements of a dimension from `start` up to `limit`."""
-    shape = list(value.type.shape)
-    if (start, limit) == (0, shape[dim]):
-        return value
-    starts, limits = [0] * len(shape), shape
-    starts[dim], limits[dim] = start, limit
-    return stablehlo.slice_(value, starts, limits)

@@ -21,19 +21,16 @@ from mlir_shard.sharding import OpShardingRule, TensorSharding
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
-from mlir_shard.transforms.halo.joined_ops import CONCATENATE, ReversedMeshes, exchange_parts, reverse_across_devices
 from mlir_shard.transforms.halo.moving_ops import (
-    SLICE,
     Surroundings,
     communicates_along,
     exchange_around,
-    exchange_stretches,
 )
+from mlir_shard.transforms.halo.reverses import ReversedMeshes, reverse_across_devices
 from mlir_shard.transforms.halo.split_reshapes import resolve_reshape
-from mlir_shard.transforms.halo.windowed_ops import BORDERED, exchange_borders
 from mlir_shard.transforms.insertion import apply, put_after
 from mlir_shard.transforms.limits import check_sizes
-from mlir_shard.transforms.shardings import COMPUTING, meshes_around, rule_cache
+from mlir_shard.transforms.shardings import meshes_around, rule_cache
 
 MOVING = ("stablehlo.pad", "stablehlo.slice")
 
@@ -48,9 +45,6 @@ class ResolvePermutationFactors(Pass):
     device would get all shards is not made. Then, without the option, and for all other ops, the factors are
     replicated: operands are resharded before and results after. A reshape has no such factor; it is treated where it
     splits or joins dimensions of uneven shards, other than along block boundaries.
-
-    With `exchange-windows`, which Shardy has not, a convolution or a windowed reduction becomes a manual computation
-    of its blocks with the borders of those around them, unless all would be no more, and a pad gets no more of others.
     """
 
     name = "sdy-resolve-permutation-factors"
@@ -60,9 +54,6 @@ class ResolvePermutationFactors(Pass):
     enable_halo_exchange: bool = option(True, "exchange shards between neighbours where that can be")
     replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
     partition_count: int = option(1, "the number of partitions")
-    exchange_windows: bool = option(
-        False, "exchange the borders of blocks alone, for convolutions and windowed reductions too"
-    )
 
     def run(self, op: Any) -> None:
         if self.replica_count > 1 and self.partition_count > 1:
@@ -70,55 +61,40 @@ class ResolvePermutationFactors(Pass):
             raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
         check_sizes(op)
         around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), self.replica_count > 1))
-        resolve_permutation_factors(
-            op, around, by_exchange=self.enable_halo_exchange, with_windows=self.exchange_windows
-        )
+        resolve_permutation_factors(op, around, by_exchange=self.enable_halo_exchange)
 
 
-def resolve_permutation_factors(
-    module: Any, around: Surroundings, *, by_exchange: bool, with_windows: bool = False
-) -> None:
+def resolve_permutation_factors(module: Any, around: Surroundings, *, by_exchange: bool) -> None:
     """What the pass does. Raises PassFailure where an op has no valid rule."""
     meshes = ReversedMeshes(module)
     representatives = ModuleArrays(module, (sdy.SHARDING,)).representatives()
-    names = {one.name for one in representatives if _may_resolve(one, with_windows=with_windows)}
+    names = {one.name for one in representatives if _may_resolve(one)}
     for one in operations_named_in_post_order(module, *names) if names else ():
         if one.name == "stablehlo.reshape":
             resolve_reshape(one, around, by_exchange=by_exchange)
             continue
-        rule = _rule(one, with_windows=with_windows)
+        rule = _rule(one)
         if rule is None or not rule.permutation_factors or rule.is_custom_rule:
-            continue
-        if by_exchange and with_windows and one.name in BORDERED and exchange_borders(one, around):
-            continue
-        if by_exchange and with_windows and _exchange_near(one, rule, around):
             continue
         if not (by_exchange and _exchange(one, around, meshes)):
             _replicate(one, rule, around)
 
 
-def _may_resolve(op: Any, *, with_windows: bool) -> bool:
+def _may_resolve(op: Any) -> bool:
     """Whether something may be done around ops of the same signature."""
     if op.name.startswith(("sdy.", "func.", "builtin.")):
         return False
     if op.name == "stablehlo.reshape" or depends_on_context(op):
         return True
-    rule = _rule(op, with_windows=with_windows)
+    rule = _rule(op)
     return rule is not None and bool(rule.permutation_factors)
 
 
-def _rule(op: Any, *, with_windows: bool) -> OpShardingRule | None:
+def _rule(op: Any) -> OpShardingRule | None:
     try:
-        return rule_cache(COMPUTING if with_windows else None).rule_for(op)
+        return rule_cache().rule_for(op)
     except RuleError as error:
         raise PassFailure(str(error), error.op) from error
-
-
-def _exchange_near(op: Any, rule: OpShardingRule, around: Surroundings) -> bool:
-    """Whether neighbours have exchanged what a slice or a concatenation needs, and no more."""
-    if op.name == CONCATENATE:
-        return exchange_parts(op, rule, around)
-    return op.name == SLICE and exchange_stretches(op, around)
 
 
 def _exchange(op: Any, around: Surroundings, meshes: ReversedMeshes) -> bool:

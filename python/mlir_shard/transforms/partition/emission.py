@@ -50,6 +50,9 @@ def _moved(
     builder: GridBuilder,
 ) -> Any:
     local = grid.local_shape(shape, after)
+    if 0 in local:
+        # Nothing moves, and StableHLO gathers along no dimension without elements.
+        return builder.resized(value, local)
     # The steps of one move are of one kind, along different dimensions.
     steps = move.steps if isinstance(move, Together) else (move,)
     first = steps[0]

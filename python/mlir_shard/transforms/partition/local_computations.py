@@ -129,11 +129,6 @@ class BlockComputations:
         except RuleError as error:
             raise PassFailure(str(error), error.op) from error
 
-    def unshardable(self, op: Any) -> frozenset[int]:
-        """The factors of an op's sharding rule that are whole wherever it is computed."""
-        rule = self.rule_of(op)
-        return frozenset() if rule is None else self._unshardable(op, rule, partition_rule_for(op) or SAME_ON_SHARDS)
-
     def _factor_axes(
         self,
         op: Any,
@@ -173,31 +168,6 @@ class BlockComputations:
         for result in op.results:
             self._check_reduced(op, result, owed, kind, mesh, is_exact=not is_partial)
 
-    def looks_at_users(self, op: Any, on_blocks: OnBlocks | None, operands: Sequence[Placed | None]) -> bool:
-        """Whether it depends on more than the only users of an op's results whether it can be computed on blocks."""
-        rule = None if on_blocks is None else on_blocks.rule
-        mesh = next((one.mesh for one in operands if one is not None), None)
-        if rule is None or mesh is None or not rule.reduction_factors:
-            return False
-        owed = partial_axes(rule, operands)
-        return bool(owed) and not all(_is_reduced_at_once(result, owed, mesh) for result in op.results)
-
-    def lost_sums(self, op: Any, before: Sequence[Placed | None], after: Sequence[Placed | None]) -> Axes:
-        """The axes along which the results of an op are summed up later, and are partial no more on other operands.
-
-        PassFailure where that is so of some results and not of others, or they are combined otherwise.
-        """
-        rule = self.rule_of(op)
-        mesh = next((one.mesh for one in before if one is not None), None)
-        if rule is None or mesh is None or not rule.reduction_factors:
-            return ()
-        axes = axes_difference(partial_axes(rule, before), partial_axes(rule, after), mesh)
-        kind = reduction_kind(op)
-        found = {one for result in op.results for one in _reductions(result, axes, kind, mesh)} if axes else set()
-        if len(found) > 1 or (True in found and kind is None):
-            raise _failure(op, f"only some of its results are reduced along {', '.join(map(str, axes))}")
-        return axes if True in found and kind is ReductionOp.SUM else ()
-
     def _check_reduced(self, op: Any, value: Any, owed: Axes, kind: ReductionOp, mesh: Mesh, *, is_exact: bool) -> None:
         declared = sharding_of(value)
         if declared is not None and declared.reduction_op is kind:
@@ -227,12 +197,6 @@ class BlockComputations:
                 if others:
                     along = ", ".join(map(str, others))
                     raise _failure(op, f"its results are reduced along {along}, along which they are not partial")
-
-
-def _is_reduced_at_once(value: Any, owed: Axes, mesh: Mesh) -> bool:
-    """Whether the only user of a value reduces it along all of the axes."""
-    users = [use.owner.operation for use in value.uses]
-    return len(users) == 1 and not axes_difference(owed, reduced_axes(users[0]), mesh)
 
 
 def partial_axes(rule: OpShardingRule, operands: Sequence[Placed | None]) -> Axes:

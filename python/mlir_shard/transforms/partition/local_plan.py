@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edges_of, has_edges
+from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.partition.local_computations import BlockComputations, OnBlocks
 from mlir_shard.transforms.partition.placed_values import COLLECTIVES, Placed, PlacedValues, are_alike
-from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps, Repeats, is_repeatable
-from mlir_shard.transforms.reshard.planned_collectives import is_exchange
 from mlir_shard.transforms.shardings import Side, shardings_of, types_of
 
 # Ops of sdy that say something about their operand, and change nothing.
@@ -47,16 +44,6 @@ class OpPlan:
     arguments: tuple[tuple[Placed | None, ...], ...] = ()
 
 
-class ElsewhereError(PassFailure):
-    """An operand, number `operand` of `user`, that is not in the blocks that it has to be in, which are `wanted`."""
-
-    def __init__(self, message: str, where: Any, user: Any, operand: int, wanted: Placed | None) -> None:
-        super().__init__(message, where)
-        self.user = user
-        self.operand = operand
-        self.wanted = wanted
-
-
 @dataclass(frozen=True, slots=True)
 class Signature:
     """Where the arguments and results of a function are."""
@@ -80,63 +67,20 @@ class LocalPlanner:
     def __init__(self, values: PlacedValues, signatures: Mapping[str, Signature]) -> None:
         self._values = values
         self._signatures = signatures
-        self.computations = BlockComputations()
+        self._computations = BlockComputations()
 
     def plan(self, function: Any) -> list[OpPlan]:
         """The plans of the ops in a function, each before those in its regions; ops that stay as they are have none."""
-        signature = self.enter(function)
-        plans = (self.plan_op(op, signature) for op in ops_in(function))
-        return [plan for plan in plans if plan is not None]
-
-    def plan_repeated(self, function: Any, repeated: RepeatedOps) -> list[OpPlan]:
-        """The same where those ops that are alike follow the first of them, which has the plan for all of them."""
-        signature = self.enter(function)
-        plans: list[OpPlan] = []
-        for block in function.regions[0].blocks:
-            self._block(block, signature, repeated, plans)
-        return plans
-
-    def _block(self, block: Any, signature: Signature, repeated: RepeatedOps, plans: list[OpPlan]) -> None:
-        def plan(op: Any, is_repeated: bool) -> Repeats:
-            own, count = self.plan_op(op, signature), len(plans)
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._block(inner, signature, repeated, plans)
-            is_alone = len(plans) > count or not self._is_example(op, own)
-            if own is not None and not is_repeated:
-                plans.insert(count, own)
-            if is_alone:
-                return Repeats.NEVER
-            looks_on = own is not None and self.computations.looks_at_users(op, own.on_blocks, own.operands)
-            return Repeats.CHECKED if looks_on else Repeats.ALWAYS
-
-        known = self._values.known
-        assert isinstance(known, NumberedValues), "the ops of a module that does not change are known to be repeated"
-        last = repeated.plan(block, known, plan)
-        if last is not None:
-            plan(last, False)
-
-    def _is_example(self, op: Any, plan: OpPlan | None) -> bool:
-        """Whether the plan of an op is that of all that are like it."""
-        if op.name == DRAWING or has_edges(op.name):
-            return False
-        return is_repeatable(op, None if plan is None or plan.on_blocks is None else plan.on_blocks.partition)
-
-    def enter(self, function: Any) -> Signature:
-        """Says where the arguments of a function are, before its ops are planned."""
         signature = self._signatures[function.attributes["sym_name"].value]
         blocks = function.regions[0].blocks
         if len(blocks):
             for argument, placed in zip(blocks[0].arguments, signature.arguments, strict=True):
                 self._values.set(argument, placed)
-        return signature
+        plans = (self._plan_op(op, signature) for op in _ops_in(function))
+        return [plan for plan in plans if plan is not None]
 
-    def plan_op(self, op: Any, signature: Signature) -> OpPlan | None:
-        """What becomes of an op of a function of that signature; ops around it and before it have been planned.
-
-        Raises ElsewhereError for an operand that has to be elsewhere, NotOnBlocksError where an op is not computed on
-        the blocks that its tensors are in, and PassFailure for all else.
-        """
+    def _plan_op(self, op: Any, signature: Signature) -> OpPlan | None:
+        """What becomes of an op of a function of that signature; ops around it and before it have been planned."""
         name = op.name
         if name == "func.return":
             self._check_operands(op, signature.results, "returns")
@@ -145,8 +89,6 @@ class LocalPlanner:
             return self._call(op)
         if name in COLLECTIVES:
             return self._collective(op)
-        if is_exchange(op):
-            return self._exchange(op)
         if has_edges(name):
             return self._with_edges(op)
         if name in SAME_FOR_EACH and sdy.SHARDING not in op.attributes:
@@ -169,11 +111,7 @@ class LocalPlanner:
         if self._only_takes(op, operands):
             return None
         self._check_inside(op)
-        return self.on_blocks(op, operands, results)
-
-    def on_blocks(self, op: Any, operands: tuple[Placed | None, ...], results: tuple[Placed | None, ...]) -> OpPlan:
-        """The plan of an op that is computed on these blocks, not all of them whole; raises as `plan_op`."""
-        return OpPlan(op, operands, results, self.computations.find(op, operands, results))
+        return OpPlan(op, operands, results, self._computations.find(op, operands, results))
 
     def _placed(self, values: Sequence[Any]) -> tuple[Placed | None, ...]:
         return tuple(map(self._values.of, values))
@@ -186,13 +124,10 @@ class LocalPlanner:
         for index, (value, want) in enumerate(zip(op.operands, wanted, strict=True)):
             have = self._values.of(value)
             if not are_alike(have, want):
-                raise ElsewhereError(
-                    f"'{op.name}' op {verb} operand {index} as {text_of(have)}, and it has to be {text_of(want)}: "
+                raise PassFailure(
+                    f"'{op.name}' op {verb} operand {index} as {_text_of(have)}, and it has to be {_text_of(want)}: "
                     f"{_RESHARD_FIRST}",
                     op,
-                    op,
-                    index,
-                    want,
                 )
 
     def _call(self, op: Any) -> OpPlan:
@@ -205,8 +140,8 @@ class LocalPlanner:
         for index, (result, made) in enumerate(zip(op.results, signature.results, strict=True)):
             if has_shardings and not are_alike(self._values.of(result), made):
                 raise PassFailure(
-                    f"'func.call' op has result {index} as {text_of(self._values.of(result))}, and @{callee} "
-                    f"returns it as {text_of(made)}: {_RESHARD_FIRST}",
+                    f"'func.call' op has result {index} as {_text_of(self._values.of(result))}, and @{callee} "
+                    f"returns it as {_text_of(made)}: {_RESHARD_FIRST}",
                     op,
                 )
             self._values.set(result, made)
@@ -221,22 +156,12 @@ class LocalPlanner:
             (self._values.exactly(op.results[0], sharding),),
         )
 
-    def _exchange(self, op: Any) -> OpPlan:
-        (operand,), (result,) = op.operands, op.results
-        made = self._values.exactly(result, TensorSharding.fully_closed(result.type.rank, ""))
-        replicated = TensorSharding.fully_closed(result.type.rank, made.sharding.mesh_or_ref)
-        self._placed((operand, result))
-        return OpPlan(op, (self._values.exactly(operand, replicated),), (made,))
-
     def _remark(self, op: Any, operands: tuple[Placed | None, ...], results: tuple[Placed | None, ...]) -> OpPlan:
         if not are_alike(operands[0], results[0]):
-            raise ElsewhereError(
-                f"'{op.name}' op changes a tensor that is {text_of(operands[0])} to {text_of(results[0])}: "
+            raise PassFailure(
+                f"'{op.name}' op changes a tensor that is {_text_of(operands[0])} to {_text_of(results[0])}: "
                 "make collectives of reshards first, as sdy-reshard-to-collectives does",
                 op,
-                op,
-                0,
-                results[0],
             )
         return OpPlan(op, operands, results)
 
@@ -250,12 +175,10 @@ class LocalPlanner:
             wanted = self._values.of(owner)
             for source in edge.sources:
                 if not are_alike(self._values.of(source), wanted):
-                    raise ElsewhereError(
-                        f"'{op.name}' op passes on a tensor that is {text_of(self._values.of(source))} as "
-                        f"{text_of(wanted)}: {_RESHARD_FIRST}",
+                    raise PassFailure(
+                        f"'{op.name}' op passes on a tensor that is {_text_of(self._values.of(source))} as "
+                        f"{_text_of(wanted)}: {_RESHARD_FIRST}",
                         op,
-                        *_passed_on(op, edge, source),
-                        wanted,
                     )
             for target in edge.other_targets:
                 self._values.set(target, wanted)
@@ -275,13 +198,10 @@ class LocalPlanner:
         for index, (value, sharding) in enumerate(zip(returned, outside, strict=True)):
             made = self._values.placed(value.type, sharding.without_axes(manual), op)
             if not are_alike(self._values.of(value), made):
-                raise ElsewhereError(
-                    f"'{op.name}' op returns result {index} as {text_of(self._values.of(value))}, and out_shardings "
-                    f"has it {text_of(made)} inside: {_RESHARD_FIRST}",
+                raise PassFailure(
+                    f"'{op.name}' op returns result {index} as {_text_of(self._values.of(value))}, and out_shardings "
+                    f"has it {_text_of(made)} inside: {_RESHARD_FIRST}",
                     op,
-                    block.operations[len(block.operations) - 1].operation,
-                    index,
-                    made,
                 )
 
     def _check_inside(self, op: Any) -> None:
@@ -295,30 +215,13 @@ class LocalPlanner:
                     self._check_inside(inner)
 
 
-def ops_in(function: Any) -> Iterator[Any]:
+def _ops_in(function: Any) -> Iterator[Any]:
     """The ops in a function, each before those in its regions."""
     for region in function.regions:
         for block in region.blocks:
             for op in block.operations:
                 yield op.operation
-                yield from ops_in(op.operation)
-
-
-def _passed_on(op: Any, edge: DataFlowEdge, source: Any) -> tuple[Any, int]:
-    """The op, or the terminator in it, that puts a source on a data-flow edge, and the number of its operand."""
-    terminators = [block.operations[len(block.operations) - 1].operation for one in op.regions for block in one.blocks]
-    uses = [(use.owner.operation, use.operand_number) for use in source.uses]
-    candidates = [(user, number) for user, number in uses if user == op or user in terminators]
-    return next(one for one in candidates if len(candidates) == 1 or _is_on(edge, op, *one))
-
-
-def _is_on(edge: DataFlowEdge, op: Any, user: Any, number: int) -> bool:
-    """Whether an operand is on the edge: another value in its place is then among the sources."""
-    source = user.operands[number]
-    user.operands[number] = edge.owner
-    sources = next(one.sources for one in edges_of(op) if one.owner == edge.owner)
-    user.operands[number] = source
-    return sources.count(edge.owner) > edge.sources.count(edge.owner)
+                yield from _ops_in(op.operation)
 
 
 def _is_manual(op: Any) -> bool:
@@ -330,6 +233,6 @@ def _is_manual(op: Any) -> bool:
     return False
 
 
-def text_of(placed: Placed | None) -> str:
+def _text_of(placed: Placed | None) -> str:
     """How messages say where a tensor is."""
     return "replicated" if placed is None else str(placed.sharding)

@@ -16,7 +16,7 @@ from mlir_shard.rules.linalg_loops import loops_of
 from mlir_shard.rules.partition import PartitionRule
 from mlir_shard.rules.reduction import SELECTING_OPS, combination_of, reduction_op
 from mlir_shard.rules.uneven_shards import Mask, mask_of, may_fail
-from mlir_shard.rules.windows import Window, dim_of, windows_of
+from mlir_shard.rules.windows import Window, dim_of, mirrored_factors, windows_of
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import add_axes_or_merge
 from mlir_shard.sharding.projection import ShardingProjection
@@ -83,6 +83,7 @@ class Role(Enum):
     KEPT: it stays what it is. COMPUTED: its partition rule makes it local. REPLACED: it goes, and its operand takes the
     place of its result. PASSED_ON: its results and the arguments of its blocks get local types.
     ENTERED: what is in its region takes its place, up to the terminator, which is LEFT. CONSTANT: a constant of sdy.
+    DRAWN: it stays what it is, and all devices get what the first one draws.
     """
 
     KEPT = "kept"
@@ -92,6 +93,7 @@ class Role(Enum):
     ENTERED = "entered"
     LEFT = "left"
     CONSTANT = "constant"
+    DRAWN = "drawn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,8 @@ class OpDecisions:
         reduction = (lambda op: ReductionOp.SUM) if is_combined else reduction_op
         unshardable = partition.unshardable_factors(op, rule, reduction)
         windows = windows_of(op, rule) if partition.allows_uneven and not may_fail(op) else ()
+        # Their partition rules exchange what moves along these.
+        unshardable -= {window.factor for window in windows} | mirrored_factors(op, rule)
         key = (id(rule), id(partition), op.name, unshardable, kind, have, wanted, windows)
         known = self._known.get(key)
         # What is in an op's regions matters where blocks are uneven.
@@ -185,7 +189,6 @@ class OpDecisions:
     ) -> Decision:
         grid, mesh = self._grid, self._grid.mesh
         operands, results = (tuple(map(self._sharding, placements)) for placements in (have, wanted))
-        unshardable -= {window.factor for window in windows}
         projection = ShardingProjection.build(operands, results, rule, mesh)
         while True:
             factor_axes = local_factor_axes(projection, rule, unshardable, mesh)

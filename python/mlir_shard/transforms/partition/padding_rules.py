@@ -21,7 +21,6 @@ from mlir_shard.rules.reduction import SELECTING_OPS
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import DimMapping, FactorType, TensorMapping
 from mlir_shard.transforms.partition.padded_values import PaddedValues, Shape
-from mlir_shard.transforms.reshard.planned_collectives import SIZES, UNEVEN_EXCHANGE, is_exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +249,6 @@ def move(uneven: UnevenOp) -> None:
 
     Zeros stay zeros, summed up too.
     """
-    if is_exchange(uneven.op):
-        _exchange(uneven)
-        return
     op, values = uneven.op, uneven.values
     (own,), (even,) = uneven.result_shapes, uneven.even_result_shapes()
     have = op.operands[0].type.shape
@@ -266,23 +262,6 @@ def move(uneven: UnevenOp) -> None:
     if shape != even:
         with ir.InsertionPoint.after(op):
             values.replace(result, values.resized(result, even), users)
-
-
-def _exchange(uneven: UnevenOp) -> None:
-    """A direct exchange is from even shards of one size to those of another, and leaves zeros behind what it moves."""
-    op, values = uneven.op, uneven.values
-    result, (own,), (even,) = op.results[0], uneven.result_shapes, uneven.even_result_shapes()
-    attributes = {
-        "call_target_name": ir.StringAttr.get(UNEVEN_EXCHANGE),
-        SIZES: ir.DenseI64ArrayAttr.get(own),
-    }
-    operand = values.resized(op.operands[0], values.even_shape(own, sharding_of(op.operands[0])))
-    type_ = stablehlo.with_shape(result.type, even)
-    exchanged = stablehlo.build("custom_call", type_, operand, sharding=op.attributes["sharding"].value, **attributes)
-    values.set_shape(exchanged, even, own)
-    values.set_zero_padded(exchanged)
-    values.replace(result, exchanged, [use.owner.operation for use in result.uses])
-    op.erase()
 
 
 @padding_of("stablehlo.iota")

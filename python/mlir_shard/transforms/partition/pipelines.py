@@ -44,41 +44,24 @@ def shard_spmdize(
         direct_exchange=planner == "optimal",
         remarks_above=bound,
     )
-    optimized = step("shard-optimize-communication", collectives=collectives)
-    if collectives == "shard":
-        local = step("spmdize", remarks_above=bound, verify_repetition=verify_repetition or None)
-        around = f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective}),{_WITHOUT_EMPTY},{local}"
-        return f"shard-check-annotations,shard-unify-meshes,{_WITHOUT_EMPTY},{explicit},{around},cse,{optimized}"
+    local = step("spmdize", collectives=collectives, remarks_above=bound, verify_repetition=verify_repetition or None)
     passes = [
         "shard-check-annotations",
         "shard-unify-meshes",
         _WITHOUT_EMPTY,
-        "sdy-export-named-computations",
-        "sdy-update-non-divisible-input-output-shardings",
-        "sdy-insert-func-call-reshards",
+        *(["sdy-update-non-divisible-input-output-shardings"] if collectives == "stablehlo" else []),
         explicit,
         step("canonicalize", enable_patterns=reshard.EXACT),
-        "func.func(shard-scan-in-blocks)",
-        step("sdy-resolve-permutation-factors", exchange_windows=True),
-        f"func.func({collective})",
+        f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective})",
         step(
             "canonicalize",
             enable_patterns=("sdy-collective", "shard-collective"),
             disable_patterns=("all-to-all-fusion",) if planner == "optimal" else (),
         ),
         _WITHOUT_EMPTY,
-        step("shard-whole-reductions", remarks_above=bound),
-        "func.func(sdy-pad-for-divisibility,sdy-resolve-single-device-sharding)",
-        step("shard-compute-whole", remarks_above=bound),
-        step(
-            "sdy-convert-global-to-local",
-            combine_multi_dimension_reduce_scatter=True,
-            remarks_above=bound,
-            verify_repetition=verify_repetition or None,
-        ),
-        "sdy-drop-sharding-and-mesh",
+        local,
         "cse",
-        optimized,
+        step("shard-optimize-communication", collectives=collectives),
     ]
     return ",".join(passes)
 

@@ -18,7 +18,6 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, split_mesh_axes
 from mlir_shard.transforms.collectives.stablehlo import StablehloCollectives, positions_along
-from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +42,24 @@ class PlacedValues:
     """Values of a module whose types and shardings are still those of the global program.
 
     PassFailure where a sharding cannot be in even blocks: a dynamic dimension, a size that its axes do not divide.
-    `repeated` are the ops of the module where none is added before the last question.
     """
 
-    def __init__(self, meshes: Mapping[str, Mesh], repeated: RepeatedOps | None = None) -> None:
+    def __init__(self, meshes: Mapping[str, Mesh]) -> None:
         self._meshes = meshes
-        self.known: NumberedValues[_Known] | dict[Any, _Known] = {} if repeated is None else repeated.values()
+        self._known: dict[Any, _Known] = {}
         self._cut: dict[TensorSharding, tuple[TensorSharding, Mesh] | None] = {}
 
     def of(self, value: Any) -> Placed | None:
         """How a value is in blocks; None where every device has all of it."""
-        found = self.known.get(value)
+        found = self._known.get(value)
         if found is None:
             sharding = sharding_of(value)
-            found = self.known[value] = self.placed(value.type, sharding, value.owner), sharding
+            found = self._known[value] = self.placed(value.type, sharding, value.owner), sharding
         return found[0]
 
     def set(self, value: Any, placed: Placed | None) -> None:
         """Says how a value is in blocks that nothing else says it of."""
-        self.known[value] = placed, sharding_of(value)
+        self._known[value] = placed, sharding_of(value)
 
     def placed(self, type_: Any, sharding: TensorSharding | None, where: Any) -> Placed | None:
         """How a value of a type and sharding is in blocks; None where every device has all of it."""

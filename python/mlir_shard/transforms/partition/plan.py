@@ -36,6 +36,7 @@ from mlir_shard.transforms.partition.op_decisions import (
 )
 from mlir_shard.transforms.partition.regions import (
     DIFFERENT_BY_DEVICE,
+    DRAWING,
     RESHARDING_OPS,
     captured_uses,
     computation_sides,
@@ -95,10 +96,12 @@ class Planner:
         plans: list[OpPlan] = []
         self._block(blocks[0], signature.results, plans)
         returned, arguments = plans[-1].op.operands, blocks[0].arguments
-        reshards = self._leaving(returned, plans[-1].operand_reshards, signature.results, signature.result_meshes)
+        reshards = self._relocated(
+            returned, plans[-1].operand_reshards, signature.results, signature.result_meshes, arrives=False
+        )
         plans[-1] = replace(plans[-1], operand_reshards=reshards)
         unmoved = (None,) * len(arguments)
-        arrivals = self._arriving(arguments, unmoved, signature.arguments, signature.argument_meshes)
+        arrivals = self._relocated(arguments, unmoved, signature.arguments, signature.argument_meshes, arrives=True)
         plans[0] = replace(plans[0], arrivals=arrivals)
         return plans
 
@@ -225,36 +228,38 @@ class Planner:
             raise PassFailure(f"the callee @{callee} is no function of this module", op)
         signature = self._signatures[callee]
         reshards = self._operand_reshards(op, signature.arguments)
-        reshards = self._leaving(op.operands, reshards, signature.arguments, signature.argument_meshes)
+        reshards = self._relocated(op.operands, reshards, signature.arguments, signature.argument_meshes, arrives=False)
         planned = self._with_results(OpPlan(op, reshards), signature.results)
-        results = self._arriving(op.results, planned.result_reshards, signature.results, signature.result_meshes)
+        results = self._relocated(
+            op.results, planned.result_reshards, signature.results, signature.result_meshes, arrives=True
+        )
         return replace(planned, result_reshards=results)
 
-    # What a caller has in another order of the devices.
-
-    def _arriving(
-        self, values: Sequence[Any], reshards: Reshards, placements: Sequence[Placement], meshes: Sequence[Mesh | None]
+    def _relocated(
+        self,
+        values: Sequence[Any],
+        reshards: Reshards,
+        placements: Sequence[Placement],
+        meshes: Sequence[Mesh | None],
+        *,
+        arrives: bool,
     ) -> Reshards:
-        """The reshards, of what comes in by the order of the meshes."""
-        return tuple(
-            resharding
-            if mesh is None or (arrival := arriving(mesh, placement, self._grid)) is None
-            else replace(resharding or Resharding(placement, (), shape_of(value.type)), arrival=arrival)
-            for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True)
-        )
-
-    def _leaving(
-        self, values: Sequence[Any], reshards: Reshards, placements: Sequence[Placement], meshes: Sequence[Mesh | None]
-    ) -> Reshards:
-        """The reshards, of what goes out by the order of the meshes."""
-        return tuple(
-            resharding
-            if mesh is None or (departure := leaving(mesh, placement, self._grid)) is None
-            else replace(resharding or Resharding(placement, (), shape_of(value.type)), departure=departure)
-            for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True)
-        )
+        """The reshards, of what a caller has in the order of the meshes: what arrives from there, or leaves for it."""
+        found = []
+        for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True):
+            relocation = None if mesh is None else (arriving if arrives else leaving)(mesh, placement, self._grid)
+            if relocation is not None:
+                resharding = resharding or Resharding(placement, (), shape_of(value.type))
+                if arrives:
+                    resharding = replace(resharding, arrival=relocation)
+                else:
+                    resharding = replace(resharding, departure=relocation)
+            found.append(resharding)
+        return tuple(found)
 
     def _computing(self, op: Any) -> OpPlan:
+        if op.name == DRAWING and not self._manual_depth:
+            return self._drawn(op)
         if op.name in DIFFERENT_BY_DEVICE:
             self._check_manual(op)
         captured = self._captured(op)
@@ -303,6 +308,12 @@ class Planner:
         """Raises PassFailure for an op that devices run each in its own way, unless a manual computation has it."""
         if not self._manual_depth:
             raise PassFailure(f"'{op.name}' cannot be partitioned: each device would do or get something else", op)
+
+    def _drawn(self, op: Any) -> OpPlan:
+        received = bytes_of(value.type for value in op.results)
+        self._gathers.add(op, "draws on the first device, which sends what it drew to all others", received)
+        reshards = self._operand_reshards(op, tuple(map(_whole, op.operands)))
+        return self._with_results(OpPlan(op, reshards, Role.DRAWN), tuple(map(_whole, op.results)))
 
     def _note_gathered(self, op: Any, decision: Decision) -> None:
         is_sharded = any(self._have(value).used for value in op.operands)

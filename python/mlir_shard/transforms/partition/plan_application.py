@@ -21,7 +21,7 @@ from mlir_shard.rules.linalg_loops import loops_of
 from mlir_shard.rules.partition import Blocks, PartitionError
 from mlir_shard.rules.reduction import Combination, combination_of
 from mlir_shard.rules.scalar_dialects import smaller_splat
-from mlir_shard.rules.uneven_shards import Bounds, Mask, inside_bounds, is_before, masking_number
+from mlir_shard.rules.uneven_shards import Bounds, Mask, inside_bounds, is_before, masking_number, select_inside
 from mlir_shard.transforms.collectives.builder import GridBuilder
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.partition.emission import emit
@@ -42,10 +42,18 @@ def mask(planned: OpPlan, builder: GridBuilder) -> None:
         number = masking_number(op, value.type)
         assert number is not None
         with ir.InsertionPoint(op), op.location:
-            valid = _valid(edge, value.type.shape[edge.dim], builder)
-            element = value.type.element_type
-            filling = _arith.ConstantOp(element, stablehlo.element(element, number)).result
-            op.operands[edge.operand] = inside_bounds(value, [Bounds(edge.dim, None, valid)], filling)
+            op.operands[edge.operand] = _masked(op, value, edge, number, builder)
+
+
+def _masked(op: Any, value: Any, edge: UnevenEdge, number: float, builder: GridBuilder) -> Any:
+    """The shard of an operand with a number in place of what is behind the end of the tensor."""
+    size, element = value.type.shape[edge.dim], value.type.element_type
+    if op.name.startswith("stablehlo."):
+        end = builder.table(edge.axes, lambda shard: edge.size - shard * size)
+        bounds = [Bounds(edge.dim, None, stablehlo.reshape(end, ()))]
+        return select_inside(value, bounds, stablehlo.scalar(number, element))
+    filling = _arith.ConstantOp(element, stablehlo.element(element, number)).result
+    return inside_bounds(value, [Bounds(edge.dim, None, _valid(edge, size, builder))], filling)
 
 
 def _valid(edge: UnevenEdge, block: int, builder: GridBuilder) -> Any:
@@ -109,6 +117,9 @@ class PlanApplication:
 
     def _emit(self, value: Any, resharding: Resharding | None) -> Any:
         return emit(value, resharding, self._grid, self._builder)
+
+    def _mirrored(self, value: Any, axes: Sequence[int]) -> Any:
+        return self._builder.relocate(value, self._grid.mirrored(axes))
 
     def apply(self, planned: OpPlan) -> None:
         """Carries out one plan; those before it have been."""
@@ -185,6 +196,10 @@ class PlanApplication:
                 mask(planned, self._builder)
             if combination is not None:
                 self._combine(planned, combination, uses)
+        elif planned.role is Role.DRAWN:
+            with ir.InsertionPoint.after(op), op.location:
+                values = [self._builder.broadcast_first(result) for result in op.results]
+            _give(values, uses)
         elif planned.made:
             for result, type_ in zip(op.results, planned.result_types, strict=True):
                 result.set_type(type_)
@@ -193,10 +208,7 @@ class PlanApplication:
                 self._insert_before_uses(op, of_result, resharding)
 
     def _combine(self, planned: OpPlan, combination: Combination, uses: Sequence[Sequence[tuple[Any, int]]]) -> None:
-        values = combined(planned.op, combination, planned.combined, self._builder)
-        for value, of_result in zip(values, uses, strict=True):
-            for user, number in of_result:
-                user.operation.operands[number] = value
+        _give(combined(planned.op, combination, planned.combined, self._builder), uses)
 
     def _localize(self, planned: OpPlan) -> bool | None:
         op, grid, builder = planned.op, self._grid, self._builder
@@ -215,6 +227,7 @@ class PlanApplication:
             tuple(grid.blocked(type_, one) for type_, one in zip(planned.result_types, planned.made, strict=True)),
             builder.table,
             tuple(update.window for update in planned.halos),
+            self._mirrored,
         )
         try:
             is_local: bool | None = ask("partition rule", planned.partition.localize, op, blocks)
@@ -232,6 +245,13 @@ class PlanApplication:
             after = self._emit(value, resharding)
         for user, number in uses:
             user.operation.operands[number] = after
+
+
+def _give(values: Sequence[Any], uses: Sequence[Sequence[tuple[Any, int]]]) -> None:
+    """Has values take the places of those that were used there."""
+    for value, of_value in zip(values, uses, strict=True):
+        for user, number in of_value:
+            user.operation.operands[number] = value
 
 
 def _replace(op: Any, values: Sequence[Any]) -> None:

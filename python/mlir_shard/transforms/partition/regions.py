@@ -92,6 +92,8 @@ RESHARDING_OPS = (
     "sdy.sharded_to_unreduced",
     "sdy.sharding_constraint",
 )
+# Each device would draw values of its own.
+DRAWING = "stablehlo.rng"
 # Ops that, left as they are, would get each device a value of its own or do on each what is to be done once.
 DIFFERENT_BY_DEVICE = frozenset(
     (
@@ -106,7 +108,7 @@ DIFFERENT_BY_DEVICE = frozenset(
         "stablehlo.recv",
         "stablehlo.reduce_scatter",
         "stablehlo.replica_id",
-        "stablehlo.rng",
+        DRAWING,
         "stablehlo.send",
     )
 )

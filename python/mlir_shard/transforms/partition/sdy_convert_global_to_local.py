@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,6 @@ from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, co
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import CollectiveForms, StablehloProgram, positions_along
-from mlir_shard.transforms.collectives.stablehlo_exchange import exchange
 from mlir_shard.transforms.gathers import Gathers, bytes_of, remarks_above
 from mlir_shard.transforms.partition.local_computations import NotOnBlocksError
 from mlir_shard.transforms.partition.local_plan import DRAWING, REMARKS, LocalPlanner, OpPlan, Signature
@@ -34,10 +32,6 @@ from mlir_shard.transforms.partition.placed_values import (
     local_type,
     of_first_device,
 )
-from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
-from mlir_shard.transforms.partition.verified_repetition import partition_verified, verify_repetition
-from mlir_shard.transforms.reshard.planned_collectives import exchanged_sizes, is_exchange
-from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import meshes_around
 
 
@@ -56,8 +50,6 @@ class Localization:
         op = plan.op
         if op.name in COLLECTIVES:
             self._replace(plan, self._collective(plan))
-        elif is_exchange(op):
-            self._replace(plan, self._exchange(plan))
         elif op.name == "sdy.constant":
             self._replace(plan, self._constant(plan))
         elif op.name == DRAWING:
@@ -83,15 +75,6 @@ class Localization:
         with ir.InsertionPoint(op), op.location:
             builder = self._program.on(after.mesh, after.sharding.mesh_or_ref)
             return local_collective(op, op.operands[0], before, after, local_type(after, after.type), builder)
-
-    def _exchange(self, plan: OpPlan) -> Any:
-        op, (before,), (after,) = plan.op, plan.operands, plan.results
-        assert before is not None and after is not None
-        sizes = exchanged_sizes(op)
-        source, target = (replace(placed.layout, shape=sizes) for placed in (before, after))
-        with ir.InsertionPoint(op), op.location:
-            builder = self._program.on(after.mesh, after.sharding.mesh_or_ref)
-            return exchange(op.operands[0], source, target, local_type(after, after.type).shape, builder)
 
     def _constant(self, plan: OpPlan) -> Any:
         op, (placed,) = plan.op, plan.results
@@ -243,34 +226,25 @@ class ConvertGlobalToLocal(Pass):
     replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
     partition_count: int = option(1, "the number of partitions")
     remarks_above: int | None = remarks_above()
-    verify_repetition: bool = verify_repetition()
 
     def run(self, op: Any) -> None:
         if self.replica_count > 1 and self.partition_count > 1:
             counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
             raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
-        if self.verify_repetition:
-            partition_verified(op, self._partition)
-        else:
-            self._partition(op, True)
-
-    def _partition(self, op: Any, reuses: bool) -> None:
         forms = CollectiveForms(self.per_dim_all_gather, self.combine_multi_dimension_reduce_scatter, self.enable_rgv3)
-        gathers = Gathers(self.remarks_above if reuses else None)
+        gathers = Gathers(self.remarks_above)
         program = StablehloProgram(Channels.of(op), self.replica_count > 1, forms)
-        convert_global_to_local(op, program, gathers, reuses=reuses)
+        convert_global_to_local(op, program, gathers)
         gathers.remark()
 
 
-def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gathers, *, reuses: bool = True) -> None:
+def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gathers) -> None:
     """What the pass does, with the collectives of `program`. Raises PassFailure where an op cannot become local."""
-    repeated = RepeatedOps(module, REDUCING_COLLECTIVES, reuses=reuses)
-    values = PlacedValues(meshes_around(module), repeated)
+    values = PlacedValues(meshes_around(module))
     functions = operations_named(module, "func.func")
     signatures = {one.attributes["sym_name"].value: Signature.of(one, values) for one in functions}
     planner = LocalPlanner(values, signatures)
-    plans = [plan for function in functions for plan in planner.plan_repeated(function, repeated)]
-    first = program.channels.next_free
+    plans = [plan for function in functions for plan in planner.plan(function)]
     localization = Localization(program, values.program_mesh)
     for function in functions:
         localize_signature(function, signatures[function.attributes["sym_name"].value])
@@ -278,14 +252,8 @@ def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gat
         if plan.op.name == DRAWING and values.program_mesh is not None:
             received = bytes_of(value.type for value in plan.op.results)
             gathers.add(plan.op, "draws on the first device, which sends what it drew to all others", received)
-        repeated.carry_out(plan.op, partial(_carry_out, localization, plan))
-    repeated.finish()
-    program.channels.renumber(module, first)
+        localization.carry_out(plan)
     # Rules are of whole tensors.
     editing.remove_attributes(module, sdy.SHARDING_RULE)
     for named in operations_named(module, "sdy.named_computation", "sdy.return"):
         refresh_lengths(named)
-
-
-def _carry_out(localization: Localization, plan: OpPlan, op: Any) -> None:
-    localization.carry_out(plan if op is plan.op else replace(plan, op=op))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import SdyAttribute
@@ -19,7 +19,11 @@ from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.collectives.builder import GridBuilder
+from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.shard import ShardCollectives
+from mlir_shard.transforms.collectives.stablehlo import CollectiveForms, StablehloProgram
+from mlir_shard.transforms.collectives.stablehlo_grid import StablehloGridCollectives
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.limits import check_sizes
@@ -51,7 +55,7 @@ class Spmdize(Pass):
     anchor = "builtin.module"
     summary = "Converts the global program to the program of one device, with collectives"
 
-    collectives: str = option("shard", "the dialect of the collectives", choices=("shard",))
+    collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives")
     remarks_above: int | None = remarks_above()
     verify_repetition: bool = verify_repetition()
 
@@ -65,7 +69,17 @@ class Spmdize(Pass):
         meshes = [inner.operation for inner in _top(op) if inner.operation.name == "sdy.mesh"]
         repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"), reuses=reuses)
         check_sizes(op, repeated.representatives)
-        grid = _grid(op, repeated.representatives)
+        grid, device_ids = _grid(op, repeated.representatives)
+        program = StablehloProgram(Channels.of(op), forms=CollectiveForms(scatters_together=True))
+        first_channel = program.channels.next_free
+        builder: GridBuilder
+        if self.collectives == "shard":
+            builder = ShardCollectives(grid)
+        else:
+            if device_ids:
+                # Collectives of StableHLO name devices, so shards of the only mesh stay where it has them.
+                grid = replace(grid, reordered=frozenset())
+            builder = StablehloGridCollectives(program, grid, device_ids)
         functions = [inner.operation for inner in _top(op) if inner.operation.name == "func.func"]
         signatures = {function.attributes["sym_name"].value: _signature(function, grid) for function in functions}
         gathers = Gathers(self.remarks_above if reuses else None)
@@ -73,7 +87,7 @@ class Spmdize(Pass):
         plans = [planner.plan_function(function) if _has_body(function) else [] for function in functions]
         types = [_local_type(function, signatures, grid) for function in functions]
         gathers.remark()
-        application = PlanApplication(grid, ShardCollectives(grid))
+        application = PlanApplication(grid, builder)
         for function, planned, type_ in zip(functions, plans, types, strict=True):
             _localize_signature(function, type_)
             for one in planned:
@@ -88,7 +102,9 @@ class Spmdize(Pass):
         for mesh in meshes:
             mesh.erase()
         # A mesh without axes, of one device, is no grid: those of upstream have at least one axis.
-        if grid.shape:
+        if self.collectives == "stablehlo":
+            program.channels.renumber(op, first_channel)
+        elif grid.shape:
             with ir.InsertionPoint.at_block_begin(op.regions[0].blocks[0]), op.location:
                 new = shard.grid(grid.name, grid.shape)
                 if grid.axis_names:
@@ -109,8 +125,11 @@ def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
     application.apply(planned if op is planned.op else replace(planned, op=op))
 
 
-def _grid(module: Any, representatives: Sequence[Any]) -> DeviceGrid:
-    """The grid for all shardings in the module, of all devices of its meshes."""
+def _grid(module: Any, representatives: Sequence[Any]) -> tuple[DeviceGrid, tuple[int, ...]]:
+    """The grid for all shardings in the module, of all devices of its meshes.
+
+    With it come the devices of its processes, if it has them in order and the only mesh that shards tensors does not.
+    """
     meshes = meshes_around(module)
     refs: dict[str | Mesh, Mesh] = dict(meshes.items())
     used = []
@@ -126,9 +145,11 @@ def _grid(module: Any, representatives: Sequence[Any]) -> DeviceGrid:
     with_axes = {mesh for mesh, axes in used if axes} or {mesh for mesh in meshes.values() if mesh.axes}
     named = next((name for name, mesh in meshes.items() if mesh in with_axes), None)
     try:
-        return DeviceGrid.for_meshes(named or next(iter(meshes), "mesh"), used, refs)
+        grid = DeviceGrid.for_meshes(named or next(iter(meshes), "mesh"), used, refs)
     except GridError as error:
         raise PassFailure(str(error), module) from error
+    orders = {mesh.device_ids for mesh, axes in used if axes}
+    return grid, next(iter(orders)) if grid.reordered and len(orders) == 1 else ()
 
 
 def _shardings(representatives: Sequence[Any]) -> Iterator[TensorSharding]:

@@ -47,12 +47,6 @@ DIRECT_EXCHANGE = "mlir_shard.direct_exchange"
 """The unit attribute of an `sdy.reshard` that stays: every device is sent what it lacks of its target box, by those
 that have it."""
 
-UNEVEN_EXCHANGE = "mlir_shard.uneven_exchange"
-"""The target of the `stablehlo.custom_call` that such a reshard becomes where its operand and result are padded to
-different sizes; `SIZES` holds those without padding."""
-
-SIZES = "mlir_shard.sizes"
-
 # Costs are sums of floats.
 TOLERANCE = 1e-9
 
@@ -91,18 +85,6 @@ class Problem:
         except ValueError:
             return False
         return True
-
-
-def is_exchange(op: Any) -> bool:
-    """Whether an op is a direct exchange."""
-    if op.name == "sdy.reshard":
-        return DIRECT_EXCHANGE in op.attributes
-    return op.name == "stablehlo.custom_call" and op.attributes["call_target_name"].value == UNEVEN_EXCHANGE
-
-
-def exchanged_sizes(op: Any) -> tuple[int, ...]:
-    """The sizes of the global tensor of a direct exchange, without padding."""
-    return tuple(op.attributes[SIZES] if SIZES in op.attributes else op.results[0].type.shape)
 
 
 class PlannedCollectives:

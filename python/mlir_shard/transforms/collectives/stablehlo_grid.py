@@ -1,0 +1,118 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Collectives in StableHLO, on a device grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mlir_shard.ir import stablehlo
+from mlir_shard.resharding.device_permutation import axis_orders
+from mlir_shard.resharding.steps import GridAxes, Placement
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.windows import WindowHalo
+from mlir_shard.rules.reduction import Combiner, neutral_number
+from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
+from mlir_shard.transforms.collectives.stablehlo import COMBINERS, StablehloProgram
+from mlir_shard.transforms.collectives.stablehlo_exchange import exchange
+from mlir_shard.transforms.collectives.stablehlo_halo import BorderExchange, with_borders
+from mlir_shard.transforms.device_grid import DeviceGrid
+
+
+class StablehloGridCollectives:
+    """`GridBuilder` of StableHLO: process p of the grid is the device that `device_ids` lists there, or number p."""
+
+    def __init__(self, program: StablehloProgram, grid: DeviceGrid, device_ids: tuple[int, ...] = ()) -> None:
+        self._grid = grid
+        self._device_ids = device_ids
+        self._devices = device_ids or range(grid.mesh.total_size)
+        self._builder = program.on(Mesh(grid.mesh.axes, device_ids))
+
+    def group_size(self, axes: Sequence[int]) -> int:
+        """Returns the number of devices along axes."""
+        return self._grid.blocks(axes)
+
+    def all_gather(self, value: Any, axes: Mapping[int, Sequence[int]]) -> Any:
+        """Gathers dimensions."""
+        return self._builder.all_gather(value, self._per_dim(axes))
+
+    def all_slice(self, value: Any, axes: Mapping[int, Sequence[int]]) -> Any:
+        """Slices all dimensions at once."""
+        return self._builder.all_slice(value, self._per_dim(axes))
+
+    def all_to_all(self, value: Any, moves: Sequence[tuple[int, int, Sequence[int]]]) -> Any:
+        """Moves axes between dimensions."""
+        return self._builder.all_to_all(value, [(source, target, self._refs(axes)) for source, target, axes in moves])
+
+    def all_reduce(self, value: Any, axes: Sequence[int], kind: ReductionOp | Combiner) -> Any:
+        """Reduces over the devices along axes; bitwise by a gather, as XLA has no such reduction of integers."""
+        refs, combiner = self._refs(sorted(axes)), Combiner(kind.value)
+        neutral = neutral_number(combiner, value.type.element_type)
+        if not combiner.is_bitwise or neutral is None:
+            return self._builder.all_reduce(value, refs, kind)
+        gathered = self._builder.all_gather(stablehlo.reshape(value, [1, *value.type.shape]), {0: refs})
+        initial = stablehlo.scalar(neutral, value.type.element_type)
+        return stablehlo.combining(
+            "reduce", value.type, [gathered, initial], COMBINERS[combiner], dimensions=stablehlo.sizes([0])
+        )
+
+    def reduce_scatter(self, value: Any, axes: Mapping[int, Sequence[int]], kind: ReductionOp) -> Any:
+        """Reduces and scatters dimensions."""
+        return self._builder.reduce_scatter(value, self._per_dim(axes), kind)
+
+    def device_index(self, axes: Sequence[int]) -> Any:
+        """Returns this device's position along axes, as an `index` value."""
+        return self._builder.device_index(self._refs(axes))
+
+    def table(self, axes: Sequence[int], entry: Callable[[int], int], element_type: Any = None) -> Any:
+        """Returns this device's entry of a table of all devices."""
+        return self._builder.table(self._refs(axes), entry, element_type)
+
+    def resized(self, value: Any, shape: Sequence[int]) -> Any:
+        """Returns the local tensor cut, or padded with zeros, at the end of each dimension."""
+        cut = [min(old, new) for old, new in zip(value.type.shape, shape, strict=True)]
+        value = stablehlo.first(value, cut)
+        if cut == list(shape):
+            return value
+        zero = stablehlo.splat(stablehlo.tensor(value.type.element_type), 0)
+        return stablehlo.pad_behind(value, zero, shape)
+
+    def permute_shards(self, value: Any, before: Placement, after: Placement) -> Any:
+        """Permutes by pairs of devices."""
+        grid = self._grid
+        sent, received = (grid.positions(axes, grid.processes()) for axes in axis_orders(before, after, grid.shape))
+        return self.relocate(value, np.argsort(sent)[received].tolist())
+
+    def relocate(self, value: Any, sources: Sequence[int]) -> Any:
+        """Permutes by pairs of devices."""
+        pairs = ((self._devices[source], self._devices[target]) for target, source in enumerate(sources))
+        return self._builder.permute(value, sorted(pairs))
+
+    def exchange_tiles(self, value: Any, source: TensorLayout, target: TensorLayout, shape: Sequence[int]) -> Any:
+        """Permutes a tile in each round."""
+        mesh = replace(source.mesh, device_ids=self._device_ids)
+        return exchange(value, replace(source, mesh=mesh), replace(target, mesh=mesh), shape, self._builder)
+
+    def exchange_halo(self, value: Any, dim: int, axes: GridAxes, halo: WindowHalo) -> Any:
+        """Permutes borders; what comes from further away by a permutation of its own."""
+        zero = stablehlo.splat(stablehlo.tensor(value.type.element_type), 0)
+        border = BorderExchange(dim, self._refs(axes), self.group_size(axes), halo)
+        return with_borders(value, zero, border, self._builder, is_zero=True)
+
+    def broadcast_first(self, value: Any) -> Any:
+        """Adds up what all but the first process have replaced by zeros."""
+        axes = self._refs(range(len(self._grid.shape)))
+        if not axes:
+            return value
+        flag = self._builder.table(axes, lambda position: int(position == 0), stablehlo.boolean())
+        return self._builder.all_reduce(stablehlo.select_all(flag, value, 0), axes, ReductionOp.SUM)
+
+    def _refs(self, axes: Sequence[int]) -> tuple[AxisRef, ...]:
+        return tuple(self._grid.atoms[axis] for axis in axes)
+
+    def _per_dim(self, axes: Mapping[int, Sequence[int]]) -> dict[int, tuple[AxisRef, ...]]:
+        return {dim: self._refs(along) for dim, along in axes.items()}
