@@ -129,16 +129,9 @@ def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
         op.attributes[key] = to_attribute(sharding, op.context)
         return
     index = _index_of(op, value)
-    if len(op.results) == 1:
-        shardings: tuple[TensorSharding, ...] = (sharding,)
-    else:
-        known = [get_sharding(result) for result in op.results]
-        known[index] = sharding
-        shardings = tuple(
-            one if one is not None else TensorSharding.fully_open(_rank(result.type), sharding.mesh_or_ref)
-            for one, result in zip(known, op.results, strict=True)
-        )
-    op.attributes[key] = to_attribute(TensorShardingPerValue(shardings), op.context)
+    known = (sharding if number == index else get_sharding(result) for number, result in enumerate(op.results))
+    ranks = (_rank(result.type) for result in op.results)
+    op.attributes[key] = to_attribute(TensorShardingPerValue.filled(known, ranks, sharding.mesh_or_ref), op.context)
 
 
 def _rank(type_: Any) -> int:

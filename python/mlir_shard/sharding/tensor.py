@@ -241,6 +241,14 @@ class TensorShardingPerValue:
         """A fully closed sharding for each tensor rank."""
         return TensorShardingPerValue(tuple(TensorSharding.fully_closed(rank, mesh_or_ref) for rank in ranks))
 
+    @staticmethod
+    def filled(
+        shardings: Iterable[TensorSharding | None], ranks: Iterable[int], mesh_or_ref: str | Mesh
+    ) -> TensorShardingPerValue:
+        """The shardings, those that are missing fully open."""
+        pairs = zip(shardings, ranks, strict=True)
+        return TensorShardingPerValue(tuple(one or TensorSharding.fully_open(rank, mesh_or_ref) for one, rank in pairs))
+
     def replace(self, index: int, sharding: TensorSharding) -> TensorShardingPerValue:
         """Another sharding for value number `index`."""
         return TensorShardingPerValue((*self.shardings[:index], sharding, *self.shardings[index + 1 :]))

@@ -53,13 +53,12 @@ def add_edges(owners: Sequence[Any]) -> None:
 def shardings_of_edges(owners: Sequence[Any]) -> tuple[TensorSharding, ...] | None:
     """The shardings of the owners' edges, open on the first one's mesh where they are missing; None where all are."""
     found = [None if (edge := edge_of(owner)) is None else sdy.get_sharding(edge.results[0]) for owner in owners]
-    ref = next((sharding.mesh_or_ref for sharding in found if sharding is not None), None)
-    if ref is None:
-        return None
-    return tuple(
-        TensorSharding.fully_open(rank_of(owner.type), ref) if sharding is None else sharding
-        for sharding, owner in zip(found, owners, strict=True)
-    )
+    return _filled(found, [owner.type for owner in owners])
+
+
+def _filled(shardings: Sequence[TensorSharding | None], types: Sequence[Any]) -> tuple[TensorSharding, ...] | None:
+    ref = next((sharding.mesh_or_ref for sharding in shardings if sharding is not None), None)
+    return None if ref is None else TensorShardingPerValue.filled(shardings, map(rank_of, types), ref).shardings
 
 
 def argument_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
@@ -166,7 +165,8 @@ def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, 
             # The types decide only on shardings that are missing.
             key = (attribute, *of_edges, *(_types(computation, side) if is_missing else ()))
             if key not in known:
-                known[key] = _of_edges(computation, side, of_edges) or _own(attribute)
+                shardings = [_sharding(one) for one in of_edges]
+                known[key] = _filled(shardings, _types(computation, side)) or _own(attribute)
             found.append(known[key])
         sides.append(found)
     return list(zip(*sides, strict=True))
@@ -175,19 +175,6 @@ def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, 
 def _types(computation: Any, side: Side) -> list[Any]:
     owners = computation.results if side is Side.RESULTS else computation.regions[0].blocks[0].arguments
     return [owner.type for owner in owners]
-
-
-def _of_edges(computation: Any, side: Side, attributes: Sequence[Any]) -> Shardings | None:
-    found = [_sharding(attribute) for attribute in attributes]
-    ref = next((sharding.mesh_or_ref for sharding in found if sharding is not None), None)
-    if ref is None:
-        return None
-    if None not in found:
-        return tuple(sharding for sharding in found if sharding is not None)
-    return tuple(
-        TensorSharding.fully_open(rank_of(type_), ref) if sharding is None else sharding
-        for sharding, type_ in zip(found, _types(computation, side), strict=True)
-    )
 
 
 def _sharding(attribute: Any) -> TensorSharding | None:

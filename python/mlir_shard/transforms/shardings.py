@@ -107,13 +107,6 @@ def shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
     return [distinct[number] for number in numbers]
 
 
-def sharding_in(dictionary: Any) -> TensorSharding | None:
-    """The sharding among the attributes of an argument or result."""
-    if sdy.SHARDING not in dictionary:
-        return None
-    return _sharding_or_none(dictionary[sdy.SHARDING])
-
-
 def _sharding_or_none(attribute: Any) -> TensorSharding | None:
     value = attribute.value if isinstance(attribute, SdyAttribute) else None
     return value if isinstance(value, TensorSharding) else None
@@ -151,12 +144,7 @@ def shardings_per_value(function: Any, side: Side, meshes: Mapping[str, Mesh]) -
     ref = next((one.mesh_or_ref for one in shardings if one is not None and not _is_maximal(one, meshes)), None)
     if ref is None:
         return None
-    return TensorShardingPerValue(
-        tuple(
-            TensorSharding.fully_open(rank_of(type_), ref) if sharding is None else sharding
-            for sharding, type_ in zip(shardings, types_of(function, side), strict=True)
-        )
-    )
+    return TensorShardingPerValue.filled(shardings, map(rank_of, types_of(function, side)), ref)
 
 
 def _is_maximal(sharding: TensorSharding, meshes: Mapping[str, Mesh]) -> bool:

@@ -18,10 +18,9 @@ from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.elementwise import is_elementwise
-from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import EdgeFrame
-from mlir_shard.transforms.propagate.value_graph import OpClass, ShardingTable
-from mlir_shard.transforms.shardings import sharding_in
+from mlir_shard.transforms.propagate.value_graph import OpClass
 
 _IN_SHARDINGS = "in_shardings"
 
@@ -44,9 +43,10 @@ def set_argument_sharding(argument: Any, sharding: TensorSharding) -> None:
     """
     op = argument.owner.owner.operation
     if op.name not in ARGUMENT_OWNERS:
-        kept = zip(owning_arguments(op), argument_shardings(op), strict=False)
-        known = [(owner, sharding if owner == argument else old) for owner, old in kept]
-        set_argument_shardings(op, [_known_or_open(old, owner, sharding.mesh_or_ref) for owner, old in known])
+        kept = list(zip(owning_arguments(op), argument_shardings(op), strict=False))
+        known = (sharding if owner == argument else old for owner, old in kept)
+        ranks = [rank_of(owner.type) for owner, _ in kept]
+        set_argument_shardings(op, TensorShardingPerValue.filled(known, ranks, sharding.mesh_or_ref).shardings)
         return
     frame = edge_frame(op, argument)
     if frame is not None:
@@ -57,56 +57,6 @@ def set_argument_sharding(argument: Any, sharding: TensorSharding) -> None:
         ranks = [rank_of(value.type) for value in argument.owner.arguments]
         shardings = TensorShardingPerValue.fully_open(ranks, sharding.mesh_or_ref)
     op.attributes[_IN_SHARDINGS] = sdy.attribute(shardings.replace(argument.arg_number, sharding), op.context)
-
-
-def _known_or_open(sharding: TensorSharding | None, value: Any, mesh_or_ref: str | Mesh) -> TensorSharding:
-    return TensorSharding.fully_open(rank_of(value.type), mesh_or_ref) if sharding is None else sharding
-
-
-ARGUMENTS = "arg_attrs"
-RESULTS = "res_attrs"
-
-
-class FunctionSignatures:
-    """Reads and writes the shardings in functions' signatures, numbered by a table."""
-
-    def __init__(self, table: ShardingTable) -> None:
-        self._table = table
-        self._states: dict[Any, int] = {}
-        self._dictionaries: dict[tuple[Any, int], Any] = {}
-
-    def states(self, function: Any, key: str) -> list[int]:
-        """The state of each argument or result, `key` being ARGUMENTS or RESULTS."""
-        return [self._state(dictionary) for dictionary in _dictionaries(function, key)]
-
-    def write(self, function: Any, key: str, states: dict[int, int]) -> None:
-        """Gives the arguments or results with the given indices the shardings of the states."""
-        dictionaries = list(_dictionaries(function, key))
-        for index, state in states.items():
-            known = (dictionaries[index], state)
-            if known not in self._dictionaries:
-                self._dictionaries[known] = self._with_state(*known)
-            dictionaries[index] = self._dictionaries[known]
-        function.attributes[key] = ir.ArrayAttr.get(dictionaries, function.context)
-
-    def _state(self, dictionary: Any) -> int:
-        state = self._states.get(dictionary)
-        if state is None:
-            state = self._states[dictionary] = self._table.number(sharding_in(dictionary))
-        return state
-
-    def _with_state(self, dictionary: Any, state: int) -> Any:
-        entries = {named.name: named.attr for named in dictionary}
-        entries[sdy.SHARDING] = sdy.attribute(self._table[state], dictionary.context)
-        return ir.DictAttr.get(entries, dictionary.context)
-
-
-def _dictionaries(function: Any, key: str) -> Any:
-    if key in function.attributes:
-        return function.attributes[key]
-    type_ = function.attributes["function_type"].value
-    count = len(type_.inputs if key == ARGUMENTS else type_.results)
-    return [ir.DictAttr.get({}, function.context)] * count
 
 
 NAMED_COMPUTATION = "sdy.named_computation"

@@ -22,7 +22,7 @@ from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import without_priorities
 from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.limits import is_dynamic
-from mlir_shard.transforms.propagate.module_parts import ARGUMENTS, RESULTS, set_argument_sharding
+from mlir_shard.transforms.propagate.module_parts import set_argument_sharding
 from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, disagreeing_groups, phases, propagate
 from mlir_shard.transforms.propagate.propagation_record import begin_record, write_record
 from mlir_shard.transforms.propagate.read_module import ModuleReader
@@ -48,7 +48,7 @@ def write_shardings(reader: ModuleReader, original: array[int]) -> None:
         unwritten = graph.states[:]
         for place in others:
             unwritten[place] = original[place]
-    functions: dict[tuple[int, str], dict[int, int]] = {}
+    functions: dict[tuple[int, Side], dict[int, TensorSharding]] = {}
     for place in others:
         state = graph.states[place]
         sharding = graph.table[state]
@@ -56,16 +56,18 @@ def write_shardings(reader: ModuleReader, original: array[int]) -> None:
             continue
         if place >= reader.first_result:
             function, index = reader.results[place - reader.first_result]
-            functions.setdefault((function, RESULTS), {})[index] = state
+            functions.setdefault((function, Side.RESULTS), {})[index] = sharding
         elif arrays.definers[place - 1] >= 0:
             sdy.set_sharding(arrays.value(place - 1), sharding)
         elif place - 1 in reader.argument_of:
             function, index = reader.argument_of[place - 1]
-            functions.setdefault((function, ARGUMENTS), {})[index] = state
+            functions.setdefault((function, Side.ARGUMENTS), {})[index] = sharding
         else:
             set_argument_sharding(arrays.value(place - 1).maybe_downcast(), sharding)
-    for (function, key), states in functions.items():
-        reader.functions.write(arrays.operation(function), key, states)
+    for (function, side), changed in functions.items():
+        signature = arrays.operation(function)
+        old = shardings_of(signature, side)
+        set_shardings(signature, side, [changed.get(index, sharding) for index, sharding in enumerate(old)])
 
 
 def _sharding(reader: ModuleReader, state: int) -> TensorSharding:

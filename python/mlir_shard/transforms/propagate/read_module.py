@@ -24,14 +24,12 @@ from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import OpShardingRule, PropagationDirection
 from mlir_shard.transforms.propagate.module_parts import (
-    ARGUMENTS,
-    RESULTS,
-    FunctionSignatures,
     NumberedEdge,
     numbered_edges,
     op_class,
 )
 from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, OpClass, ValueGraph
+from mlir_shard.transforms.shardings import Side, shardings_of
 
 # Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.
 _NODES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
@@ -104,7 +102,6 @@ class ModuleReader:
         # The places of values that do not have that of a result or, block arguments, NOWHERE.
         self._moved: dict[int, int] = {}
         self._return_kinds: dict[Any, int | None] = {}
-        self.functions = FunctionSignatures(self.graph.table)
         self._functions = {self._symbol(op): op for op in self._program.functions}
         self._arguments: dict[int, list[int]] = {op: self._place_arguments(op) for op in self._program.functions}
         self.argument_of = {v: (op, i) for op, numbers in self._arguments.items() for i, v in enumerate(numbers)}
@@ -233,12 +230,16 @@ class ModuleReader:
         for function in self._program.functions:
             numbers = self._arguments[function]
             # A declaration has arguments, but no values for them.
-            given = self.functions.states(self.arrays.operation(function), ARGUMENTS) if numbers else ()
+            given = self._signature_states(function, Side.ARGUMENTS) if numbers else ()
             for number, state in zip(numbers, given, strict=True):
                 graph.states[number + 1] = state
         for owner, edge in self._edges.items():
             if edge.is_of_argument and self.place(owner) == owner + 1:
                 graph.set_sharding(owner + 1, sharding_of(arrays.value(owner).maybe_downcast()))
+
+    def _signature_states(self, function: int, side: Side) -> list[int]:
+        """The state of each argument or result of a function."""
+        return list(map(self.graph.table.number, shardings_of(self.arrays.operation(function), side)))
 
     def _own_states(self) -> Iterator[tuple[int, list[int]]]:
         """The signatures of sdy's ops with attributes of their own for shardings, and the states of their results."""
@@ -356,7 +357,7 @@ class ModuleReader:
             back = self._program.returns.get(function)
             if back is None:
                 continue
-            states = self.functions.states(self.arrays.operation(function), RESULTS)
+            states = self._signature_states(function, Side.RESULTS)
             types = self.arrays.operation(function).attributes["function_type"].value.results
             for index, (number, type_, state) in enumerate(zip(self.arrays.operands(back), types, states, strict=True)):
                 kind = self._return_kind(type_)

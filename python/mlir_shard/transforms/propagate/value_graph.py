@@ -48,8 +48,8 @@ class NodeKind:
 
     `shared_operands` says that an operand has other uses. `fixed_direction` comes before what the phase says. `frame`
     is that of the only result. `is_op` tells ops from identities between places, which may always take sub-axes.
-    `op_name` is there where propagation goes by it. A node that `is_deferred` waits, where an operand has changed, until
-    all else is at the fixpoint.
+    `op_name` is there where propagation goes by it. A node that `is_deferred` waits, where an operand has changed,
+    until all else is at the fixpoint.
     """
 
     rule: OpShardingRule
