@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from math import inf, prod
 from typing import NamedTuple
 
@@ -32,6 +33,8 @@ from mlir_shard.resharding.steps import DirectExchange, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.without_common_grid import steps_without_grid
 
+FEW_STATES = 20
+"""Where a search is this short, a price is asked for, and of ways to reduce first only the two usual ones are tried."""
 MOST_TO_EXCHANGE = 64
 """The devices up to which a direct exchange that reduces is tried; its messages have to be made to know their cost."""
 MOST_TO_SEARCH = 16384
@@ -60,6 +63,7 @@ class SameMeshPlanner:
     ) -> None:
         self._model, self._most_messages, self._splits_axes = model, most_messages, splits_axes
         self._exchange_reduces = most_messages > 0 and exchange_reduces
+        self._most_reductions = 2 if most_states <= FEW_STATES else None
         self._search = GridSearch(model, most_states, most_messages=most_messages)
 
     def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
@@ -131,7 +135,7 @@ class SameMeshPlanner:
         """Plans that first reduce all that is partial, and go on from there."""
         is_memory = self._model.objective is Objective.MEMORY
         firsts = []
-        for reduced, plan in problem.reductions():
+        for reduced, plan in islice(problem.reductions(), self._most_reductions):
             for one in self._ranked([plan], replace(problem, target=reduced)):
                 rest = _Problem.of(reduced, problem.target, problem.element_size)
                 bound = self._least(rest.on_finer_grid() if self._splits_axes else rest)
