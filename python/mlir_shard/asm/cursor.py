@@ -31,6 +31,8 @@ _VALUE = re.compile(r"%[\w$.\-]+(?:#\d+)?")
 _SYMBOL = re.compile(r'@(?:[A-Za-z_][\w$.]*|"(?:[^"\\\n]|\\.)*")')
 _ESCAPE = re.compile(r"\\([0-9A-Fa-f]{2}|.)")
 _OPENING = {"(": ")", "[": "]", "{": "}", "<": ">"}
+_NO_ESCAPE = re.compile(r'(?:[^\\]|\\(?:[0-9A-Fa-f]{2}|[nt\\"]))*')
+_MOST_DIGITS = 40
 _NAMED_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"'}
 
 
@@ -38,7 +40,12 @@ def unescape(literal: str) -> str:
     """The bytes, a character each, that a string literal without its quotes stands for."""
     if "\\" not in literal:
         return literal
-    return _ESCAPE.sub(lambda m: _NAMED_ESCAPES.get(m[1]) or chr(int(m[1], 16)), literal)
+    return _ESCAPE.sub(_unescaped, literal)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escaped = match[1]
+    return chr(int(escaped, 16)) if len(escaped) == 2 else _NAMED_ESCAPES.get(escaped, escaped)
 
 
 def escape(characters: str) -> str:
@@ -134,20 +141,30 @@ class Cursor:
 
     def integer(self) -> int | None:
         """The integer that stands next, if any."""
-        digits = self._match(_INTEGER)
+        start, digits = self._next(), self._match(_INTEGER)
+        if digits is not None and len(digits) > _MOST_DIGITS:
+            raise self.error(f"an integer of {len(digits)} digits is too large", start)
         return None if digits is None else int(digits)
 
     def string(self) -> str | None:
         """The string literal that stands next, unescaped, if any."""
-        literal = self._match(_STRING)
-        return None if literal is None else as_text(unescape(literal[1:-1]))
+        start, literal = self._next(), self._match(_STRING)
+        return None if literal is None else self._unescape(literal[1:-1], start + 1)
+
+    def _unescape(self, literal: str, start: int) -> str:
+        """What stands between the quotes of a string literal, from an offset on."""
+        valid = _NO_ESCAPE.match(literal)
+        end = 0 if valid is None else valid.end()
+        if end < len(literal):
+            raise self.error(f"unknown escape `{literal[end : end + 2]}` in a string literal", start + end)
+        return as_text(unescape(literal))
 
     def symbol(self) -> str | None:
         """The symbol reference that stands next, without its `@`, if any."""
-        literal = self._match(_SYMBOL)
+        start, literal = self._next(), self._match(_SYMBOL)
         if literal is None:
             return None
-        return as_text(unescape(literal[2:-1])) if literal.startswith('@"') else literal[1:]
+        return self._unescape(literal[2:-1], start + 2) if literal.startswith('@"') else literal[1:]
 
     def value_name(self) -> str | None:
         """The SSA value that stands next, `%0#1` say, if any."""

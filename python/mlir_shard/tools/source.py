@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import sys
 from typing import TextIO
@@ -84,8 +85,15 @@ class Console:
         return lines[position.line - 1] if 1 <= position.line <= len(lines) else None
 
 
+_MOST_BYTES = 1 << 26
+"""The size of a file that a location names up to which its lines are shown."""
+
+
 def _read_lines(path: str) -> list[bytes]:
     try:
+        # What is no file, as a device, may have no end.
+        if not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
+            return []
         with open(path, "rb") as file:
             return file.read().split(b"\n")
     except (OSError, ValueError):

@@ -76,3 +76,26 @@ def test_escapes(characters: str) -> None:
 def test_string_literals(text: str) -> None:
     assert Cursor(quoted(text)).string() == text
     assert quoted(text).isascii()
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "message"),
+    [
+        (r'  "a\zz"', 4, r"unknown escape `\z` in a string literal"),
+        (r'"\4"', 1, r"unknown escape `\4` in a string literal"),
+        ('"' + r"\41" * 3 + r'\x"', 10, r"unknown escape `\x` in a string literal"),
+    ],
+)
+def test_unknown_escapes(text: str, offset: int, message: str) -> None:
+    with pytest.raises(AsmSyntaxError) as raised:
+        Cursor(text).string()
+    assert (raised.value.offset, raised.value.message) == (offset, message)
+    with pytest.raises(AsmSyntaxError):
+        Cursor("@" + text.strip()).symbol()
+
+
+def test_integers_of_many_digits() -> None:
+    assert Cursor("9" * 40).integer() == int("9" * 40)
+    with pytest.raises(AsmSyntaxError, match="an integer of 5000 digits is too large") as raised:
+        Cursor("  " + "9" * 5000).integer()
+    assert raised.value.offset == 2

@@ -45,6 +45,11 @@ def test_lines_of_other_files_are_read(tmp_path: Path) -> None:
     assert shown(Diagnostic("error", "X", Position(str(other), 1, 7))) == f"{other}:1:7: error: X\nraise X\n      ^\n"
 
 
+def test_what_is_no_file_is_not_read() -> None:
+    """A device may have no end."""
+    assert shown(Diagnostic("error", "X", Position("/dev/zero", 1, 1))) == "/dev/zero:1:1: error: X\n"
+
+
 def test_invalid_utf8_is_shown() -> None:
     assert (
         shown(Diagnostic("error", "bad", Position("in.mlir", 1, 3)), b"ab\xff\n")

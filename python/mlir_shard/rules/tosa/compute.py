@@ -191,6 +191,9 @@ def with_sizes(op: Any, blocks: Blocks) -> None:
     """The sizes of the result, the last operand, are those of the block."""
     set_result_types(op, blocks)
     sizes = list(op.results[0].type.shape)
+    if not sizes:
+        # A scalar is the same on all devices.
+        return
     with ir.InsertionPoint(op), op.location:
         values = ir.DenseElementsAttr.get(
             [ir.IntegerAttr.get(ir.IndexType.get(), size) for size in sizes],

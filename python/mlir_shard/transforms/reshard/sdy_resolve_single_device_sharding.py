@@ -119,7 +119,8 @@ def _device(op: Any, meshes: Mapping[str, Mesh]) -> int | None:
     """The device that the results of an operation are on; None where only what is no tensor is."""
     found: int | None = None
     spread: TensorSharding | None = None
-    for result, sharding in zip(op.results, _shardings(op.attributes[sdy.SHARDING]), strict=True):
+    # An op without results may have a sharding for what it does.
+    for result, sharding in zip(op.results, _shardings(op.attributes[sdy.SHARDING]), strict=False):
         if not isinstance(result.type, ir.RankedTensorType):
             continue
         mesh = mesh_of(sharding, meshes)
