@@ -15,6 +15,7 @@ from itertools import product
 
 from mlir_shard.resharding.cost.lower_bound import Segment, segments_by_target
 from mlir_shard.resharding.tensor_layout import Blocks, TensorLayout, reduced_axes
+from mlir_shard.sharding import TensorSharding
 from mlir_shard.sharding.axes import Axes, total_size
 from mlir_shard.sharding.layout import Box, block_size
 
@@ -328,8 +329,10 @@ class TileRound:
         return all(sender in (None, device) for device, sender in enumerate(self.senders))
 
 
-def tile_rounds(source: TensorLayout, target: TensorLayout) -> tuple[TileRound, ...]:
-    """The rounds between two layouts, local copies first; nothing is reduced. Devices are 0, 1, ... of both meshes.
+def tile_rounds(source: TensorLayout, target: TensorLayout, devices: int = 0) -> tuple[TileRound, ...]:
+    """The rounds between two layouts, local copies first; nothing is reduced.
+
+    They are of the devices 0, 1, ..., as many as `devices` or the two meshes have.
 
     Raises:
         ValueError: the layouts cannot be exchanged (see `reduced_axes`), or partial values would have to be reduced.
@@ -337,12 +340,17 @@ def tile_rounds(source: TensorLayout, target: TensorLayout) -> tuple[TileRound, 
     exchange = direct_exchange(source, target)
     if exchange.reducing is not None:
         raise ValueError("an exchange in rounds of tiles reduces nothing")
-    devices = 1 + max(target.mesh.devices_with(source.mesh))
+    devices = max(devices, 1 + max(target.mesh.devices_with(source.mesh)))
     rounds = [_round(of_shape, devices) for of_shape in _by_shape(exchange.moving.copies).values()]
     for of_shape in _by_shape(exchange.moving.messages).values():
         by_pair = {(message.sender, message.receiver): message for message in of_shape}
         rounds += [_round([by_pair[pair] for pair in pairs], devices) for pairs in in_rounds(sorted(by_pair))]
     return tuple(rounds)
+
+
+def as_vector(layout: TensorLayout) -> TensorLayout:
+    """The layout of a vector of one element, for that of a scalar."""
+    return TensorLayout(TensorSharding.fully_closed(1, layout.sharding.mesh_or_ref), layout.mesh, (1,))
 
 
 def _by_shape(messages: Iterable[Message]) -> dict[tuple[int, ...], list[Message]]:

@@ -117,9 +117,14 @@ def random(spec: TensorSpec, generator: np.random.Generator) -> Array:
     return np.asarray(generator.integers(0, 10, spec.shape)).astype(dtype)
 
 
-def cut(array: Array, box: Box, local_shape: Sequence[int]) -> Array:
-    """The block of `array` in `box`, with zeros after it where the block is shorter than `local_shape`."""
+def cut(array: Array, box: Box | None, local_shape: Sequence[int]) -> Array:
+    """The block of `array` in `box`, with zeros after it where the block is shorter than `local_shape`.
+
+    Without a box it is all zeros.
+    """
     block = np.zeros(tuple(local_shape), array.dtype)
+    if box is None:
+        return block
     block[box.local_slices] = array[box.slices]
     return block
 

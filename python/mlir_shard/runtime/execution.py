@@ -106,6 +106,8 @@ def _assemble(port: Port, blocks: Sequence[Array]) -> Result:
     first_with: dict[Box, int] = {}
     disagreement = ""
     for rank, (box, block) in enumerate(zip(port.boxes, blocks, strict=True)):
+        if box is None:
+            continue
         part = block[box.local_slices]
         first = first_with.setdefault(box, rank)
         if first == rank:

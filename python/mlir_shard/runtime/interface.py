@@ -22,6 +22,7 @@ from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.program import Port
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import Box, device_box
+from mlir_shard.transforms.device_sets import count_devices, have_different_devices
 
 TOKEN = "!stablehlo.token"
 _tensor = host.dialect("tensor")
@@ -135,7 +136,7 @@ def name_of(function: Any) -> str:
 def check_ranks(module: Any, ranks: int | None) -> int:
     """The number of devices that the meshes of a module have, `ranks` or 1 where it has none.
 
-    RunError where that is not `ranks`, or where the meshes do not agree.
+    They are the devices of all meshes. RunError where that is not `ranks`.
     """
     if ranks is not None and ranks < 1:
         raise RunError(f"the number of ranks is {ranks}: it has to be 1 or more")
@@ -147,12 +148,11 @@ def check_ranks(module: Any, ranks: int | None) -> int:
     }
     if not described:
         return ranks or 1
-    sizes = set(described.values())
-    if len(sizes) > 1:
-        raise RunError(f"the meshes of the program differ in their number of devices: {', '.join(described)}")
-    devices = sizes.pop()
+    devices = count_devices(meshes.values())
     if ranks is not None and ranks != devices:
-        raise RunError(f"the program is for {devices} ranks, not {ranks}: its mesh is {next(iter(described))}")
+        are_several = have_different_devices(meshes.values())
+        its = f"its meshes are {', '.join(described)}" if are_several else f"its mesh is {next(iter(described))}"
+        raise RunError(f"the program is for {devices} ranks, not {ranks}: {its}")
     return devices
 
 
@@ -234,7 +234,7 @@ def _port(name: str, type_: Any, sharding: TensorSharding | None, function: Any,
         raise _unplaced(f"{name} is unreduced along {axes}: a function's arguments and results are whole", function)
     if mesh.is_empty or mesh.is_maximal:
         return _replicated(name, spec, str(sharding), ranks)
-    return _sharded(name, spec, sharding, mesh)
+    return _sharded(name, spec, sharding, mesh, ranks)
 
 
 def _unplaced(message: str, function: Any) -> RunError:
@@ -246,9 +246,12 @@ def _replicated(name: str, spec: TensorSpec, sharding: str, ranks: int) -> Port:
     return Port(name, spec, spec, (whole,) * ranks, sharding)
 
 
-def _sharded(name: str, spec: TensorSpec, sharding: TensorSharding, mesh: Mesh) -> Port:
+def _sharded(name: str, spec: TensorSpec, sharding: TensorSharding, mesh: Mesh, ranks: int) -> Port:
     local = tuple(size or 0 for size in sharding.local_shape(spec.shape, mesh))
-    boxes = tuple(device_box(sharding, mesh, spec.shape, device) for device in sorted(mesh.devices))
+    devices = set(mesh.devices)
+    boxes = tuple(
+        device_box(sharding, mesh, spec.shape, device) if device in devices else None for device in range(ranks)
+    )
     return Port(name, spec, replace(spec, shape=local), boxes, str(sharding))
 
 

@@ -17,13 +17,14 @@ class Port:
     """An argument or a result.
 
     name: as diagnostics call it, `argument 0` say; spec: the global tensor; local: what one rank holds, which is
-    padded where its box is smaller; boxes: the part of the global tensor that each rank holds; sharding: for tables.
+    padded where its box is smaller; boxes: the part of the global tensor that each rank holds, None for one that is not
+    in the mesh, whose local tensor is of zeros; sharding: for tables.
     """
 
     name: str
     spec: TensorSpec
     local: TensorSpec
-    boxes: tuple[Box, ...]
+    boxes: tuple[Box | None, ...]
     sharding: str = ""
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
@@ -19,104 +18,21 @@ from mlir_shard.host import ir
 from mlir_shard.ir import shard, stablehlo
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import GridAxes, Placement
-from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.tensor_layout import Holdings, TensorLayout
 from mlir_shard.rules.partition import BlockedTensor
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
-from mlir_shard.sharding.axes import Axes
+from mlir_shard.sharding.axes import Axes, add_axes_or_merge
 from mlir_shard.sharding.layout import block_size
+from mlir_shard.transforms.device_sets import have_different_devices, separate_meshes
+from mlir_shard.transforms.device_strides import has_strides, in_order, stride_ranges
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A part of an axis along which neighbours are `stride` apart: the first of `size` and the first of the next part
-    are `unit * size` apart along the axis, where neighbours in the run are `unit` apart.
-    """
+class SeparateAxis:
+    """An axis, or part of one, of a mesh whose devices no axes of the grid tell apart."""
 
-    unit: int
-    size: int
-    stride: int
-
-
-@dataclass(frozen=True, slots=True)
-class StrideRange:
-    """The devices of a run, or of a part of one: `stride` apart, and the first that are no more of it `end` apart."""
-
-    stride: int
-    end: int
-
-
-def in_order(mesh: Mesh) -> Mesh:
-    """The mesh of the same axes, with its devices numbered as they come."""
-    return Mesh(mesh.axes) if mesh.device_ids else mesh
-
-
-def has_strides(mesh: Mesh) -> bool:
-    """Whether the number of a device is a sum of what its coordinate along each axis stands for, and grows with each:
-    the axes of a grid that is in order are then those of the mesh, or parts of them, in another order.
-    """
-    return _runs(mesh) is not None
-
-
-@lru_cache(maxsize=256)
-def _runs(mesh: Mesh) -> tuple[tuple[Run, ...], ...] | None:
-    """The runs of each axis, major to minor; None where the mesh has none."""
-    if not mesh.device_ids:
-        strides = accumulate((axis.size for axis in reversed(mesh.axes)), mul, initial=1)
-        sizes_and_strides = zip(reversed(mesh.axes), strides, strict=False)
-        in_order = [(Run(1, axis.size, stride),) if axis.size > 1 else () for axis, stride in sizes_and_strides]
-        return tuple(reversed(in_order))
-    devices = mesh.devices
-    if devices[0]:
-        return None
-    minor = len(devices)
-    found = []
-    ids = [0]
-    for axis in mesh.axes:
-        minor //= axis.size
-        offsets = [devices[position * minor] for position in range(axis.size)]
-        found.append(_runs_of(offsets))
-        ids = [first + offset for first in ids for offset in offsets]
-    # A stride that is not positive would have the devices of a grid axis in the opposite order.
-    is_rising = all(run.stride > 0 for runs in found for run in runs)
-    return tuple(found) if is_rising and tuple(ids) == devices else None
-
-
-def _runs_of(offsets: list[int]) -> tuple[Run, ...]:
-    """The longest runs that begin with the minor-most; where there are none, a run of no stride."""
-    found: list[Run] = []
-    unit = 1
-    while len(offsets) > 1:
-        stride = offsets[1]
-        size = next((at for at, offset in enumerate(offsets) if offset != at * stride), len(offsets))
-        while len(offsets) % size:
-            size -= 1
-        if size == 1:
-            return (Run(unit, len(offsets), 0),)
-        found.append(Run(unit, size, stride))
-        offsets = offsets[::size]
-        unit *= size
-    return tuple(reversed(found))
-
-
-def stride_ranges(axis: AxisRef, mesh: Mesh) -> tuple[StrideRange, ...]:
-    """Where the devices along an axis or sub-axis of a mesh with strides are, major to minor.
-
-    ValueError where the axis ends within a run that it does not divide.
-    """
-    runs = _runs(mesh)
-    assert runs is not None, mesh
-    index = mesh.axis_index(axis.name)
-    size = axis.size(mesh)
-    first = mesh.axes[index].size // (axis.pre_size * size)
-    found = []
-    for run in runs[index]:
-        low, high = max(first, run.unit), min(first * size, run.unit * run.size)
-        if low >= high:
-            continue
-        if low % run.unit or high % run.unit:
-            raise ValueError(f"{axis} of mesh {mesh} cuts devices that are numbered by a stride of {run.stride}")
-        found.append(StrideRange(run.stride * (low // run.unit), run.stride * (high // run.unit)))
-    return tuple(found)
+    mesh: Mesh
+    axis: AxisRef
 
 
 class GridError(ValueError):
@@ -130,7 +46,12 @@ class DeviceGrid:
     `others` are meshes of as many devices, by how shardings refer to them, whose axes are made of grid axes too, and
     meshes of one device: a tensor there is whole on every device. Of the meshes in `reordered` the devices are taken as
     if they were in order. `shape` has the sizes of the grid axes, `strides` how far apart neighbours along each are,
-    after the number of devices.
+    after the number of devices; `sizes` has those of the separate axes too.
+
+    Meshes may be of different devices: the grid is then of all of them, and a tensor on a mesh has local tensors on the
+    others too, with the elements of which nothing is done that matters. Where a mesh is no part of the grid, as 6 of 8
+    devices are none, its axes are the last ones, `separate`: they have no place in `shape`, and no collective is along
+    them but the exchange.
     """
 
     name: str
@@ -138,6 +59,8 @@ class DeviceGrid:
     atoms: Axes
     others: Mapping[str | Mesh, Mesh] = field(default_factory=dict, compare=False)
     reordered: frozenset[Mesh] = field(default=frozenset(), compare=False)
+    separate: tuple[SeparateAxis, ...] = ()
+    sizes: tuple[int, ...] = field(init=False, compare=False)
     shape: tuple[int, ...] = field(init=False, compare=False)
     strides: tuple[int, ...] = field(init=False, compare=False)
     _known_axes: dict[tuple[str | Mesh, Axes], GridAxes] = field(
@@ -145,7 +68,9 @@ class DeviceGrid:
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(atom.size(self.mesh) for atom in self.atoms))
+        sizes = tuple(atom.size(self.mesh) for atom in self.atoms)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "shape", sizes[: len(sizes) - len(self.separate)])
         object.__setattr__(self, "strides", tuple(accumulate(reversed(self.shape), mul, initial=1))[::-1])
 
     @staticmethod
@@ -167,12 +92,11 @@ class DeviceGrid:
 
         The axes of a mesh whose devices are permuted are those of the grid in another order where its devices have
         strides and that gives a grid; else it is taken as if its devices were in order. GridError where there is no
-        grid, as meshes have other numbers of devices.
+        grid.
         """
         found = list(dict.fromkeys(mesh for mesh in refs.values() if mesh.axes and not mesh.is_maximal))
-        if len({mesh.total_size for mesh in found}) > 1:
-            listed = " and ".join(map(str, found))
-            raise GridError(f"meshes have different numbers of devices, and one program runs on all: {listed}")
+        if have_different_devices(found):
+            return DeviceGrid._for_different_devices(name, used, refs, found)
         with_axes = {mesh for mesh, axes in used if axes}
         if with_axes:
             # On the others there is nothing but what every device has.
@@ -214,6 +138,27 @@ class DeviceGrid:
         common = Mesh.of((str(index), size) for index, size in enumerate(sizes))
         return replace(DeviceGrid.for_shardings(name, common, ()), others=taken, reordered=reordered)
 
+    @staticmethod
+    def _for_different_devices(
+        name: str, used: Sequence[tuple[Mesh, Axes]], refs: Mapping[str | Mesh, Mesh], meshes: Sequence[Mesh]
+    ) -> DeviceGrid:
+        """The coarsest grid of the devices of all meshes, of which those that come first in size are parts."""
+        along = {mesh: [AxisRef(axis) for axis in mesh.axis_names] for mesh in meshes}
+        for mesh, axes in used:
+            along.setdefault(mesh, []).extend(axes)
+        cuts, others = separate_meshes(meshes, along)
+        separate = []
+        for mesh in others:
+            try:
+                separate += [SeparateAxis(mesh, atom) for atom in Grid.of(mesh, along[mesh], f"@{name}").atoms]
+            except ValueError as error:
+                raise GridError(str(error)) from error
+        sizes = [larger // smaller for smaller, larger in pairwise(cuts)][::-1]
+        sizes += [one.axis.size(one.mesh) for one in separate]
+        common = Mesh.of((str(index), size) for index, size in enumerate(sizes))
+        grid = DeviceGrid.for_shardings(name, common, ())
+        return replace(grid, others=dict(refs), separate=tuple(separate))
+
     @property
     def axis_names(self) -> tuple[str, ...]:
         """The grid axes as the mesh calls them; none where it is one for meshes that differ in their axes."""
@@ -239,9 +184,35 @@ class DeviceGrid:
         other = self.others.get(ref)
         if other is None:
             return self.axes(refs)
+        if (first := self._first_separate(other)) is not None:
+            own = tuple(one.axis for one in self.separate if one.mesh == other)
+            try:
+                return tuple(first + axis for axis in Grid(other, own).axes(refs))
+            except ValueError as error:
+                raise GridError(str(error)) from error
         ranges = [one for axis in refs for one in stride_ranges(axis, other)]
-        every_axis = range(len(self.atoms))
+        every_axis = range(len(self.shape))
         return tuple(axis for one in ranges for axis in every_axis if one.stride <= self.strides[axis + 1] < one.end)
+
+    def _first_separate(self, mesh: Mesh) -> int | None:
+        """The first axis of a mesh that is no part of the grid."""
+        places = (number for number, one in enumerate(self.separate, len(self.shape)) if one.mesh == mesh)
+        return next(places, None)
+
+    def separate_mesh(self, *placements: Placement) -> Mesh | None:
+        """The mesh that is no part of the grid, where placements are along axes of one."""
+        used = (axis for placement in placements for axis in placement.used if axis >= len(self.shape))
+        return next((self.separate[axis - len(self.shape)].mesh for axis in used), None)
+
+    def layout_on(self, mesh: Mesh, placement: Placement, shape: Sequence[int]) -> TensorLayout:
+        """The placement of a tensor of `shape`, on a mesh that is no part of the grid."""
+        first = len(self.shape)
+
+        def axes(of: Iterable[int]) -> Axes:
+            return add_axes_or_merge((), (self.separate[axis - first].axis for axis in of), mesh)
+
+        sharding = TensorSharding.closed_with(map(axes, placement.dims), mesh)
+        return TensorLayout(sharding, mesh, tuple(shape))
 
     def placement(self, sharding: TensorSharding | None, rank: int) -> Placement:
         """Where a tensor of this sharding lies; without one it is whole on every device."""
@@ -254,12 +225,22 @@ class DeviceGrid:
 
     def layout(self, placement: Placement, shape: Sequence[int]) -> TensorLayout:
         """The placement of a tensor of `shape`, on the mesh that has the grid axes as its axes."""
-        mesh = Mesh.of((str(index), size) for index, size in enumerate(self.shape))
+        mesh = self._real_mesh
         return TensorLayout(Grid.of(mesh, ()).sharding(placement, "grid"), mesh, tuple(shape))
+
+    @property
+    def real_mesh(self) -> Mesh:
+        """The mesh without separate axes."""
+        return Mesh(self.mesh.axes[: len(self.mesh.axes) - len(self.separate)])
+
+    @property
+    def _real_mesh(self) -> Mesh:
+        """The grid axes as the axes of a mesh, without separate ones."""
+        return Mesh.of((str(index), size) for index, size in enumerate(self.shape))
 
     def blocks(self, axes: Sequence[int]) -> int:
         """The number of devices along grid axes."""
-        return prod(self.shape[axis] for axis in axes)
+        return prod(self.sizes[axis] for axis in axes)
 
     def local_shape(self, shape: Sequence[int], placement: Placement) -> tuple[int, ...]:
         """The shape of a full block; the last blocks of a dimension may be short or empty, the rest is padding."""
@@ -271,13 +252,17 @@ class DeviceGrid:
 
     def processes(self) -> npt.NDArray[np.int64]:
         """The numbers of all devices in order; TooManyDevicesError where they are too many to list."""
-        return np.arange(self.mesh.listed_size, dtype=np.int64)
+        return np.arange(self._real_mesh.listed_size, dtype=np.int64)
 
     def positions(self, axes: Sequence[int], processes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The positions along axes, major to minor, of processes."""
         positions = np.zeros_like(processes)
         for axis in axes:
-            positions = positions * self.shape[axis] + processes // self.strides[axis + 1] % self.shape[axis]
+            if axis < len(self.shape):
+                own = processes // self.strides[axis + 1] % self.shape[axis]
+            else:
+                own = self._separate_positions(axis)[processes]
+            positions = positions * self.sizes[axis] + own
         return positions
 
     def mirrored(self, axes: Sequence[int]) -> list[int]:
@@ -287,6 +272,14 @@ class DeviceGrid:
             position = processes // self.strides[axis + 1] % self.shape[axis]
             found = found + (self.shape[axis] - 1 - 2 * position) * self.strides[axis + 1]
         return found.tolist()
+
+    def _separate_positions(self, axis: int) -> npt.NDArray[np.int64]:
+        """The position of each process along an axis that is not the grid's; 0 for those that are not in its mesh."""
+        one = self.separate[axis - len(self.shape)]
+        held = Holdings.of(one.mesh, [[one.axis]]).blocks
+        found = np.zeros(prod(self.shape), np.int64)
+        found[list(one.mesh.devices)] = [position for (position,) in held]
+        return found
 
     def blocked(self, block_type: Any, placement: Placement) -> BlockedTensor:
         """A value that has blocks of this type and lies so, as partition rules are told of it."""

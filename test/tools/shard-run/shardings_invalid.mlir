@@ -5,7 +5,7 @@
 // RUN: sed 's/@mesh, SHARDING/@absent, [{"x"}]/; s/OTHER/2/' %s | not shard-run - 2>&1 | FileCheck %s --check-prefix=MESH
 // RUN: sed 's/SHARDING/[{}], unreduced={"x"}/; s/OTHER/2/' %s | not shard-run - 2>&1 | FileCheck %s --check-prefix=UNREDUCED
 // RUN: sed 's/SHARDING/[{}], unreduced={"x"}/; s/OTHER/2/' %s | not shard-run --engine=pjrt - 2>&1 | FileCheck %s --check-prefix=UNREDUCED
-// RUN: sed 's/SHARDING/[{"x"}]/; s/OTHER/4/' %s | not shard-run --engine=pjrt - 2>&1 | FileCheck %s --check-prefix=MESHES
+// RUN: sed 's/SHARDING/[{"x"}]/; s/OTHER/4/' %s | not shard-run -n 2 --engine=pjrt - 2>&1 | FileCheck %s --check-prefix=MESHES
 // RUN: sed 's/SHARDING/[{"x"}]/; s/OTHER/2/' %s | not shard-run -n 3 --engine=pjrt - 2>&1 | FileCheck %s --check-prefix=COUNT
 
 // AXIS: <stdin>:[[# @LINE + 18]]:1: error: 'func.func' op argument 0: dim 0: unknown axis "z": the mesh has "x"
@@ -18,7 +18,7 @@
 // MESH-NOT: error:
 // UNREDUCED: <stdin>:[[# @LINE + 10]]:1: error: argument 0 is unreduced along "x": a function's arguments and results are whole
 // UNREDUCED: shard-run: error: the program cannot be run as it is sharded
-// MESHES: shard-run: error: the meshes of the program differ in their number of devices: @mesh of 2 (<["x"=2]>), @other of 4 (<["x"=4]>)
+// MESHES: shard-run: error: the program is for 4 ranks, not 2: its meshes are @mesh of 2 (<["x"=2]>), @other of 4 (<["x"=4]>)
 // MESHES-NOT: error:
 // COUNT: shard-run: error: the program is for 2 ranks, not 3: its mesh is @mesh of 2 (<["x"=2]>)
 // COUNT-NOT: error:

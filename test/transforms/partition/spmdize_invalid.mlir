@@ -10,17 +10,6 @@ func.func @returns_unreduced(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@me
 
 // -----
 
-// expected-error@+1 {{meshes have different numbers of devices, and one program runs on all: <["x"=2]> and <["x"=4]>}}
-module @two_meshes {
-  sdy.mesh @one = <["x"=2]>
-  sdy.mesh @other = <["x"=4]>
-  func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@one, [{"x"}]>}, %b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@other, [{"x"}]>}) {
-    return
-  }
-}
-
-// -----
-
 // expected-error@+1 {{sub-axes cut axis "x" of mesh @mesh at 2 and at 3, and no grid has axes for both}}
 module @cuts {
   sdy.mesh @mesh = <["x"=6]>

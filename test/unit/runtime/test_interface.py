@@ -12,6 +12,7 @@ import mlir_shard
 from mlir_shard.runtime import interface
 from mlir_shard.runtime.compile import Pipelines, compile_module
 from mlir_shard.runtime.error import RunError
+from mlir_shard.sharding.layout import Box
 
 
 def parse(text: str) -> Any:
@@ -86,8 +87,25 @@ def test_the_number_of_ranks() -> None:
     with pytest.raises(RunError, match=r'for 2 ranks, not 3: its mesh is mesh<\["x"=2\]> of 2'):
         interface.check_ranks(written_out, 3)
     differing = parse('sdy.mesh @a = <["x"=2]>\nsdy.mesh @b = <["x"=3]>')
-    with pytest.raises(RunError, match=r"differ in their number of devices: @a of 2 .*, @b of 3"):
-        interface.check_ranks(differing, None)
+    assert interface.check_ranks(differing, None) == 3
+    apart = parse(
+        'sdy.mesh @a = <["x"=2]>\nsdy.mesh @b = <["x"=3], device_ids=[4, 2, 3]>\nsdy.mesh @c = <[], device_ids=[9]>'
+    )
+    assert interface.check_ranks(apart, None) == 5
+    with pytest.raises(RunError, match=r"for 5 ranks, not 3: its meshes are @a of 2 .*, @b of 3 "):
+        interface.check_ranks(apart, 3)
+
+
+def test_a_rank_that_is_not_in_the_mesh_has_no_box() -> None:
+    module = parse("""
+      sdy.mesh @a = <["x"=2]>
+      sdy.mesh @b = <["x"=2], device_ids=[3, 2]>
+      func.func @main(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@b, [{"x"}]>}) -> tensor<6xf32> {
+        return %a : tensor<6xf32>
+      }""")
+    (argument,), (result,) = interface.ports(interface.entry_function(module, "main"), 4)
+    assert argument.boxes == (None, None, Box((3,), (3,)), Box((0,), (3,)))
+    assert argument.local.shape == (3,) and result.boxes == (Box((0,), (6,)),) * 4
 
 
 @pytest.mark.parametrize("ranks", [0, -1])

@@ -88,3 +88,39 @@ def test_positions() -> None:
     grid_of_three = DeviceGrid.for_meshes("mesh", [], {"mesh": Mesh.of([("x", 2), ("y", 3), ("z", 2)])})
     positions = grid_of_three.positions((2, 0), grid_of_three.processes())
     assert positions.tolist() == [0, 2, 0, 2, 0, 2, 1, 3, 1, 3, 1, 3]
+
+
+def test_meshes_of_other_devices() -> None:
+    first, next_four = Mesh.of([("x", 2), ("y", 2)]), Mesh.of([("z", 4)], [4, 5, 6, 7])
+    used = [(first, (AxisRef("x"), AxisRef("y"))), (next_four, (AxisRef("z"),))]
+    both = DeviceGrid.for_meshes("first", used, {"first": first, "next": next_four})
+    assert both.shape == both.sizes == (2, 2, 2) and both.separate == ()
+    assert both.axes_of("first", (AxisRef("x"),)) == (1,)
+    assert both.axes_of("next", (AxisRef("z"),)) == (1, 2)
+    assert both.processes().tolist() == list(range(8))
+
+
+def test_a_mesh_that_is_no_part_of_the_grid() -> None:
+    eight, six = Mesh.of([("x", 8)]), Mesh.of([("y", 2), ("z", 3)], [5, 1, 2, 3, 4, 0])
+    used = [(eight, (AxisRef("x"),)), (six, (AxisRef("y"), AxisRef("z")))]
+    both = DeviceGrid.for_meshes("eight", used, {"eight": eight, "six": six})
+    assert both.shape == (8,) and both.sizes == (8, 2, 3)
+    placement = both.placement(TensorSharding.closed_with([[AxisRef("z")], [AxisRef("y")]], "six"), 2)
+    assert placement == Placement(((2,), (1,)))
+    assert both.separate_mesh(placement) == six and both.separate_mesh(Placement(((0,), ()))) is None
+    assert both.local_shape((6, 4), placement) == (2, 2)
+    assert both.positions((2,), both.processes()).tolist() == [2, 1, 2, 0, 1, 0, 0, 0]
+    layout = both.layout_on(six, placement, (6, 4))
+    assert layout.mesh == six and layout.blocks == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("devices", "is_part"),
+    [([4, 5], True), ([6, 7], True), ([5, 6], False), ([1, 5], True), ([5, 4], False), ([3, 4], False)],
+)
+def test_which_meshes_are_part_of_a_grid_of_eight(devices: list[int], is_part: bool) -> None:
+    """The devices differ by one digit of their numbers, in ascending order."""
+    eight, two = Mesh.of([("x", 8)]), Mesh.of([("y", 2)], devices)
+    used = [(eight, (AxisRef("x"),)), (two, (AxisRef("y"),))]
+    both = DeviceGrid.for_meshes("eight", used, {"eight": eight, "two": two})
+    assert (both.separate == ()) == is_part

@@ -18,6 +18,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.patterns import Pattern
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.transforms.device_sets import is_crossing
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,8 @@ def reshard_of_reshard(op: Any, rewriter: Any) -> bool:
     """A reshard that only feeds another one is skipped, but for the way to one device, which is by way of all."""
     inner = defining_op(op.operands[0], "sdy.reshard")
     if inner is None or not has_one_use(inner.results[0]) or _is_on_one_device(op) != _is_on_one_device(inner):
+        return False
+    if is_crossing(op) or is_crossing(inner):
         return False
     attributes = {name: op.attributes[name] for name in op.attributes}
     rewriter.replace_op(op, create_like(op, inner.operands[0], attributes))

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from mlir_shard.host import dialect
 from mlir_shard.ir import shard
-from mlir_shard.ir.shard import extract_slice
-from mlir_shard.resharding.direct_exchange import Start, TileRound, tile_rounds
+from mlir_shard.ir.shard import extract_slice, reshape
+from mlir_shard.resharding.direct_exchange import Start, TileRound, as_vector, tile_rounds
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.transforms.collectives.shard_permutations import between_some, table_index
 from mlir_shard.transforms.device_grid import DeviceGrid
@@ -26,7 +27,10 @@ def exchange(value: Any, source: TensorLayout, target: TensorLayout, into: Any, 
         source, target: layouts on the mesh whose axes are those of the grid.
         into: a local tensor of the target, of which the elements beyond the global tensor are kept.
     """
-    rounds = tile_rounds(source, target)
+    if not source.rank:
+        vector = exchange(reshape(value, [1]), as_vector(source), as_vector(target), reshape(into, [1]), grid)
+        return reshape(vector, [])
+    rounds = tile_rounds(source, target, prod(grid.shape))
     local = list(into.type.shape)
     # A device that gets no tile in a round writes behind its local tensor, so that no round depends on the device.
     spare = max((one.shape[0] for one in rounds if None in one.target_starts), default=0)

@@ -24,6 +24,8 @@ _tensor = dialect("tensor")
 
 def device_index(axes: Sequence[int], grid: DeviceGrid) -> Any:
     """This device's position among those along `axes`, major to minor, as an `index` value."""
+    if any(axis >= len(grid.shape) for axis in axes):
+        return table_index(grid.positions(axes, grid.processes()).tolist(), grid)
     index_type = ir.IndexType.get()
     result = None
     for axis, position in zip(axes, shard.process_index(grid.name, axes), strict=True):

@@ -156,8 +156,7 @@ class StablehloCollectives:
 
     def device_index(self, axes: Sequence[AxisRef]) -> Any:
         """Returns this device's position along axes, as an `index` value, of a table of all devices."""
-        position = stablehlo.reshape(self.table(axes, lambda at: at), ())
-        return _arith.IndexCastOp(ir.IndexType.get(), _tensor.ExtractOp(position, []).result).result
+        return as_index(self.table(axes, lambda at: at))
 
     def table(self, axes: Sequence[AxisRef], entry: Callable[[int], int], element_type: Any = None) -> Any:
         """Returns this device's entry of a table of all devices."""
@@ -237,6 +236,12 @@ class StablehloCollectives:
                 groups = np.ascontiguousarray(device_group_array(axes, self.mesh))
                 self._groups[axes] = ir.DenseElementsAttr.get(groups)
         return self._groups[axes]
+
+
+def as_index(entry: Any) -> Any:
+    """Returns the only element of a tensor as an `index` value."""
+    element = _tensor.ExtractOp(stablehlo.reshape(entry, ()), []).result
+    return _arith.IndexCastOp(ir.IndexType.get(), element).result
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.direct_exchange import Start, TileRound, tile_rounds
+from mlir_shard.resharding.direct_exchange import Start, TileRound, as_vector, tile_rounds
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.transforms.collectives.stablehlo import StablehloCollectives
 
@@ -24,6 +24,9 @@ def exchange(
         local_shape: of the local tensor after it.
         builder: the collectives on one of the meshes.
     """
+    if not source.rank:
+        vector = exchange(stablehlo.reshape(value, [1]), as_vector(source), as_vector(target), [1], builder)
+        return stablehlo.reshape(vector, [])
     rounds = tile_rounds(source, target)
     # A device that gets no tile in a round writes behind its local tensor, so that no round depends on the device.
     spare = max((one.shape[0] for one in rounds if None in one.target_starts), default=0)

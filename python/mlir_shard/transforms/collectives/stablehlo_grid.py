@@ -17,7 +17,7 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.resharding.windows import WindowHalo
 from mlir_shard.rules.reduction import Combiner, neutral_number
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
-from mlir_shard.transforms.collectives.stablehlo import COMBINERS, StablehloProgram
+from mlir_shard.transforms.collectives.stablehlo import COMBINERS, StablehloProgram, as_index
 from mlir_shard.transforms.collectives.stablehlo_exchange import exchange
 from mlir_shard.transforms.collectives.stablehlo_halo import BorderExchange, with_borders
 from mlir_shard.transforms.device_grid import DeviceGrid
@@ -29,8 +29,8 @@ class StablehloGridCollectives:
     def __init__(self, program: StablehloProgram, grid: DeviceGrid, device_ids: tuple[int, ...] = ()) -> None:
         self._grid = grid
         self._device_ids = device_ids
-        self._devices = device_ids or range(grid.mesh.total_size)
-        self._builder = program.on(Mesh(grid.mesh.axes, device_ids))
+        self._devices = device_ids or range(grid.real_mesh.total_size)
+        self._builder = program.on(Mesh(grid.real_mesh.axes, device_ids))
 
     def group_size(self, axes: Sequence[int]) -> int:
         """Returns the number of devices along axes."""
@@ -66,10 +66,16 @@ class StablehloGridCollectives:
 
     def device_index(self, axes: Sequence[int]) -> Any:
         """Returns this device's position along axes, as an `index` value."""
+        if self._are_separate(axes):
+            return as_index(self.table(axes, lambda at: at))
         return self._builder.device_index(self._refs(axes))
 
     def table(self, axes: Sequence[int], entry: Callable[[int], int], element_type: Any = None) -> Any:
         """Returns this device's entry of a table of all devices."""
+        if self._are_separate(axes):
+            entries = stablehlo.numbers([entry(position) for position in self._positions(axes)], element_type)
+            every_axis = self._refs(range(len(self._grid.shape)))
+            return stablehlo.dynamic_slice(entries, [self._builder.shard_number(every_axis)], [1])
         return self._builder.table(self._refs(axes), entry, element_type)
 
     def resized(self, value: Any, shape: Sequence[int]) -> Any:
@@ -94,6 +100,8 @@ class StablehloGridCollectives:
 
     def exchange_tiles(self, value: Any, source: TensorLayout, target: TensorLayout, shape: Sequence[int]) -> Any:
         """Permutes a tile in each round."""
+        if not self._device_ids:
+            return exchange(value, source, target, shape, self._builder)
         mesh = replace(source.mesh, device_ids=self._device_ids)
         return exchange(value, replace(source, mesh=mesh), replace(target, mesh=mesh), shape, self._builder)
 
@@ -110,6 +118,13 @@ class StablehloGridCollectives:
             return value
         flag = self._builder.table(axes, lambda position: int(position == 0), stablehlo.boolean())
         return self._builder.all_reduce(stablehlo.select_all(flag, value, 0), axes, ReductionOp.SUM)
+
+    def _are_separate(self, axes: Sequence[int]) -> bool:
+        return any(axis >= len(self._grid.shape) for axis in axes)
+
+    def _positions(self, axes: Sequence[int]) -> list[int]:
+        """The position of each device along axes."""
+        return self._grid.positions(axes, self._grid.processes()).tolist()
 
     def _refs(self, axes: Sequence[int]) -> tuple[AxisRef, ...]:
         return tuple(self._grid.atoms[axis] for axis in axes)

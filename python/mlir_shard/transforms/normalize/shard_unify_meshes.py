@@ -84,7 +84,9 @@ class UnitedMeshes:
         change = self._change(sharding)
         if change is not None:
             return change.sharding(sharding, self.main)
-        return sharding if sharding.used_axes else replace(sharding, mesh_or_ref=self.main)
+        mesh = mesh_of(sharding, self._meshes)
+        is_elsewhere = mesh is not None and not mesh.has_same_devices(self._mesh(self.main))
+        return sharding if sharding.used_axes or is_elsewhere else replace(sharding, mesh_or_ref=self.main)
 
     def in_own_order(self, sharding: TensorSharding) -> TensorSharding:
         """The sharding with the axes of the main mesh, where the devices are in the order in which they were."""

@@ -35,7 +35,11 @@ def emit(value: Any, resharding: Resharding | None, grid: DeviceGrid, builder: G
     before = resharding.source
     value = _relocated(value, resharding.arrival, builder)
     for placed in resharding.moves:
-        value = _moved(value, placed.move, before, placed.after, resharding.shape, grid, builder)
+        if placed.between is not None:
+            local = grid.local_shape(resharding.shape, placed.after)
+            value = builder.exchange_tiles(value, *placed.between, local)
+        else:
+            value = _moved(value, placed.move, before, placed.after, resharding.shape, grid, builder)
         before = placed.after
     return _relocated(value, resharding.departure, builder)
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from mlir_shard.passes.registry import shared
 from mlir_shard.resharding.grid import Grid
@@ -14,6 +15,8 @@ from mlir_shard.resharding.plan import without_single_devices
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import DirectExchange, Move, Placement
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.mesh import MOST_DEVICES, TooManyDevicesError
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.partition.relocation import Relocation
@@ -23,10 +26,15 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PlacedMove:
-    """A move on the grid, and the placement after it."""
+    """A move on the grid, and the placement after it.
+
+    `between` has the layouts of a direct exchange that the grid cannot say: from a mesh to one of other devices, or on
+    one that is no part of the grid.
+    """
 
     move: Move
     after: Placement
+    between: tuple[TensorLayout, TensorLayout] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +48,11 @@ class Resharding:
     departure: Relocation | None = None
 
 
-def exchanged(source: Placement, target: Placement, shape: Shape) -> Resharding:
+def exchanged(
+    source: Placement, target: Placement, shape: Shape, between: tuple[TensorLayout, TensorLayout] | None = None
+) -> Resharding:
     """The direct exchange."""
-    return Resharding(source, (PlacedMove(DirectExchange(target), target),), shape)
+    return Resharding(source, (PlacedMove(DirectExchange(target), target, between),), shape)
 
 
 class NoPlan(Exception):
@@ -65,6 +75,8 @@ class GridReshards:
         """
         if source == target:
             return None
+        if (mesh := self._grid.separate_mesh(source, target)) is not None:
+            return self._on_separate_mesh(mesh, source, target, shape)
         key = source, target, shape, element_size
         if key not in self._found:
             moves = self._moves(source, target, shape, element_size)
@@ -75,8 +87,8 @@ class GridReshards:
         self, kind: Kind, source: Placement, target: Placement, shape: Shape, element_size: int
     ) -> Resharding | None:
         """As `between`, by the one move of this kind where that leads to the target."""
-        if source == target:
-            return None
+        if source == target or self._grid.separate_mesh(source, target) is not None:
+            return self.between(source, target, shape, element_size)
         tensor = GridTensor(Grid.of(self._grid.layout(source, shape).mesh, ()), shape, element_size)
         start, end = (without_single_devices(tensor.grid, one) for one in (source, target))
         try:
@@ -87,6 +99,15 @@ class GridReshards:
         if not is_there:
             return self.between(source, target, shape, element_size)
         return Resharding(source, (PlacedMove(move, target),), shape)
+
+    def _on_separate_mesh(self, mesh: Mesh, source: Placement, target: Placement, shape: Shape) -> Resharding | None:
+        if source.unreduced or target.unreduced:
+            raise NoPlan(
+                f"it would be reduced over devices of mesh {mesh}, which is no part of a grid of all "
+                f"{prod(self._grid.shape)} devices of the program: let its axes divide these"
+            )
+        before, after = (self._grid.layout_on(mesh, placement, shape) for placement in (source, target))
+        return exchanged(source, target, shape, (before, after))
 
     def _moves(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> tuple[PlacedMove, ...]:
         try:

@@ -15,6 +15,7 @@ from mlir_shard.transforms.pipeline_steps import step
 
 # Before reshards are inserted, and of those that were.
 _WITHOUT_EMPTY = "shard-fold-empty-tensors"
+_MESHES = "shard-unify-meshes,shard-exchange-between-meshes"
 
 
 @register_pipeline("shard-spmdize", "Makes a module whose shardings are decided the program of one device")
@@ -47,7 +48,7 @@ def shard_spmdize(
     local = step("spmdize", collectives=collectives, remarks_above=bound, verify_repetition=verify_repetition or None)
     passes = [
         "shard-check-annotations",
-        "shard-unify-meshes",
+        _MESHES,
         _WITHOUT_EMPTY,
         *(["sdy-update-non-divisible-input-output-shardings"] if collectives == "stablehlo" else []),
         explicit,

@@ -16,12 +16,14 @@ from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import Placement
+from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
 from mlir_shard.rules.uneven_shards import Mask, mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
+from mlir_shard.transforms.device_sets import is_crossing, source_of
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
 from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged
@@ -194,6 +196,8 @@ class Planner:
         self._grid.local_type(value.type, have)
         self._grid.local_type(value.type, wanted)
         sizes = shape_of(value.type)
+        if is_crossing(op):
+            return OpPlan(op, (self._crossing(op, have, wanted),), Role.REPLACED, needed=(wanted,))
         if DIRECT_EXCHANGE in op.attributes and have != wanted and have.unreduced == wanted.unreduced:
             resharding: Resharding | None = exchanged(have, wanted, sizes)
         elif kind is not None:
@@ -201,6 +205,20 @@ class Planner:
         else:
             resharding = self._resharding(value.type, have, wanted)
         return OpPlan(op, (resharding,), Role.REPLACED, needed=(wanted,))
+
+    def _crossing(self, op: Any, have: Placement, wanted: Placement) -> Resharding:
+        """To a mesh of other devices, by way of the sharding on its own that the exchange begins at."""
+        value, sizes = op.operands[0], shape_of(op.operands[0].type)
+        shardings = source_of(op), op.attributes["sharding"].value
+        source, target = (TensorLayout(one, self._mesh_of(one, op), sizes) for one in shardings)
+        first = self._resharding(value.type, have, start := self._placement(value, shardings[0]))
+        last = exchanged(start, wanted, sizes, (source, target))
+        return last if first is None else replace(first, moves=(*first.moves, *last.moves))
+
+    def _mesh_of(self, sharding: TensorSharding, op: Any) -> Mesh:
+        mesh = sdy.mesh_of(sharding, op)
+        assert mesh is not None, sharding
+        return mesh
 
     def _with_results(self, planned: OpPlan, made: tuple[Placement, ...]) -> OpPlan:
         op = planned.op

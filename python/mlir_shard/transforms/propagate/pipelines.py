@@ -107,6 +107,7 @@ def shard_propagate(
         step("canonicalize", disable_patterns=_PATTERNS_OF_SDY),
         "convert-shard-to-sdy",
         "shard-unify-meshes",
+        "shard-separate-meshes",
         step("sdy-constant-or-scalar-splitter", convert_constants=False, split_inside=True),
         "sdy-apply-sharding-constraints",
         "sdy-sharding-group-import",
@@ -119,5 +120,6 @@ def shard_propagate(
         "sdy-remove-sharding-groups",
         "sdy-close-shardings",
         f"func.func({step('sdy-constant-or-scalar-merger', expressions=True)})",
+        "shard-exchange-between-meshes",
     ]
     return ",".join(passes)

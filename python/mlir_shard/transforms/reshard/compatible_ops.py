@@ -34,6 +34,7 @@ from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
+from mlir_shard.transforms.device_sets import is_crossing
 from mlir_shard.transforms.gathers import Gathers
 from mlir_shard.transforms.insertion import apply, put_after
 from mlir_shard.transforms.reshard.gathered_operands import note_gathered_operands
@@ -111,7 +112,9 @@ class CompatibleOps:
 
     def _signature(self, op: Any) -> Signature:
         name = op.name
-        way, kind, has_regions = Way.of(name), kind_of(name), len(op.regions) > 0
+        # What goes to a mesh of other devices is taken as it is.
+        way = Way.OTHER if is_crossing(op) else Way.of(name)
+        kind, has_regions = kind_of(name), len(op.regions) > 0
         # No more has to be known of an op that is left alone, but whether its regions are.
         if way is not Way.OTHER or not (has_regions or self._may_reshard(name, kind)):
             return Signature(name, way, kind, has_regions=has_regions)

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from mlir_shard.ir.editing import ADDITIONS
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
+from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.resharding.operator.op_assignment import TOLERANCE
 from mlir_shard.resharding.operator.op_cost import OpTensor
 from mlir_shard.resharding.sharding_steps import Meshes, ReshardError
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import AxisRef
+from mlir_shard.transforms.device_sets import have_different_devices
 from mlir_shard.transforms.reshard.op_choices import UNSHARDED, ShardedFunction, Signature, Way
 
 Combiner = Callable[[int, Signature, OpShardingRule], ReductionOp | None]
@@ -193,6 +195,9 @@ class RestingShardings:
         others = list(wanted.shardings)
         if made is not None:
             others.append(made.results[self._arrays.results(op).index(value)])
+        meshes = (mesh_of(one, self._meshes) for one in (declared, *others) if one is not None)
+        if have_different_devices(mesh for mesh in meshes if mesh is not None):
+            return []
         return [one for one in dict.fromkeys(others) if one is not None and not one.is_equivalent(declared)]
 
     def _cost(self, op: int, value: int, wanted: _Wanted) -> float | None:

@@ -17,6 +17,7 @@ from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import ReductionOp
+from mlir_shard.transforms.device_sets import is_crossing
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.collective_courses import Courses, Plans
@@ -98,7 +99,7 @@ def _cost_model(path: str, op: Any) -> CostModel:
 
 
 def _replace(reshard: Any, courses: Courses, gathers: Gathers) -> bool:
-    if courses.are_planned and DIRECT_EXCHANGE in reshard.attributes:
+    if is_crossing(reshard) or (courses.are_planned and DIRECT_EXCHANGE in reshard.attributes):
         return False
     if courses.are_planned and _replace_with_reduction(reshard, courses):
         return True

@@ -1,0 +1,88 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Barriers to propagation where values go from one mesh to another one over other devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import functions, ops_below
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.device_sets import DeviceSets, Homes, Ref, is_crossing
+from mlir_shard.transforms.shardings import Side, shardings_of
+
+_BARRIER = "sdy.propagation_barrier"
+_NOWHERE = 0
+
+
+@register
+class SeparateMeshes(Pass):
+    """Puts a barrier to propagation wherever a value goes from one mesh to another one of different devices.
+
+    That is at a constraint to a mesh, where the operand is on another one; at a return, where the result is to be on
+    another mesh; and at the uses of a value that is on all devices by ops on different meshes. So the sharding on one
+    mesh says nothing of how a value is sharded on the other one. A module whose meshes are of the same devices stays.
+    """
+
+    name = "shard-separate-meshes"
+    anchor = "builtin.module"
+    summary = "Bars propagation between meshes of different devices"
+
+    def run(self, op: Any) -> bool:
+        sets = DeviceSets(op)
+        if not sets.are_several:
+            return False
+        found = [_separate(one, sets) for one in functions(op).values() if len(one.regions[0].blocks)]
+        return any(found)
+
+
+def _separate(function: Any, sets: DeviceSets) -> bool:
+    homes = Homes(function, sets)
+    results = [sets.of(one) for one in shardings_of(function, Side.RESULTS)]
+    crossing: list[_Use] = []
+    everywhere: dict[Any, dict[Ref, list[_Use]]] = {}
+    for op in ops_below(function):
+        if op.name == _BARRIER or is_crossing(op):
+            continue
+        for index, value in enumerate(op.operands):
+            target = results[index] if op.name == "func.return" else _home_of_results(op, homes)
+            if target is None or not isinstance(value.type, ir.RankedTensorType):
+                continue
+            use = _Use(op, index, target)
+            home = homes.of(value)
+            if home is None:
+                everywhere.setdefault(value, {}).setdefault(target, []).append(use)
+            elif home != target:
+                crossing.append(use)
+    for by_home in everywhere.values():
+        # The uses on the first mesh decide how it is sharded.
+        for uses in list(by_home.values())[1:]:
+            crossing += uses
+    for use in crossing:
+        _bar(use)
+    return bool(crossing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """An operand of an op, and the mesh that it is used on."""
+
+    op: Any
+    index: int
+    target: Ref
+
+
+def _home_of_results(op: Any, homes: Homes) -> Ref | None:
+    return next((home for result in op.results if (home := homes.of(result)) is not None), None)
+
+
+def _bar(use: _Use) -> None:
+    value = use.op.operands[use.index]
+    with ir.InsertionPoint(use.op), use.op.location:
+        barrier = sdy.PropagationBarrierOp(value, allowed_direction=_NOWHERE)
+    sdy.set_sharding(barrier.result, TensorSharding.fully_open(value.type.rank, use.target))
+    use.op.operands[use.index] = barrier.result
