@@ -84,7 +84,7 @@ def get_sharding(value: Any) -> TensorSharding | None:
     op = value.owner.operation
     key = sharding_key(op)
     if not SHARDING_KEYS[key]:
-        return _sharding_or_none(op.attributes.get(key))
+        return sharding_or_none(op.attributes.get(key))
     per_value = op.attributes.get(key)
     of_results = per_value.value if isinstance(per_value, SdyAttribute) else None
     if not isinstance(of_results, TensorShardingPerValue):
@@ -94,11 +94,10 @@ def get_sharding(value: Any) -> TensorSharding | None:
     return shardings[index] if index < len(shardings) else None
 
 
-def _sharding_or_none(attr: Any) -> TensorSharding | None:
-    if not isinstance(attr, SdyAttribute):
-        return None
-    found = attr.value
-    return found if isinstance(found, TensorSharding) else None
+def sharding_or_none(attribute: Any) -> TensorSharding | None:
+    """The sharding that an attribute is; None of any other attribute, and of None."""
+    value = attribute.value if isinstance(attribute, SdyAttribute) else None
+    return value if isinstance(value, TensorSharding) else None
 
 
 def _get_argument_sharding(argument: Any) -> TensorSharding | None:
@@ -107,7 +106,7 @@ def _get_argument_sharding(argument: Any) -> TensorSharding | None:
         if "arg_attrs" not in owner.attributes:
             return None
         attrs = owner.attributes["arg_attrs"][argument.arg_number]
-        return _sharding_or_none(attrs[SHARDING]) if SHARDING in attrs else None
+        return sharding_or_none(attrs[SHARDING]) if SHARDING in attrs else None
     return None
 
 
@@ -144,7 +143,7 @@ def get_result_sharding(function: Any, index: int) -> TensorSharding | None:
     if "res_attrs" not in function.attributes:
         return None
     attrs = function.attributes["res_attrs"][index]
-    return _sharding_or_none(attrs[SHARDING]) if SHARDING in attrs else None
+    return sharding_or_none(attrs[SHARDING]) if SHARDING in attrs else None
 
 
 def set_result_sharding(function: Any, index: int, sharding: TensorSharding | None) -> None:

@@ -31,6 +31,13 @@ def users(value: Any) -> list[Any]:
     return found
 
 
+def insertion_point_after(value: Any) -> Any:
+    """Right after the op that defines a value, or at the begin of the block it is an argument of."""
+    if isinstance(value.owner, ir.Block):
+        return ir.InsertionPoint.at_block_begin(value.owner)
+    return ir.InsertionPoint.after(value.owner.operation)
+
+
 def create_like(op: Any, operand: Any, attributes: dict[str, Any], name: str | None = None) -> Any:
     """An operation with one operand before `op`, with its location and result type: `op`'s kind unless named."""
     return ir.Operation.create(

@@ -155,29 +155,6 @@ def devices_by_box(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]) -
     return {box: tuple(devices) for box, devices in holders.items()}
 
 
-def devices_holding(
-    sharding: TensorSharding, mesh: Mesh, shape: Sequence[int], index: Sequence[int]
-) -> tuple[int, ...]:
-    """The devices that hold the element at a global index, in the order of the mesh."""
-    return tuple(device for device in mesh.devices if device_box(sharding, mesh, shape, device).contains(index))
-
-
-def gather_plan(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int]) -> dict[Box, tuple[int, ...]]:
-    """The fewest devices that together have the global tensor.
-
-    For each box that is not empty, one device for each partial value: one where nothing is unreduced. Reducing what
-    they hold with the reduction of the sharding gives the box, and the boxes tile the tensor.
-    """
-    plan: dict[Box, tuple[int, ...]] = {}
-    for box, devices in devices_by_box(sharding, mesh, shape).items():
-        if not box.is_empty:
-            first: dict[int, int] = {}
-            for device in devices:
-                first.setdefault(unreduced_index(sharding, mesh, device), device)
-            plan[box] = tuple(first[partial] for partial in sorted(first))
-    return plan
-
-
 def device_groups(axes: Sequence[AxisRef], mesh: Mesh) -> tuple[tuple[int, ...], ...]:
     """The groups of devices that differ only along `axes`, as a collective along them has them.
 

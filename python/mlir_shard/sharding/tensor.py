@@ -225,6 +225,12 @@ class _Placement:
         )
 
 
+def mesh_of(sharding: TensorSharding, meshes: Mapping[str, Mesh]) -> Mesh | None:
+    """The mesh of a sharding, looked up where it is a name; None where there is none of this name."""
+    ref = sharding.mesh_or_ref
+    return ref if isinstance(ref, Mesh) else meshes.get(ref)
+
+
 @dataclass(frozen=True, slots=True)
 class TensorShardingPerValue:
     """One sharding for each operand or result of an op."""

@@ -13,8 +13,8 @@ from mlir_shard.dialects import data_flow_edges, sdy
 from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, sharding_of
 from mlir_shard.dialects.data_flow_edges import is_static, is_static_tensor
-from mlir_shard.host import ir
 from mlir_shard.ir.editing import Side, add_links, attribute_columns, take_links
+from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.sharding import ManualAxes, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.shardings import rank_of
 
@@ -44,8 +44,7 @@ def add_edges(owners: Sequence[Any]) -> None:
     for owner in reversed(owners):
         if not is_static_tensor(owner) or edge_of(owner) is not None:
             continue
-        block = isinstance(owner.owner, ir.Block)
-        point = ir.InsertionPoint.at_block_begin(owner.owner) if block else ir.InsertionPoint.after(owner.owner)
+        point = insertion_point_after(owner)
         edge = sdy.DataFlowEdgeOp(owner, sharding=sharding_of(owner), loc=owner.location, ip=point)
         owner.replace_all_uses_except(edge.result, edge.operation)
 
@@ -165,7 +164,7 @@ def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, 
             # The types decide only on shardings that are missing.
             key = (attribute, *of_edges, *(_types(computation, side) if is_missing else ()))
             if key not in known:
-                shardings = [_sharding(one) for one in of_edges]
+                shardings = list(map(sdy.sharding_or_none, of_edges))
                 known[key] = _filled(shardings, _types(computation, side)) or _own(attribute)
             found.append(known[key])
         sides.append(found)
@@ -175,11 +174,6 @@ def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, 
 def _types(computation: Any, side: Side) -> list[Any]:
     owners = computation.results if side is Side.RESULTS else computation.regions[0].blocks[0].arguments
     return [owner.type for owner in owners]
-
-
-def _sharding(attribute: Any) -> TensorSharding | None:
-    value = attribute.value if isinstance(attribute, SdyAttribute) else None
-    return value if isinstance(value, TensorSharding) else None
 
 
 def _own(attribute: Any) -> Shardings | None:

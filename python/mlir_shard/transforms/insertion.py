@@ -35,13 +35,6 @@ def put_after(point: Any, value: Any, steps: Iterable[ShardingStep]) -> Any:
     return new
 
 
-def insertion_point_after(value: Any) -> Any:
-    """Right after the op that defines a value, or at the begin of the block it is an argument of."""
-    if isinstance(value.owner, ir.Block):
-        return ir.InsertionPoint.at_block_begin(value.owner)
-    return ir.InsertionPoint.after(value.owner.operation)
-
-
 def _apply(value: Any, step: ShardingStep) -> Any:
     if isinstance(step, Reshard):
         return _create("sdy.reshard", value, {"sharding": sdy.attribute(step.sharding)})

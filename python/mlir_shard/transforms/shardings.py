@@ -18,6 +18,7 @@ from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes.registry import shared
 from mlir_shard.rules import RuleCache, RuleOptions
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms.limits import check_devices
 
 KNOWN_ATTRIBUTES = frozenset(
@@ -50,12 +51,11 @@ def common_mesh(
     for sharding in shardings:
         if sharding is None:
             continue
-        ref = sharding.mesh_or_ref
-        mesh = ref if isinstance(ref, Mesh) else meshes.get(ref)
+        mesh = mesh_of(sharding, meshes)
         if mesh is None or mesh.is_maximal:
             return None
         if common is None or common[1].is_empty:
-            common = (ref, mesh)
+            common = (sharding.mesh_or_ref, mesh)
         elif not mesh.is_empty and mesh != common[1]:
             return None
     return common
@@ -103,13 +103,8 @@ def shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
     """The sharding of each argument or result, None where it has none."""
     numbers, attributes, _, _ = signature_column(function, _NATIVE[side], sdy.SHARDING)
     # The number of no attribute is -1: it stands for the last one here.
-    distinct = [*map(_sharding_or_none, attributes), None]
+    distinct = [*map(sdy.sharding_or_none, attributes), None]
     return [distinct[number] for number in numbers]
-
-
-def _sharding_or_none(attribute: Any) -> TensorSharding | None:
-    value = attribute.value if isinstance(attribute, SdyAttribute) else None
-    return value if isinstance(value, TensorSharding) else None
 
 
 def set_shardings(function: Any, side: Side, shardings: Sequence[TensorSharding | None]) -> None:
@@ -122,7 +117,7 @@ def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorShard
     """Replaces the sharding of each argument or result that has one by what `replaced` gives for it and the type;
     asked once for each distinct sharding and type."""
     numbers, attributes, numbers_of_types, types = signature_column(function, _NATIVE[side], sdy.SHARDING)
-    known = list(map(_sharding_or_none, attributes))
+    known = list(map(sdy.sharding_or_none, attributes))
     pairs = list(zip(numbers, numbers_of_types, strict=True))
     new: dict[tuple[int, int], Any] = {}
     is_changed = False
@@ -148,8 +143,7 @@ def shardings_per_value(function: Any, side: Side, meshes: Mapping[str, Mesh]) -
 
 
 def _is_maximal(sharding: TensorSharding, meshes: Mapping[str, Mesh]) -> bool:
-    ref = sharding.mesh_or_ref
-    mesh = ref if isinstance(ref, Mesh) else meshes.get(ref)
+    mesh = mesh_of(sharding, meshes)
     return mesh is not None and mesh.is_maximal
 
 

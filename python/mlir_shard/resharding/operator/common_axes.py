@@ -19,6 +19,7 @@ from mlir_shard.sharding.axes import (
 )
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import FactorType
+from mlir_shard.sharding.tensor import mesh_of as mesh_of
 
 AxesPerFactor = tuple[Axes, ...]
 _PRECEDENCE = {
@@ -198,12 +199,6 @@ def _distribute(axes: Axes, assigned: list[Axes], rule: OpShardingRule, mesh: Me
 
 
 MeshAndRef = tuple[str | Mesh, Mesh]
-
-
-def mesh_of(sharding: TensorSharding, meshes: Mapping[str, Mesh]) -> Mesh | None:
-    """The mesh of a sharding, looked up where it is a name; None where there is none of this name."""
-    ref = sharding.mesh_or_ref
-    return ref if isinstance(ref, Mesh) else meshes.get(ref)
 
 
 def is_on_one_device(sharding: TensorSharding | None, meshes: Mapping[str, Mesh]) -> bool:

@@ -18,7 +18,6 @@ from mlir_shard.ir.patterns import Pattern
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
 from mlir_shard.sharding import (
     AllToAllParamList,
-    AxisRef,
     AxisRefList,
     DimensionSharding,
     ListOfAxisRefLists,
@@ -110,12 +109,12 @@ def all_to_all_of_all_to_all(op: Any, rewriter: Any) -> bool:
     inner = defining_op(op.operands[0], "sdy.all_to_all")
     if inner is None or not has_one_use(inner.results[0]):
         return False
-    params = (*_value(inner, "params").value, *_value(op, "params").value)
-    dims = [dim for param in params for dim in (param.src_dim, param.tgt_dim)]
-    if len(set(dims)) != len(dims):
+    first: AllToAllParamList = _value(inner, "params")
+    second: AllToAllParamList = _value(op, "params")
+    if first.overlaps(second):
         return False
-    merged = AllToAllParamList(tuple(sorted(params, key=lambda param: param.src_dim)))
-    attributes = {"params": sdy.attribute(merged, op.context), "out_sharding": op.attributes["out_sharding"]}
+    merged = sdy.attribute(first.combined(second), op.context)
+    attributes = {"params": merged, "out_sharding": op.attributes["out_sharding"]}
     rewriter.replace_op(op, create_like(op, inner.operands[0], attributes))
     return True
 
@@ -248,10 +247,10 @@ CHAIN_PATTERNS = (
     Pattern("all-slice-of-part-of-all-gather", CHAIN_LABEL, "sdy.all_slice", all_slice_of_part_of_all_gather),
     Pattern("all-to-all-and-back", CHAIN_LABEL, "sdy.all_to_all", all_to_all_and_back),
 )
-AxesPerDim = list[tuple[AxisRef, ...]]
+AxesPerDim = list[Axes]
 
 
-def split_slicing_axes(slicing: AxesPerDim, reduced: tuple[AxisRef, ...]) -> tuple[AxesPerDim, AxesPerDim] | None:
+def split_slicing_axes(slicing: AxesPerDim, reduced: Axes) -> tuple[AxesPerDim, AxesPerDim] | None:
     """What of the sliced axes of each dimension is scattered to, and what is sliced afterwards.
 
     The scattered ones are the leading axes that are in `reduced`; None where that leaves reduced axes over.
@@ -282,10 +281,6 @@ def _slices_alike(reduce: Any, first: Any) -> list[Any] | None:
     return slices
 
 
-def _list_attribute(axes: AxesPerDim, op: Any) -> Any:
-    return sdy.attribute(ListOfAxisRefLists(tuple(map(AxisRefList, axes))), op.context)
-
-
 def _scattered_sharding(reduce: Any, slice_: Any, scattered: AxesPerDim) -> TensorSharding | None:
     reduced_sharding: TensorSharding = reduce.attributes["out_sharding"].value
     out_sharding: TensorSharding = slice_.attributes["out_sharding"].value
@@ -308,26 +303,20 @@ def all_slice_of_all_reduce(op: Any, rewriter: Any) -> bool:
     if reduce is None or reduce.block != op.block:
         return False
     slices = _slices_alike(reduce, op)
-    slicing: AxesPerDim = [axes.value for axes in op.attributes["slicing_axes"].value.value]
-    split = split_slicing_axes(slicing, reduce.attributes["reduction_axes"].value.value)
+    split = split_slicing_axes(_axes(op, "slicing_axes"), reduce.attributes["reduction_axes"].value.value)
     if slices is None or split is None:
         return False
     scattered, residual = split
     sharding = _scattered_sharding(reduce, op, scattered)
     if sharding is None:
         return False
-    attributes = {
-        "reduce_scatter_axes": _list_attribute(scattered, op),
-        "out_sharding": sdy.attribute(sharding, op.context),
-    }
+    out_sharding = sdy.attribute(sharding, op.context)
+    attributes = {"reduce_scatter_axes": _lists(scattered, op), "out_sharding": out_sharding}
     if "reduction_op" in reduce.attributes:
         attributes["reduction_op"] = reduce.attributes["reduction_op"]
     result = create_like(reduce, reduce.operands[0], attributes, "sdy.reduce_scatter").results[0]
     if any(residual):
-        remaining = {
-            "slicing_axes": _list_attribute(residual, op),
-            "out_sharding": op.attributes["out_sharding"],
-        }
+        remaining = {"slicing_axes": _lists(residual, op), "out_sharding": op.attributes["out_sharding"]}
         result = create_like(op, result, remaining).results[0]
     for one in slices:
         rewriter.replace_op(one, [result])

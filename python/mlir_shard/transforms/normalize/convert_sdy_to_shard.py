@@ -14,6 +14,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import ops_below
+from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.sharding import AxisRef, TensorSharding
@@ -201,11 +202,9 @@ class _Annotations:
         value.replace_all_uses_except(for_users, definition.owner.operation)
 
     def _after(self, value: Any) -> Any:
-        if not isinstance(value.owner, ir.Block):
-            return ir.InsertionPoint.after(value.owner)
         if value.owner == self._first.block:
             return ir.InsertionPoint(self._first)
-        return ir.InsertionPoint.at_block_begin(value.owner)
+        return insertion_point_after(value)
 
     def _written(self, sharding: TensorSharding, value: Any) -> Any:
         """The `shard.sharding` that says what an sdy sharding says of a value."""

@@ -13,6 +13,7 @@ from mlir_shard.ir import replica_groups
 from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of, set_mesh_or_ref
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
+from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms.shardings import shardings_in, transform_shardings
 
 
@@ -162,8 +163,7 @@ class RemoveSizeOneAxes(Pass):
             return False
 
         def without(sharding: TensorSharding) -> TensorSharding:
-            ref = sharding.mesh_or_ref
-            mesh = ref if isinstance(ref, Mesh) else meshes.get(ref)
+            mesh = mesh_of(sharding, meshes)
             return sharding if mesh is None else _without_size_one_axes(sharding, mesh)
 
         transform_shardings(op, without)

@@ -12,6 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import owning_op, shardable_value, sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named_in_post_order
+from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
@@ -77,8 +78,7 @@ def _apply_to_operand(computation: Any, index: int, sharding: TensorSharding) ->
     tensor = computation.operands[index]
 
     def added() -> Any:
-        block = isinstance(tensor.owner, ir.Block)
-        point = ir.InsertionPoint.at_block_begin(tensor.owner) if block else ir.InsertionPoint.after(tensor.owner)
+        point = insertion_point_after(tensor)
         return sdy.ShardingConstraintOp(tensor, sharding, loc=computation.location, ip=point).operation
 
     _apply(tensor, sharding, added)

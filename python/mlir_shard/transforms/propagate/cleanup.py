@@ -29,6 +29,7 @@ from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import constant_ops
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
+from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms import debug_record
 from mlir_shard.transforms.call_graph import has_body, main_function
 from mlir_shard.transforms.constant_expressions import expression_kind
@@ -303,7 +304,7 @@ def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, M
     # Dynamic sizes are negative, and what is no tensor has none.
     if len(shape) != sharding.rank or any(size < 0 for size in shape):
         return sharding
-    mesh = sharding.mesh_or_ref if isinstance(sharding.mesh_or_ref, Mesh) else meshes.get(sharding.mesh_or_ref)
+    mesh = mesh_of(sharding, meshes)
     if mesh is None:
         return sharding
     dims = tuple(_even_dim(dim, size, mesh) for dim, size in zip(sharding.dim_shardings, shape, strict=True))

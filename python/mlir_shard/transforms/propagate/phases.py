@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import reduce
 
 from mlir_shard.rules.registry import Group, is_among
-from mlir_shard.sharding import Mesh, PropagationDirection, TensorSharding
+from mlir_shard.sharding import PropagationDirection, TensorSharding
 from mlir_shard.sharding.propagation import propagate_aggressive, propagate_basic
 from mlir_shard.sharding.rule import FactorType
-from mlir_shard.sharding.tensor import first_stage, later_priorities, with_priority
+from mlir_shard.sharding.tensor import first_stage, later_priorities, mesh_of, with_priority
 from mlir_shard.transforms.debug_record import Record
 from mlir_shard.transforms.propagate.step import Phase, Steps, Strategy, both_ways
 from mlir_shard.transforms.propagate.value_graph import Fixpoint, NodeKind, OpClass, ValueGraph
@@ -86,15 +86,10 @@ class _Stages:
 
 
 def _stages(sharding: TensorSharding | None, graph: ValueGraph) -> _Stages | None:
-    mesh = None if sharding is None else _mesh_of(sharding, graph)
+    mesh = None if sharding is None else mesh_of(sharding, graph.meshes)
     if sharding is None or mesh is None:
         return None
     return _Stages(sharding, graph.table.number(first_stage(sharding, mesh)), tuple(later_priorities(sharding)))
-
-
-def _mesh_of(sharding: TensorSharding, graph: ValueGraph) -> Mesh | None:
-    ref = sharding.mesh_or_ref
-    return ref if isinstance(ref, Mesh) else graph.meshes.get(ref)
 
 
 def synchronize_groups(graph: ValueGraph) -> None:

@@ -13,6 +13,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.registered_function import RegistrationError
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
@@ -144,9 +145,8 @@ def _separate_groups(reader: ModuleReader) -> bool:
         ]
         warn("the members of a sharding group have different shardings, so each keeps its own", values[0], claims)
         for value in values:
-            block = isinstance(value.owner, ir.Block)
-            point = ir.InsertionPoint.at_block_begin(value.owner) if block else ir.InsertionPoint.after(value.owner)
             open_like = TensorSharding.fully_open(sharding.rank, sharding.mesh_or_ref)
+            point = insertion_point_after(value)
             constraint = sdy.ShardingConstraintOp(value, open_like, loc=value.location, ip=point)
             value.replace_all_uses_except(constraint.result, constraint.operation)
     return bool(groups)

@@ -11,11 +11,12 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import edges_of
 from mlir_shard.host import ir
+from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.resharding.operator.common_axes import is_on_one_device
 from mlir_shard.resharding.sharding_steps import ShardingStep, steps_between
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import Mesh, TensorSharding
-from mlir_shard.transforms.insertion import apply, insertion_point_after
+from mlir_shard.transforms.insertion import apply
 from mlir_shard.transforms.shardings import Side, shardings_of, shardings_per_value
 
 Shardings = list[TensorSharding | None]
