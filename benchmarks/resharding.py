@@ -64,15 +64,15 @@ def planners(model: CostModel, torch: str) -> Planners:
     return Planners(
         {
             f"{kind}{suffix}": Ours(
-                partial(ours.courses, model=replace(model, objective=objective), exchange=exchange), objective
+                partial(ours.plans, model=replace(model, objective=objective), exchange=exchange), objective
             )
             for suffix, objective in objectives.items()
             for kind, exchange in kinds.items()
         },
         {
-            "Shardy": shardy.courses,
-            "upstream": upstream.courses,
-            "DTensor, min-cost": partial(dtensor.courses, interpreter=torch),
+            "Shardy": shardy.plans,
+            "upstream": upstream.plans,
+            "DTensor, min-cost": partial(dtensor.plans, interpreter=torch),
         },
     )
 

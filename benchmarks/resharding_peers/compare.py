@@ -12,21 +12,21 @@ from math import prod
 
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.lower_bound import lower_bound
-from resharding_peers.course import Course, Measure, Measured, Refusal, delivers
 from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair
+from resharding_peers.peer_plan import Measure, Measured, PeerPlan, Refusal, delivers
 
 WRONG = "wrong"
 """The reason why a planner has no plan where it believes to have one, but that leads elsewhere."""
 
 # None where what it needs is not installed.
-PlanAll = Callable[[Case, Sequence[Pair]], "list[Course | Refusal] | None"]
+PlanAll = Callable[[Case, Sequence[Pair]], "list[PeerPlan | Refusal] | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a planner makes of a pair: its course and what that takes, or why it has none."""
+    """What a planner makes of a pair: its plan and what that takes, or why it has none."""
 
-    course: Course | None
+    plan: PeerPlan | None
     measured: Measured | None
     reason: str = ""
 
@@ -117,11 +117,11 @@ def compare(case: Case, pairs: Sequence[Pair], planners: Planners, model: CostMo
     missing = []
     ours = {name: one.plan_all for name, one in planners.ours.items()}
     for name, plan_all in (ours | planners.peers).items():
-        courses = plan_all(case, pairs)
-        if courses is None:
+        plans = plan_all(case, pairs)
+        if plans is None:
             missing.append(name)
         else:
-            planned[name] = [_planned(course, case, pair, measure) for course, pair in zip(courses, pairs, strict=True)]
+            planned[name] = [_planned(plan, case, pair, measure) for plan, pair in zip(plans, pairs, strict=True)]
     bounds = [lower_bound(case.layout(pair.source), case.layout(pair.target), ELEMENT_SIZE).total for pair in pairs]
     best = planned[next(iter(ours))]
     rows = {name: _row(name, plans, best, bounds, case, pairs, sample) for name, plans in planned.items()}
@@ -142,13 +142,13 @@ def compare(case: Case, pairs: Sequence[Pair], planners: Planners, model: CostMo
     )
 
 
-def _planned(course: Course | Refusal, case: Case, pair: Pair, measure: Measure) -> Planned:
-    if isinstance(course, Refusal):
-        return Planned(None, None, course.reason)
+def _planned(plan: PeerPlan | Refusal, case: Case, pair: Pair, measure: Measure) -> Planned:
+    if isinstance(plan, Refusal):
+        return Planned(None, None, plan.reason)
     try:
-        return Planned(course, measure(course, case.layout(pair.source), case.layout(pair.target)))
+        return Planned(plan, measure(plan, case.layout(pair.source), case.layout(pair.target)))
     except ValueError:
-        return Planned(course, None, WRONG)
+        return Planned(plan, None, WRONG)
 
 
 def _row(
@@ -189,12 +189,12 @@ def _simulated(plans: Sequence[Planned], case: Case, pairs: Sequence[Pair], samp
     if all(size % devices == 0 for size in case.shape):
         case = replace(case, shape=(devices,) * len(case.shape))
     found = [
-        (plan.course, pair)
+        (plan.plan, pair)
         for plan, pair in zip(plans, pairs, strict=True)
-        if plan.course is not None and plan.measured is not None
+        if plan.plan is not None and plan.measured is not None
     ]
-    for course, pair in random.Random(0).sample(found, min(sample, len(found))):
-        yield delivers(course, pair, case)
+    for plan, pair in random.Random(0).sample(found, min(sample, len(found))):
+        yield delivers(plan, pair, case)
 
 
 def _losses(
@@ -207,4 +207,4 @@ def _losses(
         # Sums of the same steps in another order differ in their last digits.
         if cost > peer_cost * (1 + 1e-9):
             objective = ours.objective.value
-            yield Loss(str(pair), objective, name, cost, str(mine.course), peer, peer_cost, str(theirs.course))
+            yield Loss(str(pair), objective, name, cost, str(mine.plan), peer, peer_cost, str(theirs.plan))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import AllGather, AllSlice, AllToAll, Move
-from resharding_peers.course import Course, Refusal
 from resharding_peers.pairs import Case, Pair
+from resharding_peers.peer_plan import PeerPlan, Refusal
 
 _PLANNER = Path(__file__).with_name("dtensor_planner.py")
 
 
-def courses(case: Case, pairs: Sequence[Pair], interpreter: str) -> list[Course | Refusal] | None:
+def plans(case: Case, pairs: Sequence[Pair], interpreter: str) -> list[PeerPlan | Refusal] | None:
     """The collectives for each pair; None where `interpreter`, a command that runs Python, has no torch."""
     request = json.dumps([case.sizes, case.shape, [(pair.source, pair.target) for pair in pairs]])
     done = subprocess.run([interpreter, str(_PLANNER)], input=request, check=True, stdout=subprocess.PIPE, text=True)
@@ -25,7 +25,7 @@ def courses(case: Case, pairs: Sequence[Pair], interpreter: str) -> list[Course 
     if answers is None:
         return None
     grid = Grid.of(case.mesh, ())
-    return [Course(grid, tuple(_move(*step) for step in steps)) for steps in answers]
+    return [PeerPlan(grid, tuple(_move(*step) for step in steps)) for steps in answers]
 
 
 def _move(axes: list[int], source_dim: int | None, target_dim: int | None) -> Move:

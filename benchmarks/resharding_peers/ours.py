@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.planner import Planner
-from resharding_peers.course import Course, Refusal
 from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair
+from resharding_peers.peer_plan import PeerPlan, Refusal
 
 
-def courses(case: Case, pairs: Sequence[Pair], model: CostModel, exchange: bool) -> list[Course | Refusal]:
+def plans(case: Case, pairs: Sequence[Pair], model: CostModel, exchange: bool) -> list[PeerPlan | Refusal]:
     """The plan for each pair, with direct exchange or only with collectives."""
     planner = Planner(model, uses_direct_exchange=exchange)
-    return [_course(case, pair, planner) for pair in pairs]
+    return [_peer_plan(case, pair, planner) for pair in pairs]
 
 
-def _course(case: Case, pair: Pair, planner: Planner) -> Course | Refusal:
+def _peer_plan(case: Case, pair: Pair, planner: Planner) -> PeerPlan | Refusal:
     try:
         plan = planner.plan(case.layout(pair.source), case.layout(pair.target), ELEMENT_SIZE)
     except ValueError as error:
         return Refusal(str(error))
     grids = {step.grid for step in plan.steps} or {Grid.of(case.mesh, ())}
     (grid,) = grids
-    return Course(grid, tuple(step.move for step in plan.steps))
+    return PeerPlan(grid, tuple(step.move for step in plan.steps))

@@ -27,9 +27,9 @@ from mlir_shard.resharding.steps import (
     Together,
 )
 from mlir_shard.sharding import ReductionOp
-from resharding_peers.course import Course, Measure, Refusal, is_slice
 from resharding_peers.local_programs import Cost
 from resharding_peers.pairs import MESH, Case, Pair
+from resharding_peers.peer_plan import Measure, PeerPlan, Refusal, is_slice
 from resharding_peers.random_reshards import Reshard
 
 # What is unreduced is all-reduced first, where sharding changes.
@@ -56,19 +56,19 @@ with context:
 """
 
 
-def courses(case: Case, pairs: Sequence[Pair]) -> list[Course | Refusal]:
+def plans(case: Case, pairs: Sequence[Pair]) -> list[PeerPlan | Refusal]:
     """The collectives for each pair."""
-    return courses_of([Reshard(case.layout(pair.source), case.layout(pair.target)) for pair in pairs])
+    return plans_of([Reshard(case.layout(pair.source), case.layout(pair.target)) for pair in pairs])
 
 
-def courses_of(reshards: Sequence[Reshard]) -> list[Course | Refusal]:
+def plans_of(reshards: Sequence[Reshard]) -> list[PeerPlan | Refusal]:
     """The collectives for each reshard; all are on one mesh."""
     done = subprocess.run(
         [sys.executable, "-c", RUN, PIPELINE], input=_text(reshards), check=True, stdout=subprocess.PIPE, text=True
     )
     module = mlir_shard.parse(done.stdout, mlir_shard.create_context())
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
-    return [_course(reshard, one) for reshard, one in zip(reshards, functions, strict=True)]
+    return [_peer_plan(reshard, one) for reshard, one in zip(reshards, functions, strict=True)]
 
 
 def costs_of(reshards: Sequence[Reshard], model: CostModel) -> tuple[list[Cost | None], list[Cost | None]]:
@@ -76,31 +76,31 @@ def costs_of(reshards: Sequence[Reshard], model: CostModel) -> tuple[list[Cost |
     measure = Measure(model)
     exact: list[Cost | None] = []
     padded: list[Cost | None] = []
-    for reshard, course in zip(reshards, courses_of(reshards), strict=True):
-        of_tensor = None if isinstance(course, Refusal) else _cost(course, reshard, measure)
-        is_wrong = of_tensor is None and isinstance(course, Course)
+    for reshard, plan in zip(reshards, plans_of(reshards), strict=True):
+        of_tensor = None if isinstance(plan, Refusal) else _cost(plan, reshard, measure)
+        is_wrong = of_tensor is None and isinstance(plan, PeerPlan)
         exact.append(of_tensor)
-        padded.append(_cost(course, _padded(reshard, course), measure) if is_wrong else None)
+        padded.append(_cost(plan, _padded(reshard, plan), measure) if is_wrong else None)
     return exact, padded
 
 
-def _cost(course: Course, reshard: Reshard, measure: Measure) -> Cost | None:
+def _cost(plan: PeerPlan, reshard: Reshard, measure: Measure) -> Cost | None:
     try:
-        measured = measure(course, reshard.source, reshard.target)
+        measured = measure(plan, reshard.source, reshard.target)
     except ValueError:
         return None
-    kinds = tuple(type(move).__name__ for move in course.moves if not is_slice(move))
+    kinds = tuple(type(move).__name__ for move in plan.moves if not is_slice(move))
     return Cost(measured.bytes_received, measured.time, kinds)
 
 
-def _padded(reshard: Reshard, course: Course) -> Reshard:
+def _padded(reshard: Reshard, plan: PeerPlan) -> Reshard:
     """The reshard of a tensor so large that all shards on the way are full."""
-    placement = course.grid.placement(reshard.source.sharding)
+    placement = plan.grid.placement(reshard.source.sharding)
     placements = [placement]
-    for move in course.moves:
+    for move in plan.moves:
         placement = move.apply(placement)
         placements.append(placement)
-    counts = [lcm(*map(course.grid.num_devices, axes)) for axes in zip(*(one.dims for one in placements), strict=True)]
+    counts = [lcm(*map(plan.grid.num_devices, axes)) for axes in zip(*(one.dims for one in placements), strict=True)]
     shape = tuple(-(-size // count) * count for size, count in zip(reshard.source.shape, counts, strict=True))
     return Reshard(replace(reshard.source, shape=shape), replace(reshard.target, shape=shape))
 
@@ -119,7 +119,7 @@ def _text(reshards: Sequence[Reshard]) -> str:
     return "\n".join(lines)
 
 
-def _course(reshard: Reshard, function: Any) -> Course | Refusal:
+def _peer_plan(reshard: Reshard, function: Any) -> PeerPlan | Refusal:
     ops = [op.operation for op in function.regions[0].blocks[0].operations][:-1]
     if any(op.name == "sdy.reshard" for op in ops):
         return Refusal("leaves the reshard")
@@ -127,7 +127,7 @@ def _course(reshard: Reshard, function: Any) -> Course | Refusal:
     shardings += [sdy.value(op.attributes["out_sharding"]) for op in ops]
     used = (axis for sharding in shardings for axis in sharding.sharding_axes + sharding.unreduced_axes)
     grid = Grid.of(reshard.source.mesh, used)
-    return Course(grid, tuple(_move(op, grid) for op in ops))
+    return PeerPlan(grid, tuple(_move(op, grid) for op in ops))
 
 
 def _move(op: Any, grid: Grid) -> Move:

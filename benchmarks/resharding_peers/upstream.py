@@ -12,15 +12,15 @@ from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import AllGather, AllSlice, AllToAll, Move
-from resharding_peers.course import Course, Refusal
 from resharding_peers.pairs import Case, Pair, listed
+from resharding_peers.peer_plan import PeerPlan, Refusal
 
 
-def courses(case: Case, pairs: Sequence[Pair]) -> list[Course | Refusal]:
+def plans(case: Case, pairs: Sequence[Pair]) -> list[PeerPlan | Refusal]:
     """The collectives for each pair; a module each, as the pass gives a module up with its first reshard that fails."""
     context = mlir_shard.create_context()
     grid = Grid.of(case.mesh, ())
-    return [_course(_reshard(case, pair), grid, context) for pair in pairs]
+    return [_peer_plan(_reshard(case, pair), grid, context) for pair in pairs]
 
 
 def _reshard(case: Case, pair: Pair) -> str:
@@ -36,7 +36,7 @@ def _reshard(case: Case, pair: Pair) -> str:
         }}"""
 
 
-def _course(text: str, grid: Grid, context: Any) -> Course | Refusal:
+def _peer_plan(text: str, grid: Grid, context: Any) -> PeerPlan | Refusal:
     with context, ir.Location.unknown():
         module = mlir_shard.parse(text, context)
         try:
@@ -46,7 +46,7 @@ def _course(text: str, grid: Grid, context: Any) -> Course | Refusal:
     function = next(op.operation for op in module.body.operations if op.operation.name == "func.func")
     ops = [op.operation for op in function.regions[0].blocks[0].operations]
     # A cast between equal types is what stays of a reshard.
-    return Course(grid, tuple(_move(op) for op in ops if op.name not in ("tensor.cast", "func.return")))
+    return PeerPlan(grid, tuple(_move(op) for op in ops if op.name not in ("tensor.cast", "func.return")))
 
 
 def _move(op: Any) -> Move:

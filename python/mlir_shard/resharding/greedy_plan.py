@@ -116,18 +116,18 @@ def collectives_between(
 ) -> tuple[CollectiveStep, ...]:
     """The collectives from `source` to `target`; the last one has the dimensions of `target`.
 
-    `shape` is that of the whole tensor, with None for dynamic sizes. `mesh` is the one of both but for the order of
+    `shape` is that of the global tensor, with None for dynamic sizes. `mesh` is the one of both but for the order of
     the devices, which is another where the two refer to different meshes. The shardings must be of one rank, and
     unreduced along the same axes. None where both shard alike.
     """
-    return tuple(_Course(source, target, shape, mesh).steps())
+    return tuple(_GreedyPlan(source, target, shape, mesh).steps())
 
 
 # Shardy stops after two, which is enough where sizes are powers of two; hardly ever is a third not enough.
 MOST_ROUNDS = 3
 
 
-class _Course:
+class _GreedyPlan:
     def __init__(self, source: TensorSharding, target: TensorSharding, shape: Shape, mesh: Mesh) -> None:
         self._mesh_or_ref = source.mesh_or_ref
         self._target = target

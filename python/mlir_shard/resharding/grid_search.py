@@ -11,7 +11,7 @@ from itertools import chain
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.links import common_length
 from mlir_shard.resharding.grid_tensor import GridTensor
-from mlir_shard.resharding.search import RemainingCost, Renaming, Search, Way, least_memory
+from mlir_shard.resharding.search import Path, RemainingCost, Renaming, Search, least_memory
 from mlir_shard.resharding.search_space import Cost, Kind, SearchSpace, State
 from mlir_shard.resharding.steps import (
     AllGather,
@@ -84,7 +84,7 @@ GREED = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The way that was found, None if none was, and what no way on the grid costs less than, by the objective."""
+    """The path that was found, None if none was, and what no path on the grid costs less than, by the objective."""
 
     steps: PathSteps | None
     least: float
@@ -101,7 +101,7 @@ class GridSearch:
         self._found: dict[Hashable, Found] = {}
 
     def find(self, tensor: GridTensor, source: State, target: State, kept: GridAxes, at_most: Cost) -> Found:
-        """The cheapest way that costs less than `at_most`; values stay partial along `kept`."""
+        """The cheapest path that costs less than `at_most`; values stay partial along `kept`."""
         grid = tensor.grid
         kinds = tuple(zip(grid.sizes, (self._model.link(atom.name) for atom in grid.atoms), strict=True))
         renaming = Renaming.by_appearance(kinds, chain(*source.dims, *target.dims, source.unreduced, kept))
@@ -118,7 +118,7 @@ class GridSearch:
         return replace(found, steps=tuple((kind, back.state(state)) for kind, state in found.steps))
 
     def least(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> float:
-        """What no way on the grid costs less than, by seconds or bytes, without a search."""
+        """What no path on the grid costs less than, by seconds or bytes, without a search."""
         space = SearchSpace(tensor, self._model, kept, None, 0, self._most_messages)
         return self._remaining(space, target, kept).of(source)[0]
 
@@ -140,11 +140,11 @@ class GridSearch:
                 return Found(None, memory.least)
             limit, least = memory.limit, float(memory.least)
         space = self._space(tensor, problem, kept, limit)
-        way = self._way(space, source, target, kept, at_most)
-        steps = None if way.steps is None else in_fewer_moves(source, way.steps, space)
-        return Found(steps, way.least if least is None else least)
+        path = self._path(space, source, target, kept, at_most)
+        steps = None if path.steps is None else in_fewer_moves(source, path.steps, space)
+        return Found(steps, path.least if least is None else least)
 
-    def _way(self, space: SearchSpace, source: State, target: State, kept: GridAxes, at_most: Cost) -> Way:
+    def _path(self, space: SearchSpace, source: State, target: State, kept: GridAxes, at_most: Cost) -> Path:
         remaining = self._bounds.get((space, target))
         if remaining is None:
             remaining = self._bounds[space, target] = self._remaining(space, target, kept)

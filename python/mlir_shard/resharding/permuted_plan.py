@@ -98,14 +98,14 @@ def _taken_back(
             return dims, moved
         surplus = [has // gcd(has, want) for has, want in zip(counts, wanted, strict=True)]
         lacking = [want // gcd(has, want) for has, want in zip(counts, wanted, strict=True)]
-        ways = [
+        choices = [
             (prod(sizes[axis] for axis in axes), source, target, axes)
             for source, target in _pairs(len(dims))
             if (axes := _movable(dims[source], gcd(surplus[source], lacking[target]), sizes, most_devices))
         ]
-        if not ways:
+        if not choices:
             return None
-        _, source, target, axes = max(ways)
+        _, source, target, axes = max(choices)
         del dims[source][-len(axes) :]
         dims[target] += axes
         moved.append(AllToAll(axes, target, source))

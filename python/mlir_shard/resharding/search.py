@@ -52,14 +52,14 @@ class Renaming:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes a device: with `limit` there is a way, None where none was found; with less than `least` there is none."""
+    """Bytes a device: with `limit` there is a path, None where none was found; with less than `least` there is none."""
 
     limit: int | None
     least: int
 
 
 def least_memory(space: SearchSpace, source: State, target: State, most_states: int, with_exchange: bool) -> Memory:
-    """The least memory for a way from `source` to `target`, of those of the first so many states reached."""
+    """The least memory for a path from `source` to `target`, of those of the first so many states reached."""
     start = max(space.local_bytes(source.dims), space.local_bytes(target.dims))
     has_all = True
     reached = {source: start}
@@ -148,10 +148,10 @@ LEAST_MOVES, MOST_MOVES = 40, 300
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Path:
     """The states that a search found to go through, each with the kind of the move to it, and what it proved.
 
-    `steps` is None where no way is cheaper than what the search was given; no way costs less than `least`, of the
+    `steps` is None where no path is cheaper than what the search was given; no path costs less than `least`, of the
     first of the two parts of costs.
     """
 
@@ -161,10 +161,10 @@ class Way:
 
 
 class Search:
-    """The search for the way from `source` to `target` that costs less than `at_most`.
+    """The search for the path from `source` to `target` that costs less than `at_most`.
 
     With a `weight` above 1 it goes for the target rather than for
-    the best way, and proves nothing.
+    the best path, and proves nothing.
     """
 
     def __init__(
@@ -187,8 +187,8 @@ class Search:
         self._num_followed = 0
         self._has_all = True
 
-    def run(self, source: State, most_states: int) -> Way:
-        """The way, where one is found before so many states are looked at.
+    def run(self, source: State, most_states: int) -> Path:
+        """The path, where one is found before so many states are looked at.
 
         In a large space it ends too after some moves, fewer where what is known costs little more than has to be paid.
         """
@@ -211,7 +211,7 @@ class Search:
         proved = min(proved, self._best[0])
         if self._weight > 1 or not self._has_all:
             proved = min(proved, least)
-        return Way(steps, self._best, max(least, proved) if steps is not None or proved < inf else inf)
+        return Path(steps, self._best, max(least, proved) if steps is not None or proved < inf else inf)
 
     def _expand(self, state: State, cost: Cost) -> None:
         arrived = self._from.get(state)

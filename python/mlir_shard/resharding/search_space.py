@@ -133,14 +133,14 @@ class SearchSpace:
         """All moves but permutations of devices and the direct exchange."""
         found = self._edges.get(state)
         if found is None:
-            ways = [self._slices(state), self._gathers(state), self._all_to_alls(state)]
+            kinds = [self._slices(state), self._gathers(state), self._all_to_alls(state)]
             if state.unreduced:
-                ways += [self._all_reduces(state), self._reduce_scatters(state)]
-            found = self._edges[state] = tuple(edge for way in ways for edge in way)
+                kinds += [self._all_reduces(state), self._reduce_scatters(state)]
+            found = self._edges[state] = tuple(edge for of_kind in kinds for edge in of_kind)
         return found
 
     def permutations(self, state: State, target: State) -> tuple[Edge, ...]:
-        """The permutations of devices: all, or where there are too many, those that are likely on the way."""
+        """The permutations of devices: all, or where there are too many, those that likely lead to the target."""
         found = self._permutations.get(state)
         if found is None:
             edges = (self.permutation(state, dims) for dims in self._permuted(state) if dims != state.dims)
@@ -158,7 +158,7 @@ class SearchSpace:
         return bool(self._permuted(state))
 
     def moves_towards(self, state: State, target: State) -> Iterator[Edge]:
-        """Slices of several axes to those of a dimension of the target, and gathers of all that is in their way."""
+        """Slices of several axes to those of a dimension of the target, and gathers of all that precedes these."""
         free = set(self.free_axes(state))
         kept = tuple(own[: common_length(own, wanted)] for own, wanted in zip(state.dims, target.dims, strict=True))
         for dim, (own, wanted) in enumerate(zip(state.dims, target.dims, strict=True)):
@@ -223,8 +223,8 @@ class SearchSpace:
         if kind is not Kind.GATHER or not self._can_be(before, after):
             return False
         parts = self._gather(before, between), self._gather(between, after)
-        whole = self._gather(before, after)
-        return all(one <= sum(two) * (1 + ROUNDING) for one, two in zip(whole, zip(*parts, strict=True), strict=True))
+        both = self._gather(before, after)
+        return all(one <= sum(two) * (1 + ROUNDING) for one, two in zip(both, zip(*parts, strict=True), strict=True))
 
     def free_axes(self, state: State) -> GridAxes:
         """The axes that a state does not use."""

@@ -58,12 +58,12 @@ class TestMeasure:
         monkeypatch.syspath_prepend(str(BENCHMARKS))
 
     def measured(self, source: Any, target: Any, *moves: Any) -> Any:
-        from resharding_peers.course import Course, Measure
         from resharding_peers.pairs import Case
+        from resharding_peers.peer_plan import Measure, PeerPlan
 
         case = Case((2, 3), (6, 6))
-        course = Course(Grid.of(case.mesh, ()), moves)
-        return Measure(CostModel())(course, case.layout(source), case.layout(target))
+        plan = PeerPlan(Grid.of(case.mesh, ()), moves)
+        return Measure(CostModel())(plan, case.layout(source), case.layout(target))
 
     def test_bytes_and_collectives(self) -> None:
         measured = self.measured(((), (0,)), ((0, 1), ()), AllToAll((0,), 1, 0), AllSlice(0, (1,)))

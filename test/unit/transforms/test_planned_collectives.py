@@ -155,17 +155,17 @@ def test_reductions_are_planned_with_the_reshard_behind_them(sizes: tuple[int, .
     assert "sdy.reduce_scatter" in names
 
 
-def test_where_shardys_course_is_as_cheap_it_is_taken() -> None:
+def test_where_shardys_plan_is_as_cheap_it_is_taken() -> None:
     mesh = mesh_of(2, 2)
     every = shardings(mesh, halves(mesh), 2)
     pairs = [(before, after, (8, 8)) for before in every for after in every]
     for (before, after, shape), ops, shardys in zip(
         pairs, reshards(mesh, pairs, "planner=optimal"), reshards(mesh, pairs, ""), strict=True
     ):
-        course = collectives_between(before, after, shape, mesh)
+        greedy = collectives_between(before, after, shape, mesh)
         source, target = (TensorLayout(one, mesh, shape) for one in (before, after))
-        cost, of_course = check(source, target, ops), greedy_cost(source, course, 4, MODEL)
-        assert ops == shardys if cost >= of_course * (1 - 1e-9) else cost < of_course
+        cost, of_greedy = check(source, target, ops), greedy_cost(source, greedy, 4, MODEL)
+        assert ops == shardys if cost >= of_greedy * (1 - 1e-9) else cost < of_greedy
 
 
 def test_the_objective_decides() -> None:

@@ -29,7 +29,7 @@ from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.partition.padded_values import PaddedValues
 from mlir_shard.transforms.partition.sdy_convert_global_to_local import convert_global_to_local
 from mlir_shard.transforms.partition.sdy_pad_for_divisibility import pad_function
-from mlir_shard.transforms.reshard.collective_courses import Courses
+from mlir_shard.transforms.reshard.collective_plans import CollectivePlans
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 from mlir_shard.transforms.reshard.sdy_reshard_to_collectives import reshards_to_collectives
 from mlir_shard.transforms.shardings import meshes_around
@@ -108,7 +108,7 @@ class _Instruction:
         CompatibleOps(function, sdy.meshes(module.operation), is_full=True, gathers=self._gathers).make()
         resolve_permutation_factors(module.operation, self._around, by_exchange=by_exchange)
         meshes = sdy.meshes(module.operation)
-        reshards_to_collectives(function, Courses(meshes, module.context, keeps_redundant=False), self._gathers)
+        reshards_to_collectives(function, CollectivePlans(meshes, module.context, keeps_redundant=False), self._gathers)
         pad_function(function, meshes, pads_signature=True)
         convert_global_to_local(module.operation, self._around.program, self._gathers)
 

@@ -10,7 +10,7 @@ from typing import Any
 from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding
 from mlir_shard.transforms.gathers import Gathers, shard_bytes
-from mlir_shard.transforms.reshard.collective_insertion import Collective
+from mlir_shard.transforms.reshard.planned_collectives import Collective
 
 Shardings = Sequence[TensorSharding | None]
 

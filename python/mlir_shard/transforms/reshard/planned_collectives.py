@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The cheapest way from one sharding to another as collectives of sdy."""
+"""Collectives of sdy: those of the cheapest plan from one sharding to another, and of greedy plans, as operations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -15,7 +15,7 @@ from mlir_shard.resharding.greedy_plan import greedy_cost
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.plan import Plan, PlanStep
 from mlir_shard.resharding.planner import Planner
-from mlir_shard.resharding.sharding_steps import CollectiveStep, SliceAlong
+from mlir_shard.resharding.sharding_steps import CollectiveStep, ExchangeShards, GatherAlong, SliceAlong
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -41,7 +41,6 @@ from mlir_shard.sharding import (
 )
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference, sort_and_merge
 from mlir_shard.transforms.insertion import REDUCTION_CODES
-from mlir_shard.transforms.reshard.collective_insertion import Collective
 
 DIRECT_EXCHANGE = "mlir_shard.direct_exchange"
 """The unit attribute of an `sdy.reshard` that stays: every device is sent what it lacks of its target box, by those
@@ -55,6 +54,37 @@ _AXES_PER_DIM = {
     AllSlice: ("sdy.all_slice", "slicing_axes"),
     ReduceScatter: ("sdy.reduce_scatter", "reduce_scatter_axes"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """An operation with one operand and one result of its type, but for where it stands."""
+
+    name: str
+    attributes: dict[str, Any]
+
+
+def collective_of(step: CollectiveStep, context: Any) -> Collective:
+    """The operation of the sdy dialect that does a step."""
+    attributes = {"out_sharding": sdy.attribute(step.sharding, context)}
+    if isinstance(step, ExchangeShards):
+        return Collective("sdy.collective_permute", attributes)
+    if isinstance(step, SliceAlong):
+        attributes["slicing_axes"] = sdy.attribute(_lists(step.axes_per_dim), context)
+        return Collective("sdy.all_slice", attributes)
+    if isinstance(step, GatherAlong):
+        attributes["gathering_axes"] = sdy.attribute(_lists(step.axes_per_dim), context)
+        return Collective("sdy.all_gather", attributes)
+    param = AllToAllParam(step.axes, step.src_dim, step.tgt_dim)
+    attributes["params"] = sdy.attribute(AllToAllParamList((param,)), context)
+    return Collective("sdy.all_to_all", attributes)
+
+
+def build(value: Any, collectives: Iterable[Collective], location: Any) -> Any:
+    """What the collectives make of a value one after the other, built at the current insertion point."""
+    for one in collectives:
+        value = ir.Operation.create(one.name, [value.type], [value], one.attributes, loc=location).results[0]
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +121,7 @@ class PlannedCollectives:
     """Plans by one planner, as collectives.
 
     `implicit` axes are those along which the source is partial without its sharding saying so, as the result of an op
-    is before the all-reduce behind it: no sharding on the way says it either.
+    is before the all-reduce behind it: no sharding between the two says it either.
     """
 
     def __init__(self, planner: Planner, context: Any, *, uses_direct_exchange: bool) -> None:
@@ -99,12 +129,12 @@ class PlannedCollectives:
         self._uses_direct_exchange = uses_direct_exchange
         self._context = context
 
-    def collectives(self, problem: Problem, course: Sequence[CollectiveStep]) -> tuple[Collective, ...] | None:
-        """The collectives of the plan; None where the course is as cheap, or the only way.
+    def collectives(self, problem: Problem, greedy: Sequence[CollectiveStep]) -> tuple[Collective, ...] | None:
+        """The collectives of the plan; None where the greedy plan is as cheap, or the only one.
 
-        A course that goes to another order of devices is as cheap where it has no more collectives but slices. Between
+        A greedy plan to another order of devices is as cheap where it has no more collectives but slices. Between
         shardings that share no grid a direct exchange receives least. ValueError where the tensor cannot lie as the
-        problem says, or no way keeps to the limits of the planner.
+        problem says, or no plan keeps to the limits of the planner.
         """
         source, _ = problem.layouts
         if not problem.shares_grid:
@@ -113,10 +143,10 @@ class PlannedCollectives:
         if plan is None:
             return None
         if problem.source_mesh != problem.target_mesh:
-            moving = sum(not isinstance(step, SliceAlong) for step in course)
+            moving = sum(not isinstance(step, SliceAlong) for step in greedy)
             is_as_cheap = moving <= plan.num_collectives
         else:
-            is_as_cheap = self._cost(source, course, problem.element_size) <= plan.cost * (1 + TOLERANCE)
+            is_as_cheap = self._cost(source, greedy, problem.element_size) <= plan.cost * (1 + TOLERANCE)
         return None if is_as_cheap else tuple(self._collective(step, ()) for step in plan.steps)
 
     def _without_grid(self, problem: Problem) -> tuple[Collective, ...] | None:
@@ -128,14 +158,14 @@ class PlannedCollectives:
         return (self._direct_exchange(problem.target),) if is_exchange else None
 
     def reducing(
-        self, problem: Problem, course: Sequence[CollectiveStep], implicit: Axes
+        self, problem: Problem, greedy: Sequence[CollectiveStep], implicit: Axes
     ) -> tuple[Collective, ...] | None:
-        """As `collectives`, from a partial source; the course is the way from the source once it is reduced."""
+        """As `collectives`, from a partial source; the greedy plan is from the source once it is reduced."""
         source, target = problem.layouts
         plan = self._plan(problem)
         if plan is None:
             return None
-        cost = self._cost(source, course, problem.element_size, reduced_axes(source, target))
+        cost = self._cost(source, greedy, problem.element_size, reduced_axes(source, target))
         if cost <= plan.cost * (1 + TOLERANCE):
             return None
         return tuple(self._collective(step, implicit) for step in plan.steps)
@@ -218,3 +248,7 @@ def _said(sharding: TensorSharding, mesh: Mesh, implicit: Axes) -> TensorShardin
     closed = TensorSharding.closed_with((dim.axes for dim in sharding.dim_shardings), sharding.mesh_or_ref)
     unreduced = axes_difference(sharding.unreduced_axes, implicit, mesh)
     return replace(closed, unreduced_axes=unreduced, reduction_op=sharding.reduction_op)
+
+
+def _lists(axes_per_dim: tuple[Axes, ...]) -> ListOfAxisRefLists:
+    return ListOfAxisRefLists(tuple(map(AxisRefList, axes_per_dim)))

@@ -20,10 +20,9 @@ from mlir_shard.sharding import ReductionOp
 from mlir_shard.transforms.device_sets import is_crossing
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.insertion import REDUCTION_CODES
-from mlir_shard.transforms.reshard.collective_courses import Courses, Plans
-from mlir_shard.transforms.reshard.collective_insertion import build
+from mlir_shard.transforms.reshard.collective_plans import CollectivePlans, OptimalPlans
 from mlir_shard.transforms.reshard.gathered_operands import note_detour
-from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE, PlannedCollectives
+from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE, PlannedCollectives, build
 from mlir_shard.transforms.shardings import meshes_around
 
 BARRIER = "sdy.propagation_barrier"
@@ -61,15 +60,15 @@ class ReshardToCollectives(Pass):
     def run(self, op: Any) -> bool:
         if not operations_named(op, "sdy.reshard"):
             return False
-        plans = self._plans(op) if self.planner == "optimal" else None
+        optimal = self._optimal(op) if self.planner == "optimal" else None
         keeps = self.keep_redundant_reshards
-        courses = Courses(meshes_around(op), op.context, keeps_redundant=keeps, plans=plans)
+        plans = CollectivePlans(meshes_around(op), op.context, keeps_redundant=keeps, optimal=optimal)
         gathers = Gathers(self.remarks_above)
-        is_changed = reshards_to_collectives(op, courses, gathers)
+        is_changed = reshards_to_collectives(op, plans, gathers)
         gathers.remark()
         return is_changed
 
-    def _plans(self, op: Any) -> Plans:
+    def _optimal(self, op: Any) -> OptimalPlans:
         if self.assumed_size <= 0:
             raise PassFailure(f"assumed-size is a positive number of elements, not {self.assumed_size}", op)
         model = shared((CostModel, self.costs), lambda: _cost_model(self.costs, op))
@@ -77,15 +76,15 @@ class ReshardToCollectives(Pass):
             model = replace(model, objective=Objective(self.objective))
         direct = self.direct_exchange
         planner = shared((Planner, model, direct), lambda: Planner(model, uses_direct_exchange=direct))
-        return Plans(PlannedCollectives(planner, op.context, uses_direct_exchange=direct), self.assumed_size)
+        return OptimalPlans(PlannedCollectives(planner, op.context, uses_direct_exchange=direct), self.assumed_size)
 
 
-def reshards_to_collectives(function: Any, courses: Courses, gathers: Gathers) -> bool:
-    """Gives each reshard in a function its course; says whether anything changed. Raises PassFailure where there is
+def reshards_to_collectives(function: Any, plans: CollectivePlans, gathers: Gathers) -> bool:
+    """Replaces each reshard in a function by its plan; says whether anything changed. Raises PassFailure where there is
     none."""
     is_changed = False
     for reshard in operations_named(function, "sdy.reshard"):
-        is_changed |= _replace(reshard, courses, gathers)
+        is_changed |= _replace(reshard, plans, gathers)
     return is_changed
 
 
@@ -98,31 +97,31 @@ def _cost_model(path: str, op: Any) -> CostModel:
         raise PassFailure(f"costs: {error}", op) from error
 
 
-def _replace(reshard: Any, courses: Courses, gathers: Gathers) -> bool:
-    if is_crossing(reshard) or (courses.are_planned and DIRECT_EXCHANGE in reshard.attributes):
+def _replace(reshard: Any, plans: CollectivePlans, gathers: Gathers) -> bool:
+    if is_crossing(reshard) or (plans.are_optimal and DIRECT_EXCHANGE in reshard.attributes):
         return False
-    if courses.are_planned and _replace_with_reduction(reshard, courses):
+    if plans.are_optimal and _replace_with_reduction(reshard, plans):
         return True
     operand = value = reshard.operands[0]
     while (barrier := defining_op(value, BARRIER)) is not None:
         value = barrier.operands[0]
     source, target = sharding_of(value), reshard.attributes["sharding"]
     try:
-        course = courses.course(source, target, value.type)
+        plan = plans.plan(source, target, value.type)
     except ReshardError as error:
         raise PassFailure(f"'sdy.reshard' op {error}", reshard) from error
-    if course is None:
+    if plan is None:
         return False
-    note_detour(gathers, reshard, (source, target.value), course.collectives, courses.meshes)
+    note_detour(gathers, reshard, (source, target.value), plan.collectives, plans.meshes)
     with ir.InsertionPoint(reshard):
         # What moves nothing between replicated tensors does not undo a barrier either.
-        result = operand if course.is_replicated else build(value, course.collectives, reshard.location)
+        result = operand if plan.is_replicated else build(value, plan.collectives, reshard.location)
     reshard.results[0].replace_all_uses_with(result)
     reshard.erase()
     return True
 
 
-def _replace_with_reduction(reshard: Any, courses: Courses) -> bool:
+def _replace_with_reduction(reshard: Any, plans: CollectivePlans) -> bool:
     """Replaces a reshard and the all-reduce before it that nothing else uses, where that is cheaper than one by one."""
     reduction = defining_op(reshard.operands[0], "sdy.all_reduce")
     if reduction is None or not has_one_use(reduction.results[0]):
@@ -132,13 +131,13 @@ def _replace_with_reduction(reshard: Any, courses: Courses) -> bool:
     code = reduction.attributes["reduction_op"].value if "reduction_op" in reduction.attributes else 0
     kind = next(one for one in ReductionOp if REDUCTION_CODES[one] == code)
     try:
-        course = courses.course_from_partial(sharding_of(value), axes, kind, reshard.attributes["sharding"], value.type)
+        plan = plans.plan_from_partial(sharding_of(value), axes, kind, reshard.attributes["sharding"], value.type)
     except ReshardError as error:
         raise PassFailure(f"'sdy.reshard' op {error}", reshard) from error
-    if course is None:
+    if plan is None:
         return False
     with ir.InsertionPoint(reshard):
-        result = build(value, course.collectives, reshard.location)
+        result = build(value, plan.collectives, reshard.location)
     reshard.results[0].replace_all_uses_with(result)
     reshard.erase()
     reduction.erase()

@@ -47,7 +47,7 @@ def text(step: CollectiveStep) -> str:
     return f"{word}: {after}".rstrip()
 
 
-def course(source: str, target: str, shape: tuple[int | None, ...] = (96, 96, 96)) -> list[str]:
+def plan(source: str, target: str, shape: tuple[int | None, ...] = (96, 96, 96)) -> list[str]:
     """The steps between shardings whose dimensions are between bars."""
     before, after = (sharding(*map(str.strip, one.split("|"))) for one in (source, target))
     return list(map(text, collectives_between(before, after, shape[: before.rank], MESH)))
@@ -74,28 +74,28 @@ def course(source: str, target: str, shape: tuple[int | None, ...] = (96, 96, 96
         ("y | x |", "| | x y", ["1->2: y |  | x", "0->2: |  | x y"]),
     ],
 )
-def test_courses(source: str, target: str, steps: list[str]) -> None:
-    assert [one.replace("  ", " ") for one in course(source, target)] == [one.replace("  ", " ") for one in steps]
+def test_plans(source: str, target: str, steps: list[str]) -> None:
+    assert [one.replace("  ", " ") for one in plan(source, target)] == [one.replace("  ", " ") for one in steps]
 
 
 def test_what_continues_moving_axes_is_sliced_before_they_move() -> None:
-    assert course("| x", "x y |") == ["slice:  | x y", "1->0: x y |"]
+    assert plan("| x", "x y |") == ["slice:  | x y", "1->0: x y |"]
 
 
 def test_but_not_where_the_dimension_does_not_divide_evenly() -> None:
-    assert course("| x", "x y |", (96, 6)) == ["slice: y | x", "exchange: x | y", "1->0: x y |"]
-    assert course("| x", "x y |", (96, None)) == ["slice:  | x y", "1->0: x y |"]
+    assert plan("| x", "x y |", (96, 6)) == ["slice: y | x", "exchange: x | y", "1->0: x y |"]
+    assert plan("| x", "x y |", (96, None)) == ["slice:  | x y", "1->0: x y |"]
 
 
 def test_sizes_that_do_not_divide_each_other() -> None:
-    assert course("x |", "t |") == ["slice: x t |", "exchange: t x |", "gather: t |"]
-    assert course("x | t", "t | x") == ["0->1:  | t x", "exchange:  | x t", "1->0: t | x"]
-    assert course("z |", "s |") == ["slice: z s:(1)3 |", "exchange: s z:(1)2 |", "gather: s |"]
+    assert plan("x |", "t |") == ["slice: x t |", "exchange: t x |", "gather: t |"]
+    assert plan("x | t", "t | x") == ["0->1:  | t x", "exchange:  | x t", "1->0: t | x"]
+    assert plan("z |", "s |") == ["slice: z s:(1)3 |", "exchange: s z:(1)2 |", "gather: s |"]
 
 
 def test_sub_axes_that_no_split_has_together_are_gathered_first() -> None:
-    assert course("s:(1)2", "s:(1)3") == ["gather:", "slice: s:(1)3"]
-    assert course("x s:(1)2 y | z", "x s:(1)3 | z") == ["gather: x | z", "slice: x s:(1)3 | z"]
+    assert plan("s:(1)2", "s:(1)3") == ["gather:", "slice: s:(1)3"]
+    assert plan("x s:(1)2 y | z", "x s:(1)3 | z") == ["gather: x | z", "slice: x s:(1)3 | z"]
 
 
 def test_devices_in_another_order_need_an_exchange() -> None:

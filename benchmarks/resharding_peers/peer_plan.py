@@ -20,7 +20,7 @@ from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class PeerPlan:
     """The moves that a planner chose, along the axes of `grid`."""
 
     grid: Grid
@@ -52,23 +52,23 @@ class Measured:
 
 
 class Measure:
-    """Measures courses; steps that come up again are measured once."""
+    """Measures plans; steps that come up again are measured once."""
 
     def __init__(self, cost_model: CostModel) -> None:
         self._cost_model = cost_model
         self._known: dict[tuple[Grid, tuple[int, ...], Move, Placement], tuple[Placement, StepCost]] = {}
 
-    def __call__(self, course: Course, source: TensorLayout, target: TensorLayout) -> Measured:
-        """What a course takes; ValueError where a move cannot be, or the last does not lead to the target."""
+    def __call__(self, plan: PeerPlan, source: TensorLayout, target: TensorLayout) -> Measured:
+        """What a plan takes; ValueError where a move cannot be, or the last does not lead to the target."""
         total_bytes, bytes_received, collectives, time = 0, 0, 0, 0.0
-        now = course.grid.placement(source.sharding)
-        for move in course.moves:
-            now, cost = self._step(course.grid, source.shape, move, now)
+        now = plan.grid.placement(source.sharding)
+        for move in plan.moves:
+            now, cost = self._step(plan.grid, source.shape, move, now)
             total_bytes += cost.total_bytes
             bytes_received += cost.bytes_received
             time += cost.time
             collectives += not is_slice(move)
-        if now != course.grid.placement(target.sharding):
+        if now != plan.grid.placement(target.sharding):
             raise ValueError(f"the last step leads to {now}")
         return Measured(total_bytes, bytes_received, collectives, time)
 
@@ -86,13 +86,13 @@ def is_slice(move: Move) -> bool:
     return all(isinstance(step, AllSlice) for step in steps)
 
 
-def delivers(course: Course, pair: Pair, case: Case) -> bool:
+def delivers(plan: PeerPlan, pair: Pair, case: Case) -> bool:
     """Whether the moves bring each element where it has to be, carried out with elements that are all different."""
-    tensor = GridTensor(course.grid, case.shape, ELEMENT_SIZE)
-    before, after = (course.grid.placement(case.sharding(dims)) for dims in (pair.source, pair.target))
+    tensor = GridTensor(plan.grid, case.shape, ELEMENT_SIZE)
+    before, after = (plan.grid.placement(case.sharding(dims)) for dims in (pair.source, pair.target))
     values = np.arange(np.prod(case.shape), dtype=np.int64).reshape((1, *case.shape))
     blocks = place(values, tensor.layout(before))
-    for move in course.moves:
+    for move in plan.moves:
         blocks = carry_out(move, blocks, before, tensor)
         before = tensor.after(move, before)
     wanted: dict[int, Any] = place(values, tensor.layout(after))

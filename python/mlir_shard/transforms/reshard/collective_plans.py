@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What becomes of reshards, decided once for all that are alike."""
+"""The collectives that reshards become, decided once for equal reshards."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge
-from mlir_shard.transforms.reshard.collective_insertion import Collective, collective_of
-from mlir_shard.transforms.reshard.planned_collectives import PlannedCollectives, Problem
+from mlir_shard.transforms.reshard.planned_collectives import Collective, PlannedCollectives, Problem, collective_of
 
 Shape = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class CollectivePlan:
     """The collectives that take the place of a reshard."""
 
     collectives: tuple[Collective, ...]
@@ -29,90 +28,90 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Plans:
-    """Where the courses come from that are cheaper than Shardy's; dynamic dimensions count as of `assumed_size`."""
+class OptimalPlans:
+    """The source of plans that are cheaper than Shardy's; dynamic dimensions count as of `assumed_size`."""
 
     planned: PlannedCollectives
     assumed_size: int
 
 
-class Courses:
-    """The courses of reshards, by source, target and type."""
+class CollectivePlans:
+    """The plans of reshards, by source, target and type."""
 
     def __init__(
-        self, meshes: Mapping[str, Mesh], context: Any, *, keeps_redundant: bool, plans: Plans | None = None
+        self, meshes: Mapping[str, Mesh], context: Any, *, keeps_redundant: bool, optimal: OptimalPlans | None = None
     ) -> None:
         self.meshes = meshes
         self._context = context
         self._keeps_redundant = keeps_redundant
-        self._plans = plans
-        self._known: dict[Hashable, Course | None] = {}
+        self._optimal = optimal
+        self._known: dict[Hashable, CollectivePlan | None] = {}
 
     @property
-    def are_planned(self) -> bool:
-        """Whether courses are planned, rather than Shardy's."""
-        return self._plans is not None
+    def are_optimal(self) -> bool:
+        """Whether plans are the cheapest, rather than Shardy's."""
+        return self._optimal is not None
 
-    def course(self, source: TensorSharding | None, target: Any, type_: Any) -> Course | None:
-        """The course of a value of a type to the sharding of an attribute; None for a reshard that stays.
+    def plan(self, source: TensorSharding | None, target: Any, type_: Any) -> CollectivePlan | None:
+        """The plan of a value of a type to the sharding of an attribute; None for a reshard that stays.
 
-        Raises ReshardError where there is no way between the shardings.
+        Raises ReshardError where there is no plan between the shardings.
         """
         key = (source, target, type_)
         if key not in self._known:
             self._known[key] = self._decide(source, target.value, type_)
         return self._known[key]
 
-    def course_from_partial(
+    def plan_from_partial(
         self, source: TensorSharding | None, reduced: Axes, reduction: ReductionOp, target: Any, type_: Any
-    ) -> Course | None:
-        """The course of a value that is partial along `reduced`, whatever it says; None where to reduce it first is as
+    ) -> CollectivePlan | None:
+        """The plan of a value that is partial along `reduced`, whatever it says; None where to reduce it first is as
         good. Raises ReshardError."""
         key = (source, reduced, reduction, target, type_)
         if key not in self._known:
             self._known[key] = self._decide_partial(source, reduced, reduction, target.value, type_)
         return self._known[key]
 
-    def _decide(self, source: TensorSharding | None, target: TensorSharding, type_: Any) -> Course | None:
+    def _decide(self, source: TensorSharding | None, target: TensorSharding, type_: Any) -> CollectivePlan | None:
         if self._keeps_redundant and target.is_equivalent(source):
             return None
         ends = self._ends(source, target)
         if ends is None:
             return None
         if ends.source.is_fully_replicated and ends.target.is_fully_replicated:
-            return Course((), is_replicated=True)
+            return CollectivePlan((), is_replicated=True)
         steps = collectives_between(ends.source, ends.target, _shape(type_), ends.mesh)
-        plans = self._plans
-        if plans is not None and (problem := self._problem(ends, type_, plans)) is not None:
+        optimal = self._optimal
+        if optimal is not None and (problem := self._problem(ends, type_, optimal)) is not None:
             try:
-                planned = plans.planned.collectives(problem, steps)
+                planned = optimal.planned.collectives(problem, steps)
             except ValueError as error:
                 raise ReshardError(str(error)) from error
             if planned is not None:
-                return Course(planned)
-        return Course(tuple(collective_of(step, self._context) for step in steps))
+                return CollectivePlan(planned)
+        return CollectivePlan(tuple(collective_of(step, self._context) for step in steps))
 
     def _decide_partial(
         self, source: TensorSharding | None, reduced: Axes, reduction: ReductionOp, target: TensorSharding, type_: Any
-    ) -> Course | None:
+    ) -> CollectivePlan | None:
         ends = self._ends(source, target, reduced)
-        if ends is None or self._plans is None or ends.mesh != ends.target_mesh:
+        if ends is None or self._optimal is None or ends.mesh != ends.target_mesh:
             return None
         declared = ends.source.unreduced_axes
-        whole = replace(ends.source, unreduced_axes=axes_difference(declared, reduced, ends.mesh))
+        reduced_source = replace(ends.source, unreduced_axes=axes_difference(declared, reduced, ends.mesh))
         implicit = axes_difference(reduced, declared, ends.mesh)
         partial = replace(
             ends.source, unreduced_axes=sort_and_merge((*declared, *implicit), ends.mesh), reduction_op=reduction
         )
-        problem = self._problem(replace(ends, source=partial), type_, self._plans)
+        problem = self._problem(replace(ends, source=partial), type_, self._optimal)
         if problem is None:
             return None
-        steps = collectives_between(whole, ends.target, _shape(type_), ends.mesh)
+        steps = collectives_between(reduced_source, ends.target, _shape(type_), ends.mesh)
         try:
-            planned = self._plans.planned.reducing(problem, steps, implicit)
+            planned = self._optimal.planned.reducing(problem, steps, implicit)
         except ValueError as error:
             raise ReshardError(str(error)) from error
-        return None if planned is None else Course(planned)
+        return None if planned is None else CollectivePlan(planned)
 
     def _ends(self, source: TensorSharding | None, target: TensorSharding, reduced: Axes = ()) -> _Ends | None:
         """Both shardings, said on one mesh where there is one; None for a reshard that stays."""
@@ -136,7 +135,7 @@ class Courses:
             target = replace(target, mesh_or_ref=source.mesh_or_ref)
         return _Ends(source, mesh, target, target_mesh)
 
-    def _problem(self, ends: _Ends, type_: Any, plans: Plans) -> Problem | None:
+    def _problem(self, ends: _Ends, type_: Any, optimal: OptimalPlans) -> Problem | None:
         """The problem to be planned; None where a sharding has axes of one device, which only say the same twice."""
         size = element_size(type_)
         used = (*ends.source.used_axes, *ends.target.used_axes)
@@ -144,7 +143,7 @@ class Courses:
             return None
         devices = ends.mesh.total_size
         # Dynamic sizes are taken to be even, as programs for them have to do.
-        assumed = -(-plans.assumed_size // devices) * devices
+        assumed = -(-optimal.assumed_size // devices) * devices
         shape = tuple(assumed if one is None else one for one in _shape(type_))
         return Problem(ends.source, ends.mesh, ends.target, ends.target_mesh, shape, size)
 
