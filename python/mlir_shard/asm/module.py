@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,10 @@ from mlir_shard.asm.to_sdy import to_sdy_syntax
 from mlir_shard.host import ir
 
 BYTECODE_MAGIC = b"ML\xefR"
+MOST_NESTED = 2000
+"""How deep brackets may be nested: the host's parser calls itself for each."""
+_STEPS = bytes(1 if code in b"([{" else 255 if code in b")]}" else 0 for code in range(256))
+_BRACKET = re.compile(r'[()\[\]{}]|"(?:[^"\\\n]|\\.)*"|//[^\n]*')
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,9 @@ def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
     if data.startswith(BYTECODE_MAGIC):
         return _parse_bytecode(data, context)
     characters = _characters(data, context, filename)
+    if (offset := _too_deep(characters)) is not None:
+        error = AsmSyntaxError(offset, f"brackets are nested more than {MOST_NESTED} deep")
+        raise _syntax_error(error, characters, context, filename)
     try:
         host_text = to_host(characters)
     except AsmSyntaxError as error:
@@ -68,6 +76,28 @@ def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
         module = source.parse()
         native_host().move_locations(module.operation._CAPIPtr, path, filename, host_text.source_map)
     return module
+
+
+def _too_deep(characters: str) -> int | None:
+    """The offset of the first bracket that is nested deeper than the host parses without overflow of its stack."""
+    if sum(map(characters.count, "([{")) <= MOST_NESTED:
+        return None
+    import numpy as np
+
+    steps = np.frombuffer(characters.encode("latin-1").translate(_STEPS), np.int8)
+    if steps.cumsum(dtype=np.int32).max() <= MOST_NESTED:
+        return None
+    depth = 0
+    # Without brackets between quotes and in comments.
+    for match in _BRACKET.finditer(characters):
+        token = match[0]
+        if token in "([{":
+            depth += 1
+            if depth > MOST_NESTED:
+                return match.start()
+        elif token in ")]}":
+            depth -= 1
+    return None
 
 
 def _syntax_error(error: AsmSyntaxError, characters: str, context: Any, filename: str) -> ParseError:
@@ -135,6 +165,11 @@ class _Source:
             return ir.Module.parseFile(self.path, self.context)
         except ir.MLIRError as error:
             errors += [self.in_user_text(one) for one in error.error_diagnostics]
+            if not errors:
+                # Of some texts the parser says nothing.
+                start = ir.Location.file(self.filename, 1, 1, context=self.context)
+                message = "the text is no module: the parser has given up without saying where"
+                errors.append(ParseDiagnostic(ir.DiagnosticSeverity.ERROR, message, start))
             raise ParseError(tuple(errors)) from None
         finally:
             handler.detach()

@@ -250,3 +250,17 @@ def test_values_by_text(context) -> None:
         asm.mnemonic_of(3)
     with pytest.raises(asm.AsmSyntaxError, match="expected the end"):
         asm.parse_value("sharding", "<@mesh, []> x")
+
+
+def test_nesting_that_the_parser_does_not_survive() -> None:
+    context = create_context()
+    with pytest.raises(asm.ParseError, match=r"deep.mlir.:2001:8.*brackets are nested more than 2000 deep"):
+        asm.parse_module("module {\n" * 10000 + "}\n" * 10000, context, "deep.mlir")
+    # Brackets in strings and comments are none.
+    module = asm.parse_module('module attributes {x.a = "' + "(" * 3000 + '"} {} // ' + "[" * 3000, context)
+    assert str(module.operation.attributes["x.a"]) == '"' + "(" * 3000 + '"'
+
+
+def test_text_of_which_the_parser_says_nothing() -> None:
+    with pytest.raises(asm.ParseError, match=r"quiet.mlir.:1:1.*the text is no module"):
+        asm.parse_module("sdy.mesh, x", create_context(), "quiet.mlir")
