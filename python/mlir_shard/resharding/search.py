@@ -143,7 +143,7 @@ class RemainingCost:
         return least
 
 
-LEAST_MOVES, MOST_MOVES = 40, 300
+LEAST_MOVES, MOST_MOVES = 40, 150
 """The moves that are tried in a large space: most where what is known may cost twice as much as is needed."""
 
 
