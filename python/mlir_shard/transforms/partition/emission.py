@@ -20,8 +20,7 @@ from mlir_shard.resharding.steps import (
 )
 from mlir_shard.transforms.collectives.builder import GridBuilder
 from mlir_shard.transforms.device_grid import DeviceGrid
-from mlir_shard.transforms.partition.grid_reshards import Resharding
-from mlir_shard.transforms.partition.relocation import Relocation
+from mlir_shard.transforms.partition.grid_reshards import Relocation, Resharding
 
 
 def emit(value: Any, resharding: Resharding | None, grid: DeviceGrid, builder: GridBuilder) -> Any:

@@ -1,11 +1,20 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The moves that reshard a tensor on the grid of devices, planned once for equal tensors."""
+"""The moves that reshard a tensor on the grid of devices, planned once for equal tensors.
+
+Also shards that enter or leave a function on other devices than the grid has them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from mlir_shard.passes.registry import shared
 from mlir_shard.resharding.grid import Grid
@@ -16,12 +25,21 @@ from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import DirectExchange, Move, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import Mesh
+from mlir_shard.sharding.layout import device_array
 from mlir_shard.sharding.mesh import MOST_DEVICES, TooManyDevicesError
 from mlir_shard.transforms.device_grid import DeviceGrid
-from mlir_shard.transforms.partition.relocation import Relocation
 
 Shape = tuple[int, ...]
+_Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A permutation of devices: each gets the local tensor of process `source[process]`."""
+
+    source: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +138,59 @@ class GridReshards:
             raise NoPlan(str(error)) from error
         on_mesh = Grid.of(mesh, ())
         return tuple(PlacedMove(step.move, on_mesh.placement(step.after.sharding)) for step in plan.steps)
+
+
+def relocated(
+    values: Sequence[Any],
+    reshards: Sequence[Resharding | None],
+    placements: Sequence[Placement],
+    meshes: Sequence[Mesh | None],
+    grid: DeviceGrid,
+    *,
+    arrives: bool,
+) -> tuple[Resharding | None, ...]:
+    """The reshards, of what a caller has in the order of the meshes: what arrives from there, or leaves for it."""
+    found = []
+    for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True):
+        relocation = None if mesh is None else (_arriving if arrives else _leaving)(mesh, placement, grid)
+        if relocation is not None:
+            resharding = resharding or Resharding(placement, (), shape_of(value.type))
+            if arrives:
+                resharding = replace(resharding, arrival=relocation)
+            else:
+                resharding = replace(resharding, departure=relocation)
+        found.append(resharding)
+    return tuple(found)
+
+
+def _arriving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
+    """From where the mesh has shards to where the grid has them; None where that is the same."""
+    if mesh not in grid.reordered:
+        return None
+    return _between(_relocated_positions(mesh), grid.processes(), placement, grid)
+
+
+def _leaving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
+    """From where the grid has shards to where the mesh has them; None where that is the same."""
+    if mesh not in grid.reordered:
+        return None
+    return _between(grid.processes(), _relocated_positions(mesh), placement, grid)
+
+
+def _relocated_positions(mesh: Mesh) -> _Numbers:
+    """The position in the mesh of each device."""
+    return np.argsort(device_array(mesh))
+
+
+def _between(held: _Numbers, wanted: _Numbers, placement: Placement, grid: DeviceGrid) -> Relocation | None:
+    """The permutation in which a device that holds what it needs keeps it."""
+    axes = tuple(axis for of_dim in placement.dims for axis in of_dim)
+    has, needs = (grid.positions(axes, positions).tolist() for positions in (held, wanted))
+    if has == needs:
+        return None
+    spare: defaultdict[int, deque[int]] = defaultdict(deque)
+    for process, number in enumerate(has):
+        if needs[process] != number:
+            spare[number].append(process)
+    senders = [process if has[process] == number else spare[number].popleft() for process, number in enumerate(needs)]
+    return Relocation(tuple(senders))

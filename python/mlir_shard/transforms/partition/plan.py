@@ -26,7 +26,7 @@ from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.device_sets import is_crossing, source_of
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
-from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged
+from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged, relocated
 from mlir_shard.transforms.partition.op_decisions import (
     Captured,
     Decision,
@@ -46,8 +46,7 @@ from mlir_shard.transforms.partition.regions import (
     has_single_blocks,
     passed_on,
 )
-from mlir_shard.transforms.partition.relocation import arriving, leaving
-from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps, Repeats, is_repeatable
+from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps, is_repeatable
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
 from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 
@@ -98,23 +97,24 @@ class Planner:
         plans: list[OpPlan] = []
         self._block(blocks[0], signature.results, plans)
         returned, arguments = plans[-1].op.operands, blocks[0].arguments
-        reshards = self._relocated(
-            returned, plans[-1].operand_reshards, signature.results, signature.result_meshes, arrives=False
+        reshards = relocated(
+            returned, plans[-1].operand_reshards, signature.results, signature.result_meshes, self._grid, arrives=False
         )
         plans[-1] = replace(plans[-1], operand_reshards=reshards)
         unmoved = (None,) * len(arguments)
-        arrivals = self._relocated(arguments, unmoved, signature.arguments, signature.argument_meshes, arrives=True)
+        arrivals = relocated(
+            arguments, unmoved, signature.arguments, signature.argument_meshes, self._grid, arrives=True
+        )
         plans[0] = replace(plans[0], arrivals=arrivals)
         return plans
 
     def _block(self, block: Any, returned: Sequence[Placement] | None, plans: list[OpPlan]) -> None:
         """Plans the ops of a block, of which the last takes its operands as `returned`."""
 
-        def plan(op: Any, is_repeated: bool) -> Repeats:
+        def plan(op: Any) -> bool:
             count, gathered = len(plans), len(self._gathers)
             self._guarded(op, plans)
-            is_example = gathered == len(self._gathers) and _is_example(op, plans[count:])
-            return Repeats.ALWAYS if is_example else Repeats.NEVER
+            return gathered == len(self._gathers) and _is_example(op, plans[count:])
 
         last = self._repeated.plan(block, self._placements, plan, int(self._manual_depth > 0))
         if returned is None:
@@ -246,34 +246,14 @@ class Planner:
             raise PassFailure(f"the callee @{callee} is no function of this module", op)
         signature = self._signatures[callee]
         reshards = self._operand_reshards(op, signature.arguments)
-        reshards = self._relocated(op.operands, reshards, signature.arguments, signature.argument_meshes, arrives=False)
+        reshards = relocated(
+            op.operands, reshards, signature.arguments, signature.argument_meshes, self._grid, arrives=False
+        )
         planned = self._with_results(OpPlan(op, reshards), signature.results)
-        results = self._relocated(
-            op.results, planned.result_reshards, signature.results, signature.result_meshes, arrives=True
+        results = relocated(
+            op.results, planned.result_reshards, signature.results, signature.result_meshes, self._grid, arrives=True
         )
         return replace(planned, result_reshards=results)
-
-    def _relocated(
-        self,
-        values: Sequence[Any],
-        reshards: Reshards,
-        placements: Sequence[Placement],
-        meshes: Sequence[Mesh | None],
-        *,
-        arrives: bool,
-    ) -> Reshards:
-        """The reshards, of what a caller has in the order of the meshes: what arrives from there, or leaves for it."""
-        found = []
-        for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True):
-            relocation = None if mesh is None else (arriving if arrives else leaving)(mesh, placement, self._grid)
-            if relocation is not None:
-                resharding = resharding or Resharding(placement, (), shape_of(value.type))
-                if arrives:
-                    resharding = replace(resharding, arrival=relocation)
-                else:
-                    resharding = replace(resharding, departure=relocation)
-            found.append(resharding)
-        return tuple(found)
 
     def _computing(self, op: Any) -> OpPlan:
         if op.name == DRAWING and not self._manual_depth:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Sequence
-from enum import Enum
 from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
@@ -72,19 +71,7 @@ _USED = -2
 _MOVED = -3
 
 
-class Repeats(Enum):
-    """Whether others that are like an op become what it becomes.
-
-    NEVER: each is planned. CHECKED: each is planned, to see that it can be, and becomes what the first one becomes.
-    ALWAYS: the first one alone is planned.
-    """
-
-    NEVER = "never"
-    CHECKED = "checked"
-    ALWAYS = "always"
-
-
-Plan = Callable[[Any, bool], Repeats]
+Plan = Callable[[Any], bool]
 
 
 class RepeatedOps:
@@ -120,17 +107,17 @@ class RepeatedOps:
     def plan(self, block: Any, values: NumberedValues[Any], plan: Plan, context: int = 0) -> Any:
         """Plans the ops of a block but for the last one, which it gives.
 
-        `plan(op, is_repeated)` plans an op and says of the values it makes where they lie. The first of those that are
-        alike has a plan for all, which `carry_out` is to be given; the others have none. None for an empty block.
+        `plan(op)` plans an op, says of the values that it makes where they lie, and returns whether isomorphic ops
+        become what it becomes. The first of those then has a plan for all, which `carry_out` is to be given; the others
+        have none. None for an empty block.
         """
         operations = block.operations
         count = len(operations)
 
         def ask(number: int, leader: int) -> tuple[list[int], bool] | None:
-            repeats = plan(self.arrays.operation(number), leader >= 0)
-            if repeats is Repeats.NEVER or not self._reuses:
+            if not plan(self.arrays.operation(number)) or not self._reuses:
                 return None
-            return values.states_of(self.arrays.results(number)), repeats is Repeats.CHECKED
+            return values.states_of(self.arrays.results(number)), False
 
         if count > 1:
             self._rehearsal.visit(operations[0].operation._CAPIPtr, context, values.states, ask)
