@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import prod
@@ -201,8 +201,26 @@ class DeviceGrid:
 
     def separate_mesh(self, *placements: Placement) -> Mesh | None:
         """The mesh that is no part of the grid, where placements are along axes of one."""
-        used = (axis for placement in placements for axis in placement.used if axis >= len(self.shape))
-        return next((self.separate[axis - len(self.shape)].mesh for axis in used), None)
+        return self.separate_mesh_of(axis for placement in placements for axis in placement.used)
+
+    def separate_mesh_of(self, axes: Iterable[int]) -> Mesh | None:
+        """The mesh that is no part of the grid, where some of the axes are of one."""
+        return next((one.mesh for one in self._separate(axes)), None)
+
+    def separate_axes(self, axes: Iterable[int]) -> Axes:
+        """Those axes that are no part of the grid, as axes of their mesh."""
+        return tuple(one.axis for one in self._separate(axes))
+
+    def check_in_grid(self, axes: Iterable[int]) -> None:
+        """Raises GridError where axes are of a mesh that is no part of the grid, as no collective is along them."""
+        if mesh := self.separate_mesh_of(axes):
+            raise GridError(
+                f"it would communicate along axes of mesh {mesh}, which is no part of the grid of all "
+                f"{prod(self.shape)} devices of the program: gather the tensor before, or let the mesh divide them"
+            )
+
+    def _separate(self, axes: Iterable[int]) -> Iterator[SeparateAxis]:
+        return (self.separate[axis - len(self.shape)] for axis in axes if axis >= len(self.shape))
 
     def layout_on(self, mesh: Mesh, placement: Placement, shape: Sequence[int]) -> TensorLayout:
         """The placement of a tensor of `shape`, on a mesh that is no part of the grid."""
@@ -267,6 +285,7 @@ class DeviceGrid:
 
     def mirrored(self, axes: Sequence[int]) -> list[int]:
         """The process opposite to each along grid axes: the last to the first."""
+        self.check_in_grid(axes)
         processes = found = self.processes()
         for axis in axes:
             position = processes // self.strides[axis + 1] % self.shape[axis]

@@ -14,7 +14,8 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.resharding.windows import WindowHalo
 from mlir_shard.rules.reduction import Combiner
 from mlir_shard.sharding import ReductionOp
-from mlir_shard.transforms.collectives import shard_permutations
+from mlir_shard.transforms.collectives import separate_reduction, shard_permutations
+from mlir_shard.transforms.collectives.separate_reduction import upstream_forms
 from mlir_shard.transforms.collectives.shard_exchange import exchange
 from mlir_shard.transforms.collectives.shard_halo import with_halo
 from mlir_shard.transforms.device_grid import DeviceGrid
@@ -33,6 +34,7 @@ class ShardCollectives:
 
     def all_gather(self, value: Any, axes: Mapping[int, Sequence[int]]) -> Any:
         """Gathers dimensions one by one."""
+        self._grid.check_in_grid(axis for along in axes.values() for axis in along)
         for dim, along in axes.items():
             # Upstream's lowering to MPI ignores the order of the axes where they are all of the grid's.
             ascending = list(along) == sorted(along)
@@ -43,12 +45,14 @@ class ShardCollectives:
 
     def all_slice(self, value: Any, axes: Mapping[int, Sequence[int]]) -> Any:
         """Slices dimensions one by one."""
+        self._grid.check_in_grid(axis for along in axes.values() for axis in along)
         for dim, along in axes.items():
             value = shard.all_slice(self._name, value, along, dim, self._grid.blocks(along))
         return value
 
     def all_to_all(self, value: Any, moves: Sequence[tuple[int, int, Sequence[int]]]) -> Any:
         """Moves axes between different dimensions by one all-to-all along the axes of all."""
+        self._grid.check_in_grid(axis for _, _, along in moves for axis in along)
         counts = [self._grid.blocks(axes) for _, _, axes in moves]
         if len(moves) == 1:
             ((source, target, axes),) = moves
@@ -63,10 +67,14 @@ class ShardCollectives:
 
     def all_reduce(self, value: Any, axes: Sequence[int], kind: ReductionOp | Combiner) -> Any:
         """Reduces over the devices along axes."""
+        if mesh := self._grid.separate_mesh_of(axes):
+            forms = upstream_forms(Combiner(kind.value))
+            return separate_reduction.all_reduce(value, mesh, self._grid.separate_axes(axes), self, forms)
         return shard.all_reduce(self._name, value, sorted(axes), kind.value)
 
     def reduce_scatter(self, value: Any, axes: Mapping[int, Sequence[int]], kind: ReductionOp) -> Any:
         """Reduces and scatters dimensions one by one."""
+        self._grid.check_in_grid(axis for along in axes.values() for axis in along)
         for dim, along in axes.items():
             value = shard.reduce_scatter(self._name, value, along, dim, self._grid.blocks(along), kind)
         return value
@@ -97,6 +105,7 @@ class ShardCollectives:
 
     def exchange_halo(self, value: Any, dim: int, axes: GridAxes, halo: WindowHalo) -> Any:
         """Updates halos; what comes from further away than the neighbours these have received before."""
+        self._grid.check_in_grid(axes)
         return with_halo(value, dim, axes, halo, self._grid)
 
     def broadcast_first(self, value: Any) -> Any:

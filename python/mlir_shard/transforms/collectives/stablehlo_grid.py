@@ -17,6 +17,8 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.resharding.windows import WindowHalo
 from mlir_shard.rules.reduction import Combiner, neutral_number
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
+from mlir_shard.transforms.collectives import separate_reduction
+from mlir_shard.transforms.collectives.separate_reduction import stablehlo_forms
 from mlir_shard.transforms.collectives.stablehlo import COMBINERS, StablehloProgram, as_index
 from mlir_shard.transforms.collectives.stablehlo_exchange import exchange
 from mlir_shard.transforms.collectives.stablehlo_halo import BorderExchange, with_borders
@@ -50,6 +52,9 @@ class StablehloGridCollectives:
 
     def all_reduce(self, value: Any, axes: Sequence[int], kind: ReductionOp | Combiner) -> Any:
         """Reduces over the devices along axes; bitwise by a gather, as XLA has no such reduction of integers."""
+        if mesh := self._grid.separate_mesh_of(axes):
+            forms = stablehlo_forms(COMBINERS[Combiner(kind.value)])
+            return separate_reduction.all_reduce(value, mesh, self._grid.separate_axes(axes), self, forms)
         refs, combiner = self._refs(sorted(axes)), Combiner(kind.value)
         neutral = neutral_number(combiner, value.type.element_type)
         if not combiner.is_bitwise or neutral is None:
@@ -127,6 +132,7 @@ class StablehloGridCollectives:
         return self._grid.positions(axes, self._grid.processes()).tolist()
 
     def _refs(self, axes: Sequence[int]) -> tuple[AxisRef, ...]:
+        self._grid.check_in_grid(axes)
         return tuple(self._grid.atoms[axis] for axis in axes)
 
     def _per_dim(self, axes: Mapping[int, Sequence[int]]) -> dict[int, tuple[AxisRef, ...]]:

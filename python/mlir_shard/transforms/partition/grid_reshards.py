@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import without_single_devices
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.search_space import Kind
-from mlir_shard.resharding.steps import DirectExchange, Move, Placement
+from mlir_shard.resharding.steps import AllReduce, DirectExchange, Move, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import Mesh
@@ -119,13 +118,15 @@ class GridReshards:
         return Resharding(source, (PlacedMove(move, target),), shape)
 
     def _on_separate_mesh(self, mesh: Mesh, source: Placement, target: Placement, shape: Shape) -> Resharding | None:
-        if source.unreduced or target.unreduced:
-            raise NoPlan(
-                f"it would be reduced over devices of mesh {mesh}, which is no part of a grid of all "
-                f"{prod(self._grid.shape)} devices of the program: let its axes divide these"
-            )
-        before, after = (self._grid.layout_on(mesh, placement, shape) for placement in (source, target))
-        return exchanged(source, target, shape, (before, after))
+        start = replace(source, unreduced=target.unreduced, reduction=target.reduction)
+        reduced = tuple(axis for axis in source.unreduced if axis not in target.unreduced)
+        moves = [PlacedMove(AllReduce(reduced, source.reduction), start)] if reduced else []
+        if start.dims != target.dims:
+            between = (self._grid.layout_on(mesh, start, shape), self._grid.layout_on(mesh, target, shape))
+            moves.append(PlacedMove(DirectExchange(target), target, between))
+        if target.unreduced and start.dims != target.dims:
+            raise NoPlan(f"partial values on mesh {mesh}, which is no part of the grid, have to be reduced before")
+        return Resharding(source, tuple(moves), shape)
 
     def _moves(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> tuple[PlacedMove, ...]:
         try:

@@ -22,6 +22,7 @@ from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
 from mlir_shard.rules.uneven_shards import Mask, mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.transforms.collectives.separate_reduction import can_combine
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.device_sets import is_crossing, source_of
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
@@ -178,6 +179,10 @@ class Planner:
             return None
         self._grid.local_type(type_, source)
         self._grid.local_type(type_, target)
+        if source.unreduced != target.unreduced and (mesh := self._grid.separate_mesh(source)) is not None:
+            element = type_.element_type if isinstance(type_, ir.ShapedType) else type_
+            if not can_combine(element):
+                raise GridError(f"no elements of {element} are reduced over mesh {mesh}, which is no part of the grid")
         return self._moves.between(source, target, shape_of(type_), element_bytes(type_))
 
     def _operand_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:

@@ -122,7 +122,10 @@ def _has_body(function: Any) -> bool:
 
 
 def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
-    application.apply(planned if op is planned.op else replace(planned, op=op))
+    try:
+        application.apply(planned if op is planned.op else replace(planned, op=op))
+    except GridError as error:
+        raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
 
 
 def _grid(module: Any, representatives: Sequence[Any]) -> tuple[DeviceGrid, tuple[int, ...]]:

@@ -1,0 +1,119 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reductions over devices of a mesh that is no part of the grid, by exchanges of tiles.
+
+Each device of a group gets one part of what all of them hold, reduces it, and sends the others the result: it receives
+as much as in a ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from math import prod
+from typing import Any, Protocol
+
+from mlir_shard.host import dialect, ir
+from mlir_shard.ir import shard, stablehlo
+from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.rules.reduction import Combiner
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.sharding.axes import total_size
+from mlir_shard.sharding.layout import block_size
+
+_arith = dialect("arith")
+_FLOATS = {
+    Combiner.SUM: _arith.AddFOp,
+    Combiner.PRODUCT: _arith.MulFOp,
+    Combiner.MAX: _arith.MaximumFOp,
+    Combiner.MIN: _arith.MinimumFOp,
+}
+_INTEGERS = {
+    Combiner.SUM: _arith.AddIOp,
+    Combiner.PRODUCT: _arith.MulIOp,
+    Combiner.MAX: _arith.MaxSIOp,
+    Combiner.MIN: _arith.MinSIOp,
+    Combiner.AND: _arith.AndIOp,
+    Combiner.OR: _arith.OrIOp,
+    Combiner.XOR: _arith.XOrIOp,
+}
+# A sum of truth values is whether one holds.
+_BOOLEANS = _INTEGERS | {
+    Combiner.SUM: _arith.OrIOp,
+    Combiner.MAX: _arith.OrIOp,
+    Combiner.PRODUCT: _arith.AndIOp,
+    Combiner.MIN: _arith.AndIOp,
+}
+
+
+class _Exchanges(Protocol):
+    def resized(self, value: Any, shape: Sequence[int]) -> Any: ...
+
+    def exchange_tiles(self, value: Any, source: TensorLayout, target: TensorLayout, shape: Sequence[int]) -> Any: ...
+
+
+Reshape = Callable[[Any, Sequence[int]], Any]
+Combine = Callable[[Any, Any], Any]
+
+
+def all_reduce(
+    value: Any, mesh: Mesh, axes: Sequence[AxisRef], builder: _Exchanges, forms: tuple[Reshape, Reshape, Combine]
+) -> Any:
+    """Returns the reduction over the devices of the mesh along axes.
+
+    Args:
+        forms: reshapes a tensor; returns the row of a matrix whose number comes second, as a matrix of one row; and
+            combines two tensors element by element.
+    """
+    reshape, row, combine = forms
+    shape, group = list(value.type.shape), total_size(axes, mesh)
+    elements = prod(shape)
+    if group == 1 or not elements:
+        return value
+    part = block_size(elements, group)
+    flat = builder.resized(reshape(value, [elements]), [group * part])
+
+    def layout(*dims: Sequence[AxisRef]) -> TensorLayout:
+        sizes = (group, group * part)[2 - len(dims) :]
+        return TensorLayout(TensorSharding.closed_with(dims, mesh), mesh, sizes)
+
+    matrix = reshape(flat, [1, group * part])
+    parts = builder.exchange_tiles(matrix, layout(axes, ()), layout((), axes), [group, part])
+    own = reduce(combine, (row(parts, [number]) for number in range(group)))
+    whole = builder.exchange_tiles(reshape(own, [part]), layout(axes), layout(()), [group * part])
+    return reshape(builder.resized(whole, [elements]), shape)
+
+
+def upstream_forms(combiner: Combiner) -> tuple[Reshape, Reshape, Combine]:
+    """The forms in `tensor` and `arith`."""
+
+    def row(value: Any, number: Sequence[int]) -> Any:
+        return shard.extract_slice(value, [*number, 0], [1, value.type.shape[1]])
+
+    def combine(left: Any, right: Any) -> Any:
+        return _ops_of(left.type.element_type)[combiner](left, right).result
+
+    return shard.reshape, row, combine
+
+
+def stablehlo_forms(name: str) -> tuple[Reshape, Reshape, Combine]:
+    """The forms in StableHLO, for the op of this name."""
+
+    def row(value: Any, number: Sequence[int]) -> Any:
+        (at,) = number
+        return stablehlo.slice_(value, [at, 0], [at + 1, value.type.shape[1]])
+
+    return stablehlo.reshape, row, lambda left, right: stablehlo.binary(name, left, right)
+
+
+def can_combine(element_type: Any) -> bool:
+    """Whether elements of a type can be combined on all targets."""
+    return bool(_ops_of(element_type))
+
+
+def _ops_of(element_type: Any) -> dict[Combiner, Any]:
+    if isinstance(element_type, ir.FloatType):
+        return _FLOATS
+    if isinstance(element_type, ir.IntegerType) and element_type.is_signless:
+        return _BOOLEANS if element_type.width == 1 else _INTEGERS
+    return {}
