@@ -86,7 +86,7 @@ func.func @no_edges(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @shapes(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(shapes in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: edge 0 ties {{.*}} of type tensor<4xf32> to its owner of type tensor<8x4xf32>, but only tensors of one shape shard alike}}
+  // expected-error-re @+1 {{(shapes in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: edge 0 ties {{.*}} of type tensor<4xf32> to its owner of type tensor<8x4xf32>, but only tensors of one shape can have one sharding}}
   %0 = "broken.shapes"(%b) : (tensor<4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }

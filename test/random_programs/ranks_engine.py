@@ -50,7 +50,7 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
         try:
             module = ir.Module.parse(text, create_context())
         except ir.MLIRError as error:
-            raise RunError(f"the text between the passes is no module: {error}") from error
+            raise RunError(f"the text between the passes is not a module: {error}") from error
         llvm.lower(module, entry)
         lowered.append(str(module))
     return lowered

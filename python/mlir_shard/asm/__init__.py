@@ -57,7 +57,7 @@ def mnemonic_of(value: Any, dialect: str = "sdy") -> str:
     for mnemonic, type_ in SYNTAXES[dialect].attributes.value_types.items():
         if type_ is type(value):
             return mnemonic
-    raise TypeError(f"a value of type {type(value).__name__} is no attribute of the {dialect} dialect")
+    raise TypeError(f"a value of type {type(value).__name__} is not an attribute of the {dialect} dialect")
 
 
 def print_value(value: Any, dialect: str = "sdy") -> str:

@@ -54,7 +54,7 @@ def check_edges(edges: Iterable[Any], op: Any) -> str | None:
             if _shape(value) != _shape(edge.owner):
                 return (
                     f"edge {number} ties {_shown(value)} to its owner of type {edge.owner.type}, "
-                    "but only tensors of one shape shard alike"
+                    "but only tensors of one shape can have one sharding"
                 )
     return None
 

@@ -83,7 +83,7 @@ def check_op_names(names: tuple[str, ...], *, dialects: bool = True) -> None:
             if dialect and rest and name.split() == [name] and (dialects or "*" not in rest):
                 continue
         allowed = "an op is 'dialect.name'" + (", all of a dialect 'dialect.*'" if dialects else "")
-        raise RegistrationError(f"{name!r} is no op name: {allowed}")
+        raise RegistrationError(f"{name!r} is not an op name: {allowed}")
 
 
 def _line_of(error: Exception, function: Callable[..., Any]) -> str:

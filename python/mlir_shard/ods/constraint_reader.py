@@ -76,7 +76,7 @@ class ConstraintReader:
         """An entry of an op's `results`."""
         record, summary = _constraint_of(variable)
         if not record.is_a("TypeConstraint"):
-            raise OdsError(f"result '{variable.name}': '{record!r}' is no type constraint", variable.location)
+            raise OdsError(f"result '{variable.name}': '{record!r}' is not a type constraint", variable.location)
         constraint, variadicity = self._values(record)
         return ResultDef(variable.name, constraint, summary, variadicity)
 
@@ -84,7 +84,8 @@ class ConstraintReader:
         """An entry of an op's `regions`."""
         record = variable.value
         if not isinstance(record, Record) or not record.is_a("Region"):
-            raise OdsError(f"region '{variable.name}': {describe(record)} is no region constraint", variable.location)
+            message = f"region '{variable.name}': {describe(record)} is not a region constraint"
+            raise OdsError(message, variable.location)
         blocks = record.number("blocks")
         variadicity = Variadicity.VARIADIC if record.is_a("VariadicRegion") else Variadicity.SINGLE
         return RegionDef(variable.name, line(record.text("summary")), blocks, variadicity)
@@ -95,7 +96,7 @@ class ConstraintReader:
         if isinstance(record, str):
             return self._parameter(variable.name, record, "", None, optional=False)
         if not isinstance(record, Record) or "cppType" not in record:
-            raise OdsError(f"parameter '{variable.name}': {describe(record)} is no C++ type", variable.location)
+            raise OdsError(f"parameter '{variable.name}': {describe(record)} is not a C++ type", variable.location)
         cpp_type = record.text("cppType") or ""
         default = record.text("defaultValue") or None
         if record.is_a("Attr"):
@@ -213,5 +214,5 @@ def _constraint_of(variable: Variable) -> tuple[Record, str]:
         assert inner is not None
         return inner, line(record.text("summary"))
     if not isinstance(record, Record):
-        raise OdsError(f"'{variable.name}': {describe(record)} is no constraint", variable.location)
+        raise OdsError(f"'{variable.name}': {describe(record)} is not a constraint", variable.location)
     return record, ""

@@ -380,7 +380,7 @@ class Expressions:
             return to_text(value) if type_ is not None and type_.name == "string" else value
         record = self._definitions.find_record(value) if isinstance(value, str) else value
         if not isinstance(record, Record) or not record.is_a(type_.name):
-            raise OdsError(f"{describe(value)} is no record of class '{type_.name}'", location_of(tree, scope))
+            raise OdsError(f"{describe(value)} is not a record of class '{type_.name}'", location_of(tree, scope))
         return record
 
     def _bang_isa(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:

@@ -159,7 +159,7 @@ def _why(name: str, option_text: str, refused: str) -> str:
         return f"option '{bad.group(1)}' of '{name}': {reason}"
     if _UNREGISTERED.search(refused):
         inner = _UNREGISTERED.findall(refused)[0]
-        return f"'{inner}' is no pass of the host" + ("" if inner == name else f" (in the options of '{name}')")
+        return f"'{inner}' is not a pass of the host" + ("" if inner == name else f" (in the options of '{name}')")
     return f"'{name}' does not take the options '{option_text}'"
 
 

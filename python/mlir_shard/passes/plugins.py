@@ -46,7 +46,7 @@ def load_file(path: str) -> None:
         return
     spec = importlib.util.spec_from_file_location(name, resolved)
     if spec is None or spec.loader is None:
-        raise PluginError(error(f"cannot load '{path}': it is no Python file (its name does not end in .py)"))
+        raise PluginError(error(f"cannot load '{path}': it is not a Python file (its name does not end in .py)"))
     if str(resolved.parent) not in sys.path:
         sys.path.append(str(resolved.parent))
     module = importlib.util.module_from_spec(spec)

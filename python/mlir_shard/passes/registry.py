@@ -139,7 +139,7 @@ def register(pass_class: PassClass) -> PassClass:
             pass has taken.
     """
     if not (isinstance(pass_class, type) and issubclass(pass_class, Pass)):
-        raise RegistrationError(f"{pass_class!r} is no subclass of mlir_shard.Pass")
+        raise RegistrationError(f"{pass_class!r} is not a subclass of mlir_shard.Pass")
     spelling = f"{pass_class.__module__}.{pass_class.__qualname__}"
     _check_name(pass_class.name, spelling, pass_class)
     if pass_class.run is Pass.run:

@@ -23,7 +23,7 @@ register_elementwise("math.*")
 register_elementwise("complex.*")
 without_rule("complex.constant", because="it has no operand: its users decide")
 without_rule("ml_program.*", because="it reads or writes a global, or holds code: no two tensors are related by it")
-without_rule("shape.*", because="its tensors are extents of shapes, which every device needs whole")
+without_rule("shape.*", because="its tensors are extents of shapes, which every device needs all of")
 without_rule("bufferization.*", because="it works on memory, which is not sharded")
 
 

@@ -88,7 +88,7 @@ def parse_rule(text: str) -> RuleText:
         body = body[: match.start()]
     sides = body.split("->")
     if len(sides) != 2:
-        raise RuleTextError(f"'{text}' is no rule: it has {len(sides) - 1} '->', not one between operands and results")
+        raise RuleTextError(f"'{text}' is not a rule: it has {len(sides) - 1} '->', not one before the results")
     operands, results = (tuple(_tensor(tensor, text) for tensor in side.split(",")) for side in sides)
     rule = RuleText(text, operands, results, tuple(marks))
     _check(rule)
@@ -122,14 +122,14 @@ def rule_from_text(text: str, place: str = "from text", /, **sizes: int) -> Text
     rule, or has no factor of one of the sizes; the function raises RuleError where an op does not fit it.
     """
     if not isinstance(text, str):
-        raise RuleTextError(f"{text!r} is no rule: a text like 'i k, k j -> i j' is")
+        raise RuleTextError(f"{text!r} is not a rule: a text like 'i k, k j -> i j' is")
     parsed = parse_rule(text)
     factors = _factors((*parsed.operands, *parsed.results))
     for name, size in sizes.items():
         if name not in factors:
             raise RuleTextError(f"'{text}' has no factor '{name}', whose size is given")
         if not isinstance(size, int) or size < 1:
-            raise RuleTextError(f"factor '{name}' of '{text}' is given the size {size!r}, which is no positive number")
+            raise RuleTextError(f"factor '{name}' of '{text}' has the size {size!r}, which is not a positive number")
     return TextRule(parsed, tuple(sizes.items()), place)
 
 
@@ -141,9 +141,8 @@ def _tensor(tensor: str, text: str) -> tuple[Dim, ...]:
         match = _TOKEN.match(tensor, position)
         if match is None:
             found = tensor[position:].split()[0]
-            raise RuleTextError(
-                f"'{text}' is no rule: '{found}' is no dimension: a word, several in parentheses, '1', '_' or '...' is"
-            )
+            expected = "a word, several in parentheses, '1', '_' or '...'"
+            raise RuleTextError(f"'{text}' is not a rule: '{found}' is not a dimension: expected {expected}")
         dims.append(tuple(match[0].strip(" \t\n()").split()))
         position = match.end()
     return tuple(dims)
@@ -161,23 +160,23 @@ def _check(rule: RuleText) -> None:
         names = [factor for dim in tensor for factor in dim if factor not in ("1", "_")]
         for factor in names:
             if names.count(factor) > 1:
-                raise RuleTextError(f"'{rule.text}' is no rule: '{factor}' is twice in {rule.name_of(number)}")
+                raise RuleTextError(f"'{rule.text}' is not a rule: '{factor}' is twice in {rule.name_of(number)}")
         if _ELLIPSIS in tensor[1:]:
-            raise RuleTextError(f"'{rule.text}' is no rule: '...' is not in front in {rule.name_of(number)}")
+            raise RuleTextError(f"'{rule.text}' is not a rule: '...' is not in front in {rule.name_of(number)}")
     known, typed = _factors(tensors), dict[str, str]()
     for type_, factors in rule.marks:
         if type_ not in _TYPES:
-            raise RuleTextError(f"'{rule.text}' is no rule: '{type_}' is no type of factors: {', '.join(_TYPES)} are")
+            raise RuleTextError(f"'{rule.text}' is not a rule: '{type_}' is not a factor type: {', '.join(_TYPES)} are")
         for factor in factors:
             if factor not in known:
-                raise RuleTextError(f"'{rule.text}' is no rule: {type_} factor '{factor}' is in no tensor")
+                raise RuleTextError(f"'{rule.text}' is not a rule: {type_} factor '{factor}' is in no tensor")
             if type_ != "blocked_propagation" and typed.setdefault(factor, type_) != type_:
                 raise RuleTextError(
-                    f"'{rule.text}' is no rule: '{factor}' is both a {typed[factor]} and a {type_} factor"
+                    f"'{rule.text}' is not a rule: '{factor}' is both a {typed[factor]} and a {type_} factor"
                 )
             if type_ == "reduction" and factor in _factors(rule.results):
                 raise RuleTextError(
-                    f"'{rule.text}' is no rule: reduction factor '{factor}' is in a result, but is reduced"
+                    f"'{rule.text}' is not a rule: reduction factor '{factor}' is in a result, but is reduced"
                 )
 
 
@@ -245,7 +244,7 @@ class _Sizes:
             raise RuleTextError(f"{where} has size {size}, but '{self.text}' makes it {spelled}")
         if unknown:
             if known == 0 or size % known:
-                raise RuleTextError(f"{where} has size {size}, which is no multiple of {spelled} in '{self.text}'")
+                raise RuleTextError(f"{where} has size {size}, which is not a multiple of {spelled} in '{self.text}'")
             self.sizes[unknown[0]] = size // known
         return True
 

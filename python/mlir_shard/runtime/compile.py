@@ -120,7 +120,7 @@ def _run(module: Any, pipeline: str, given: set[str]) -> None:
     except PassFailure as failure:
         raise RunError(f"the program cannot be sharded by '{pipeline}'", failure.diagnostics) from failure
     except PipelineError as error:
-        raise RunError(f"'{pipeline}' is no pipeline: {error.message}") from error
+        raise RunError(f"'{pipeline}' is not a pipeline: {error.message}") from error
 
 
 def _text(module: Any, entry: str) -> str:

@@ -90,7 +90,7 @@ def _array(port: Port, given: Any) -> Array:
     try:
         return np.asarray(given)
     except (ValueError, TypeError) as error:
-        raise RunError(f"{port.name} of the program is {port.spec}: what is given is no array: {error}") from None
+        raise RunError(f"{port.name} of the program is {port.spec}: what is given is not an array: {error}") from None
 
 
 def random_inputs(program: Program, seed: int) -> list[Array]:

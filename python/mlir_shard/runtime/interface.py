@@ -231,7 +231,8 @@ def _port(name: str, type_: Any, sharding: TensorSharding | None, function: Any,
         raise _unplaced(f"{name} is sharded on {sharding.mesh_text}, which the program does not define", function)
     if sharding.unreduced_axes:
         axes = ", ".join(map(str, sharding.unreduced_axes))
-        raise _unplaced(f"{name} is unreduced along {axes}: a function's arguments and results are whole", function)
+        message = f"{name} is unreduced along {axes}: a function's arguments and results have no pending reduction"
+        raise _unplaced(message, function)
     if mesh.is_empty or mesh.is_maximal:
         return _replicated(name, spec, str(sharding), ranks)
     return _sharded(name, spec, sharding, mesh, ranks)

@@ -223,7 +223,7 @@ class MeshChange:
         for axis in axes:
             refs = self._refs(axis)
             if refs is None:
-                raise ValueError(f"{axis} is no axes of {self.mesh}")
+                raise ValueError(f"{axis} cannot be expressed by the axes of {self.mesh}")
             found += refs
         return add_axes_or_merge((), found, self.mesh)
 

@@ -86,7 +86,7 @@ def _switch(name: str, help: str, default: bool = False) -> Any:
 class Arguments:
     """The values of a command line; `-` is standard input or output."""
 
-    output: str = _option("o", "write the output to this file, whole or not at all", "FILE", "-")
+    output: str = _option("o", "write the output to this file, all of it or nothing", "FILE", "-")
     pass_pipeline: str | None = _option("pass-pipeline", "the pipeline to run, builtin.module(...)", "TEXT")
     load: tuple[str, ...] = _option(
         "load", "run a Python file that registers passes (repeatable)", "FILE", (), read=_read_path, repeats=True
@@ -122,7 +122,7 @@ class Arguments:
     )
     print_ir_after_failure: bool = _switch("mlir-print-ir-after-failure", "print the IR after a pass that failed")
     print_ir_module_scope: bool = _switch(
-        "mlir-print-ir-module-scope", "print the whole module rather than the pass's operation"
+        "mlir-print-ir-module-scope", "print the module rather than the pass's operation"
     )
     print_debuginfo: bool = _switch("mlir-print-debuginfo", "print locations")
     pretty_debuginfo: bool = _switch("mlir-pretty-debuginfo", "print locations in a form for reading")

@@ -73,13 +73,13 @@ def _parser() -> ArgumentParser:
     add(
         "-n",
         "--ranks",
-        type=number("is no number of ranks: 1 or more", 1),
+        type=number("is not a number of ranks: 1 or more", 1),
         metavar="N",
         help="the number of ranks (default: the devices of the mesh)",
     )
     add(
         "--engine",
-        type=one_of(ENGINES, "is no engine"),
+        type=one_of(ENGINES, "is not an engine"),
         default=MPI,
         metavar="ENGINE",
         help="what runs the program: mpi, compiled by LLVM (the default), or pjrt, compiled by XLA (needs jax)",
@@ -111,7 +111,7 @@ def _parser() -> ArgumentParser:
         metavar="ARRAYS",
         help=".npy files, one for each argument, or .npz files with several in order (default: random arrays)",
     )
-    seed = number("is no seed: an integer that is not negative")
+    seed = number("is not a seed: an integer that is not negative")
     add("--seed", type=seed, default=0, metavar="SEED", help="the seed of the random inputs (default: 0)")
     add(
         "-o",
@@ -173,7 +173,7 @@ def _symbol(text: str) -> str:
 
 def _bytes(text: str) -> str:
     if text != "none" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of bytes: an integer that is not negative, or none")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of bytes: an integer that is not negative, or none")
     return text
 
 
@@ -183,11 +183,11 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no time: a number of seconds")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time: a number of seconds")
     return seconds
 
 
-_stage = one_of(STAGES, "is no stage to show")
+_stage = one_of(STAGES, "is not a stage to show")
 
 
 def _stages(text: str) -> tuple[str, ...]:

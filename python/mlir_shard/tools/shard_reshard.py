@@ -83,7 +83,7 @@ def _parser() -> ArgumentParser:
     )
     add("-o", "--output", default="-", metavar="FILE", help="where to write; - is standard output (the default)")
     add("--colour", choices=("auto", "always", "never"), default="auto", help="whether text is in colour")
-    width = number(f"is no width: {LEAST_WIDTH} columns or more", LEAST_WIDTH, 10_000)
+    width = number(f"is not a width: {LEAST_WIDTH} columns or more", LEAST_WIDTH, 10_000)
     add("--width", type=width, metavar="COLUMNS", help="how wide text is (default: the terminal, else 120)")
     return parser
 

@@ -33,7 +33,7 @@ func.func @dynamic(%a: tensor<8x?xf32>) {
 // -----
 
 func.func @tuple(%a: tensor<8xf32>) {
-  // expected-error @+1 {{result: a rule maps tensors with a static shape, but this is a value that is no tensor}}
+  // expected-error @+1 {{result: a rule maps tensors with a static shape, but this is a value that is not a tensor}}
   %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8}>} : (tensor<8xf32>) -> tuple<tensor<8xf32>>
   return
 }

@@ -150,7 +150,7 @@ func.func private @unranked(tensor<*xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 // -----
 
 sdy.mesh @mesh = <["x"=2]>
-// expected-error @+1 {{the sharding of a value that is no tensor has rank 0 and no replicated or unreduced axes}}
+// expected-error @+1 {{the sharding of a value that is not a tensor has rank 0 and no replicated or unreduced axes}}
 func.func private @number(i32 {sdy.sharding = #sdy.sharding<@mesh, [], replicated={"x"}>})
 
 // -----

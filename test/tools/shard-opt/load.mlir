@@ -11,7 +11,7 @@
 // UNREGISTRABLE: unregistrable.py:{{[0-9]+}}:{{[0-9]+}}: error: cannot load '{{.*}}unregistrable.py': RegistrationError: {{.*}}Unnamed: the name 'No Name' is not lower case words apart by dashes
 // MISSING: shard-opt: error: cannot load '{{.*}}missing.py': no such file
 // DIRECTORY: shard-opt: error: cannot load '{{.*}}Inputs': it is a directory
-// LANGUAGE: shard-opt: error: cannot load '{{.*}}load.mlir': it is no Python file
+// LANGUAGE: shard-opt: error: cannot load '{{.*}}load.mlir': it is not a Python file
 // CHECK: tag = "tagged"
 func.func @f() {
   return

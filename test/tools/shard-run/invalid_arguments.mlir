@@ -22,10 +22,10 @@
 // RUN: not shard-run --mpi %s %s 2>&1 | FileCheck %s --check-prefix=LAUNCHER
 
 // NOTHING: shard-run: error: the following arguments are required: FILE
-// COUNT: shard-run: error: argument -n/--ranks: 'none' is no number of ranks: 1 or more
+// COUNT: shard-run: error: argument -n/--ranks: 'none' is not a number of ranks: 1 or more
 // RANKS: shard-run: error: the program is for 4 ranks, not 2: its mesh is @mesh of 4 (<["x"=4]>)
 // FUNCTION: shard-run: error: the program has no function @absent to run; its functions: @main
-// STAGE: shard-run: error: argument --show: 'locl' is no stage to show; did you mean 'local'?
+// STAGE: shard-run: error: argument --show: 'locl' is not a stage to show; did you mean 'local'?
 // ONE: shard-run: error: argument --pipeline: 'cse' is one pipeline: two are needed, with a semicolon between
 // PIPELINE: shard-run: error: {{.*}}shard-propagat{{.*}}did you mean 'shard-propagate'
 // SUFFIX: shard-run: error: --output={{.*}}results.txt: results are written to a .npz file, or one to a .npy file
@@ -35,13 +35,13 @@
 // DIRECTORY: shard-run: error: cannot open input file '{{.*}}': Is a directory
 // INPUT: shard-run: error: cannot read the input '{{.*}}absent.npy': No such file or directory
 // NOINPUT: shard-run: error: cannot read the input '{{.*}}': it holds no array of NumPy's
-// ENGINE: shard-run: error: argument --engine: 'pjr' is no engine; did you mean 'pjrt'?
+// ENGINE: shard-run: error: argument --engine: 'pjr' is not an engine; did you mean 'pjrt'?
 // NOTMPI: shard-run: error: --mpi is for --engine=mpi, and the engine is pjrt
 // PLATFORM: shard-run: error: --platform is for --engine=pjrt, and the engine is mpi
 // WHOSE: shard-run: error: argument --collectives: 'stablehl' has no collectives; did you mean 'stablehlo'?
 // NOTSHARD: shard-run: error: --collectives=shard is for --engine=mpi: PJRT runs StableHLO's collectives
 // BOTH: shard-run: error: --collectives and --pipeline exclude each other: passes of the pipeline have the option
-// LAUNCHER: shard-run: error: '{{.*}}' is no launcher of MPI: no such program, or not to be executed
+// LAUNCHER: shard-run: error: '{{.*}}' is not a launcher of MPI: no such program, or not to be executed
 
 sdy.mesh @mesh = <["x"=4]>
 

@@ -5,11 +5,11 @@
 // RUN: not shard-run %s --remarks-above=1 --pipeline='cse;cse' 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
 // Both pipelines see the misspelt attribute, and the user is warned once.
-// MISSPELT: remarks_above.mlir:[[# @LINE + 8]]:84: warning: 'sdy.shardin' is no attribute of sdy and is not read; did you mean 'sdy.sharding'?
+// MISSPELT: remarks_above.mlir:[[# @LINE + 8]]:84: warning: 'sdy.shardin' is not an attribute of sdy and is not read; did you mean 'sdy.sharding'?
 // MISSPELT-NOT: sdy.shardin
 // GATHERED: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule needs unsharded; a device receives 32 bytes
 // SMALL-NOT: remark:
-// BYTES: shard-run: error: argument --remarks-above: 'all' is no number of bytes: an integer that is not negative, or none
+// BYTES: shard-run: error: argument --remarks-above: 'all' is not a number of bytes: an integer that is not negative, or none
 // PIPELINE: shard-run: error: --remarks-above and --pipeline exclude each other: passes of the pipeline have the option
 
 sdy.mesh @mesh = <["x"=2]>

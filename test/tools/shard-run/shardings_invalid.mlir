@@ -16,7 +16,7 @@
 // TWICE-NOT: error:
 // MESH: <stdin>:[[# @LINE + 12]]:1: error: 'func.func' op argument 0: unknown mesh @absent
 // MESH-NOT: error:
-// UNREDUCED: <stdin>:[[# @LINE + 10]]:1: error: argument 0 is unreduced along "x": a function's arguments and results are whole
+// UNREDUCED: <stdin>:[[# @LINE + 10]]:1: error: argument 0 is unreduced along "x": a function's arguments and results have no pending reduction
 // UNREDUCED: shard-run: error: the program cannot be run as it is sharded
 // MESHES: shard-run: error: the program is for 4 ranks, not 2: its meshes are @mesh of 2 (<["x"=2]>), @other of 4 (<["x"=4]>)
 // MESHES-NOT: error:

@@ -3,7 +3,7 @@
 func.func @different_shapes(%a: tensor<4xf32>, %b: tensor<4x1xf32>) {
   // expected-note @+1 {{an earlier tensor of the group is tensor<4xf32>}}
   sdy.sharding_group %a group_id=3 : tensor<4xf32>
-  // expected-error @+1 {{the tensors of sharding group 3 shard alike, so they have to have one shape, but this one is tensor<4x1xf32>}}
+  // expected-error @+1 {{the tensors of sharding group 3 have one sharding, so they need one shape, but this one is tensor<4x1xf32>}}
   sdy.sharding_group %b group_id=3 : tensor<4x1xf32>
   return
 }

@@ -5,14 +5,14 @@
 // RUN: shard-opt %s --split-input-file --shard-reshard -o /dev/null 2>&1 | FileCheck %s
 
 // Each pipeline warns once.
-// CHECK:     shard_check_annotations.mlir:[[# @LINE + 8]]:17: warning: 'sdy.shardin' is no attribute of sdy and is not read, and nothing in the module is sharded; did you mean 'sdy.sharding'?
+// CHECK:     shard_check_annotations.mlir:[[# @LINE + 8]]:17: warning: 'sdy.shardin' is not an attribute of sdy and is not read, and nothing in the module is sharded; did you mean 'sdy.sharding'?
 // CHECK-NOT: 'sdy.shardin'
 // CHECK:     warning: 'mhlo.sharding' is an attribute of GSPMD
 // CHECK-NOT: 'mhlo.sharding'
 // CHECK:     warning: nothing is sharded
 // CHECK-NOT: warning: nothing is sharded
 sdy.mesh @mesh = <["x"=2]>
-// expected-warning @+1 {{'sdy.shardin' is no attribute of sdy and is not read, and nothing in the module is sharded; did you mean 'sdy.sharding'?}}
+// expected-warning @+1 {{'sdy.shardin' is not an attribute of sdy and is not read, and nothing in the module is sharded; did you mean 'sdy.sharding'?}}
 func.func @main(%a: tensor<8xf32> {sdy.shardin = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
   %0 = stablehlo.negate %a : tensor<8xf32>
   return %0 : tensor<8xf32>
@@ -39,7 +39,7 @@ module {
 
 // One misspelt attribute beside a right one.
 sdy.mesh @mesh = <["x"=2]>
-// expected-warning @+1 {{'sdy.sharding_rul' is no attribute of sdy and is not read; did you mean 'sdy.sharding_rule'?}}
+// expected-warning @+1 {{'sdy.sharding_rul' is not an attribute of sdy and is not read; did you mean 'sdy.sharding_rule'?}}
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>, sdy.sharding_rul = 1 : i32}) -> tensor<8xf32> {
   return %a : tensor<8xf32>
 }

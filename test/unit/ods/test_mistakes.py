@@ -86,10 +86,10 @@ def test_language(tmp_path: Path, text: str, place: str, message: str) -> None:
     [
         ("let arguments = (ins AnyTyp:$x);", 42, "'AnyTyp' is not defined; did you mean 'AnyType'?"),
         ("let arguments = (ins AnyType:$x, I64Attr:$x);", 54, "'A' has two arguments called 'x'"),
-        ('let arguments = (ins "int":$x);', 42, "'x': the string \"int\" is no constraint"),
+        ('let arguments = (ins "int":$x);', 42, "'x': the string \"int\" is not a constraint"),
         ("let arguments = (ins Pure:$x);", 42, "argument 'x': 'Pure' is neither a type nor an attribute constraint"),
-        ("let results = (outs I64Attr:$x);", 41, "result 'x': 'I64Attr' is no type constraint"),
-        ("let regions = (region AnyType:$x);", 43, "region 'x': 'AnyType' is no region constraint"),
+        ("let results = (outs I64Attr:$x);", 41, "result 'x': 'I64Attr' is not a type constraint"),
+        ("let regions = (region AnyType:$x);", 43, "region 'x': 'AnyType' is not a region constraint"),
         ("let successors = (successor AnySuccessor:$x);", 49, "ops with successors are not supported"),
     ],
 )

@@ -122,7 +122,7 @@ def test_options_need_defaults() -> None:
 
 
 def test_only_passes_are_registered() -> None:
-    with pytest.raises(RegistrationError, match=r"is no subclass of mlir_shard\.Pass"):
+    with pytest.raises(RegistrationError, match=r"is not a subclass of mlir_shard\.Pass"):
         register(int)
 
 

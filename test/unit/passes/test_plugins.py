@@ -63,5 +63,5 @@ def test_no_file(name: str, reason: str, tmp_path: Path) -> None:
 
 
 def test_no_python(tmp_path: Path) -> None:
-    with pytest.raises(PluginError, match="it is no Python file"):
+    with pytest.raises(PluginError, match="it is not a Python file"):
         plugins.load_file(write(tmp_path / "passes.txt", ""))

@@ -89,7 +89,7 @@ def test_the_number_of_inputs_is_checked() -> None:
 
 def test_what_is_no_array_is_refused() -> None:
     program = identity_program(TensorSpec((2,), "f32"), [("x",)])
-    with pytest.raises(RunError, match=r"argument 0 of the program is tensor<2xf32>: what is given is no array"):
+    with pytest.raises(RunError, match=r"argument 0 of the program is tensor<2xf32>: what is given is not an array"):
         check_inputs(program, [[1.0, [2.0]]])
 
 

@@ -108,7 +108,7 @@ def test_mesh_and_type():
     assert "unknown axis" in check_tensor_sharding(sharding("a"), Mesh(), (8,))
     assert "a tensor without a rank" in check_tensor_sharding(sharding(), MESH, NoShape.UNRANKED)
     assert check_tensor_sharding(sharding(), MESH, NoShape.NOT_SHAPED) is None
-    assert "a value that is no tensor has rank 0" in check_tensor_sharding(sharding(""), MESH, NoShape.NOT_SHAPED)
+    assert "a value that is not a tensor has rank 0" in check_tensor_sharding(sharding(""), MESH, NoShape.NOT_SHAPED)
     assert check_tensor_sharding(sharding(replicated="a"), MESH, NoShape.NOT_SHAPED)
 
 

@@ -59,7 +59,7 @@ class MpiInstallation:
                 raise RunError(f"there is no {' and no '.join(_LAUNCHERS)} on the path: install an MPI, or name one")
             return _of_launcher(found)
         if shutil.which(choice) is None:
-            raise RunError(f"'{choice}' is no launcher of MPI: no such program, or not to be executed")
+            raise RunError(f"'{choice}' is not a launcher of MPI: no such program, or not to be executed")
         return _of_launcher(choice)
 
     def command(self, ranks: int) -> list[str]:

@@ -88,7 +88,7 @@ def main() -> None:
             texts.append(str(module))
         answer = {"modules": texts}
     except ir.MLIRError as error:
-        answer = {"error": f"the text between the passes is no module: {error}", "diagnostics": []}
+        answer = {"error": f"the text between the passes is not a module: {error}", "diagnostics": []}
     except RunError as error:
         answer = {"error": error.message, "diagnostics": [dataclasses.asdict(one) for one in error.diagnostics]}
     with os.fdopen(answer_to, "w", encoding="utf-8") as stream:

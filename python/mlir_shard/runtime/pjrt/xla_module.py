@@ -142,7 +142,7 @@ def _drop_declarations(declared: Sequence[Any], called: Container[str]) -> None:
     if missing:
         names = [(op, op.attributes["sym_name"].value) for op in missing]
         messages = [diagnostic.at("error", f"@{name} is called, but has no body", op.location) for op, name in names]
-        raise RunError("the program is not whole, as PJRT needs it", messages)
+        raise RunError("the program is incomplete, and PJRT needs all of it", messages)
     for op in declared:
         op.erase()
 

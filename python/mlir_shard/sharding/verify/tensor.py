@@ -145,7 +145,7 @@ def check_device_numbers(mesh: Mesh, others: Iterable[Mesh] = ()) -> str | None:
 class NoShape(Enum):
     """What a value without a ranked shape is, said as the end of a sentence."""
 
-    NOT_SHAPED = "a value that is no tensor"
+    NOT_SHAPED = "a value that is not a tensor"
     UNRANKED = "a tensor without a rank"
     NO_VALUE = "an op without results"
 

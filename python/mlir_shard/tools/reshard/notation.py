@@ -76,7 +76,7 @@ def read_tensor(text: str) -> TensorType:
         compact = compact[len("tensor<") : -1]
     match = _TENSOR.fullmatch(compact)
     if not match or not compact:
-        raise ValueError(f"'{text}' is no shape with an element type, as 12x18xf32 is")
+        raise ValueError(f"'{text}' is not a shape with an element type, as 12x18xf32 is")
     sizes = [*match[1].split("x")[:-1], *([match[2]] if match[2] else [])]
     if "?" in sizes:
         raise ValueError(f"'{text}' has a dynamic size: give the size to plan for")
@@ -121,7 +121,7 @@ def _element_size(element_type: str) -> int:
         return 2 * _element_size(match[1])
     if match := _BITS.fullmatch(element_type):
         return -(-int(match[1]) // 8)
-    raise ValueError(f"'{element_type}' is no element type of known size, as f32, bf16, i8 or index is")
+    raise ValueError(f"'{element_type}' is not an element type of known size, as f32, bf16, i8 or index is")
 
 
 def _sharding_by_numbers(text: str, match: re.Match[str], mesh: Mesh) -> TensorSharding:

@@ -71,7 +71,7 @@ def _check(members: list[Any]) -> None:
             )
         if shape != known_shape:
             raise PassFailure(
-                f"the tensors of sharding group {group} shard alike, so they have to have one shape, but this one is "
+                f"the tensors of sharding group {group} have one sharding, so they need one shape, but this one is "
                 f"{member.operands[0].type}",
                 member,
                 [(f"an earlier tensor of the group is {known.operands[0].type}", known)],

@@ -53,7 +53,7 @@ def _text(name: str, is_sharded: bool) -> str:
     if name == _OF_GSPMD:
         return f"'{name}' is an attribute of GSPMD and is not read{rest}; write 'sdy.sharding', {_EXAMPLE}"
     alternatives = near(name, KNOWN_ATTRIBUTES, limit=1) or ("sdy.sharding",)
-    return f"'{name}' is no attribute of sdy and is not read{rest}; did you mean '{alternatives[0]}'?"
+    return f"'{name}' is not an attribute of sdy and is not read{rest}; did you mean '{alternatives[0]}'?"
 
 
 def _is_misspelt(name: str, is_sharded: bool) -> bool:

@@ -94,7 +94,7 @@ class ConstantOrScalarMerger(Pass):
     anchor = "func.func"
     summary = "Merges equal constants and broadcasts of scalars that have the same sharding"
 
-    expressions: bool = option(False, "Merge whole constant expressions, tensors without content among them")
+    expressions: bool = option(False, "Merge constant expressions, tensors without content among them")
 
     def run(self, op: Any) -> None:
         names = first_names(op) if self.expressions else [*constant_ops(), BROADCAST]

@@ -28,7 +28,7 @@ def propagation_pipeline(
         False, "leave all-gathers before and reduce-scatters after a matmul to the matmul"
     ),
     enable_explicit_gather_scatter_batching: bool = option(False, "make batch dimensions of gathers explicit first"),
-    update_non_divisible_input_output_shardings: bool = option(True, "shard inputs and outputs evenly, by whole axes"),
+    update_non_divisible_input_output_shardings: bool = option(True, "shard inputs and outputs evenly, by full axes"),
     remarks_above: int | None = remarks_above(),
     inline_meshes: bool = option(False, "have shardings hold their meshes, and no definitions of meshes"),
     module_dump_directory: str = option("", "where to write the modules between the stages"),

@@ -72,11 +72,11 @@ def test_tensors(text: str, shape: tuple[int, ...], element_type: str, element_s
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is no shape"),
-        ("-3xf32", "'-3xf32' is no shape with an element type, as 12x18xf32 is"),
+        ("", "'' is not a shape"),
+        ("-3xf32", "'-3xf32' is not a shape with an element type, as 12x18xf32 is"),
         ("?x3xf32", "'?x3xf32' has a dynamic size: give the size to plan for"),
-        ("3xfoo", "'foo' is no element type of known size"),
-        ("3xf0", "'f0' is no element type"),
+        ("3xfoo", "'foo' is not an element type of known size"),
+        ("3xf0", "'f0' is not an element type"),
         ("99999999999999999999xf32", "is too large to plan for: at most 70368744177664 bytes"),
         ("0x99999999999999999999xf32", "is too large to plan for"),
     ],
