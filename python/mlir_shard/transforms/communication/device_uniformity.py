@@ -58,11 +58,11 @@ _DEVICE_IDS = frozenset(("stablehlo.partition_id", "stablehlo.replica_id"))
 _SHARING = frozenset((*GATHERS, *REDUCES))
 
 
-class SameOnDevices:
-    """What is known to be the same among the devices that a collective brings together.
+class UniformValues:
+    """The values that are uniform across the devices of each group of a collective.
 
-    That is what they have gathered or reduced, constants, and what is computed of such values alone. Arguments of
-    functions and loops may be another on every device. `known` says of some values whether they are.
+    Uniform are values that the devices have gathered or reduced, constants, and results computed from uniform values
+    alone. Arguments of functions and loops may diverge. `known` maps values to whether they are uniform.
     """
 
     def __init__(self, collective: Any, known: dict[Any, bool] | None = None) -> None:
@@ -70,7 +70,7 @@ class SameOnDevices:
         self._known: dict[Any, bool] = {} if known is None else known
 
     def has(self, value: Any) -> bool:
-        """Whether a value is known to be."""
+        """Whether a value is known to be uniform."""
         pending = [value]
         while pending:
             current = pending[-1]
@@ -86,11 +86,11 @@ class SameOnDevices:
         return self._known[value]
 
     def has_captured(self, op: Any) -> bool:
-        """Whether those values are that the regions of an op take from around it."""
+        """Whether the values that the regions of an op capture are uniform."""
         return all(self.has(value) for value in captured(op))
 
     def _needed(self, value: Any) -> list[Any] | None:
-        """The values that have to be the same for it; None where it may differ."""
+        """The values that must be uniform for this one to be; None where it may diverge."""
         if isinstance(value.owner, ir.Block):
             return None
         op = value.owner.operation
@@ -102,15 +102,15 @@ class SameOnDevices:
         return [*op.operands, *captured(op)]
 
 
-class KnownSame:
-    """What is known for all collectives of a program, of which those that communicate alike share it."""
+class KnownUniform:
+    """The uniform values for all collectives of a program; those with the same groups share them."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], dict[Any, bool]] = {}
 
-    def of(self, collective: Any) -> SameOnDevices:
-        """What is the same for a collective."""
-        return SameOnDevices(collective, self._known.setdefault(among(collective), {}))
+    def of(self, collective: Any) -> UniformValues:
+        """The uniform values for a collective."""
+        return UniformValues(collective, self._known.setdefault(among(collective), {}))
 
     def forget(self, values: Iterable[Any]) -> None:
         """To be called of values before they change or are gone; what is computed of them has to stay as it is."""

@@ -22,7 +22,7 @@ from mlir_shard.transforms.communication.collective_forms import (
     on_block,
     received_bytes,
 )
-from mlir_shard.transforms.communication.device_uniformity import KnownSame, SameOnDevices
+from mlir_shard.transforms.communication.device_uniformity import KnownUniform, UniformValues
 from mlir_shard.transforms.communication.simplify import uniform
 from mlir_shard.transforms.shardings import rule_cache
 
@@ -58,7 +58,7 @@ class SinkGathers(Pass):
         waiting = [(hash(gather.results[0]), gather) for gather in operations_named(op, *GATHERS)]
         if not waiting:
             return False
-        rules, same, is_changed = rule_cache(), KnownSame(), False
+        rules, same, is_changed = rule_cache(), KnownUniform(), False
         gone: set[int] = set()
         for number, gather in waiting:
             current = None if number in gone else gather
@@ -69,7 +69,7 @@ class SinkGathers(Pass):
         return is_changed
 
 
-def _before_widening(gather: Any, known: KnownSame) -> Any | None:
+def _before_widening(gather: Any, known: KnownUniform) -> Any | None:
     """The new all-gather of what a cast makes wider; None where there is no such cast."""
     if dim_of(gather) is None or isinstance(gather.operands[0].owner, ir.Block):
         return None
@@ -93,7 +93,7 @@ def _before_widening(gather: Any, known: KnownSame) -> Any | None:
     return moved
 
 
-def _behind_user(gather: Any, rules: RuleCache, known: KnownSame, gone: set[int]) -> Any | None:
+def _behind_user(gather: Any, rules: RuleCache, known: KnownUniform, gone: set[int]) -> Any | None:
     """The new all-gather of the result of the only op that uses one; None where that cannot be or would bring more."""
     dim, using = dim_of(gather), users(gather.results[0])
     if dim is None or len(using) != 1 or using[0].block != gather.block:
@@ -126,7 +126,7 @@ def _behind_user(gather: Any, rules: RuleCache, known: KnownSame, gone: set[int]
     return moved
 
 
-def _blocks(gather: Any, part: OnBlock, count: int, same: SameOnDevices, *, is_slicing: bool) -> _Blocks | None:
+def _blocks(gather: Any, part: OnBlock, count: int, same: UniformValues, *, is_slicing: bool) -> _Blocks | None:
     """What takes the place of the operands that are cut; None where one is whole, and cannot be cut."""
     op, found = part.op, _Blocks({}, [])
     if not same.has_captured(op):

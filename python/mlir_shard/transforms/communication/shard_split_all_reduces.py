@@ -14,7 +14,7 @@ from mlir_shard.ir.values import users
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules import RuleCache
 from mlir_shard.transforms.communication.collective_forms import OnBlock, num_bytes, on_block
-from mlir_shard.transforms.communication.device_uniformity import KnownSame
+from mlir_shard.transforms.communication.device_uniformity import KnownUniform
 from mlir_shard.transforms.shardings import rule_cache
 
 
@@ -36,7 +36,7 @@ class SplitAllReduces(Pass):
 
     def run(self, op: Any) -> bool:
         is_changed = False
-        grids, rules, same = shard.grids(op), rule_cache(), KnownSame()
+        grids, rules, same = shard.grids(op), rule_cache(), KnownUniform()
         for reduce in operations_named(op, "shard.all_reduce"):
             shape = grids.get(reduce.attributes["grid"].value)
             if shape is not None and "grid_axes" in reduce.attributes:
@@ -44,7 +44,7 @@ class SplitAllReduces(Pass):
         return is_changed
 
 
-def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache, known: KnownSame) -> bool:
+def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache, known: KnownUniform) -> bool:
     type_ = reduce.results[0].type
     axes = list(shard.grid_axes(reduce))
     blocks = prod(grid[axis] for axis in axes)
@@ -61,7 +61,7 @@ def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache, known: KnownSam
     return False
 
 
-def _chain(reduce: Any, dim: int, rules: RuleCache, known: KnownSame) -> list[OnBlock]:
+def _chain(reduce: Any, dim: int, rules: RuleCache, known: KnownUniform) -> list[OnBlock]:
     """The elementwise ops that come one after the other behind an all-reduce, whose results have its shape."""
     found: list[OnBlock] = []
     value, same = reduce.results[0], known.of(reduce)

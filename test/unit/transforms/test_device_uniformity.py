@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known to be the same on the devices that a collective brings together."""
+"""Values that are uniform across the devices of the groups of a collective."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import mlir_shard
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
-from mlir_shard.transforms.communication.device_uniformity import KnownSame, SameOnDevices
+from mlir_shard.transforms.communication.device_uniformity import KnownUniform, UniformValues
 
 PROGRAM = """
 shard.grid @grid(shape = 2x2)
@@ -29,8 +29,8 @@ func.func @main(%own: tensor<4xf32>, %block: tensor<2xf32>) {
   return
 }
 """
-SAME_ALONG_0 = {"constant", "gathered", "reduced", "sum", "scaled"}
-SAME_ALONG_1 = {"constant", "across"}
+UNIFORM_ALONG_0 = {"constant", "gathered", "reduced", "sum", "scaled"}
+UNIFORM_ALONG_1 = {"constant", "across"}
 
 
 @pytest.fixture
@@ -45,33 +45,33 @@ def named(module: Any) -> dict[str, ir.Operation]:
     return {op.attributes["name"].value: op for op in ops if "name" in op.attributes}
 
 
-def same(of: SameOnDevices, ops: dict[str, ir.Operation]) -> set[str]:
+def same(of: UniformValues, ops: dict[str, ir.Operation]) -> set[str]:
     return {name for name, op in ops.items() if of.has(op.results[0])}
 
 
 def test_what_is_gathered_or_reduced_along_the_same_axes_and_what_is_computed_of_it(module: Any) -> None:
     ops = named(module)
-    assert same(SameOnDevices(ops["gathered"]), ops) == SAME_ALONG_0
-    assert same(SameOnDevices(ops["across"]), ops) == SAME_ALONG_1
+    assert same(UniformValues(ops["gathered"]), ops) == UNIFORM_ALONG_0
+    assert same(UniformValues(ops["across"]), ops) == UNIFORM_ALONG_1
 
 
 def test_known_of_all_collectives_is_what_is_known_of_each(module: Any) -> None:
     ops = named(module)
-    known = KnownSame()
+    known = KnownUniform()
     for _ in range(2):
-        assert same(known.of(ops["gathered"]), ops) == SAME_ALONG_0
-        assert same(known.of(ops["across"]), ops) == SAME_ALONG_1
-        assert same(known.of(ops["reduced"]), ops) == SAME_ALONG_0
+        assert same(known.of(ops["gathered"]), ops) == UNIFORM_ALONG_0
+        assert same(known.of(ops["across"]), ops) == UNIFORM_ALONG_1
+        assert same(known.of(ops["reduced"]), ops) == UNIFORM_ALONG_0
 
 
 def test_arguments_are_not_known_to_be(module: Any) -> None:
     ops = named(module)
-    assert not SameOnDevices(ops["gathered"]).has(ops["reduced"].operands[0])
+    assert not UniformValues(ops["gathered"]).has(ops["reduced"].operands[0])
 
 
 def test_what_is_forgotten_is_looked_at_again(module: Any) -> None:
     ops = named(module)
-    known = KnownSame()
+    known = KnownUniform()
     assert known.of(ops["gathered"]).has(ops["sum"].results[0])
     ops["sum"].operands[1] = ops["reduced"].operands[0]
     assert known.of(ops["gathered"]).has(ops["sum"].results[0]), "nobody has said that it changes"
@@ -98,7 +98,7 @@ def test_what_regions_take_from_around_counts() -> None:
     }
     """
     module = mlir_shard.parse(text, mlir_shard.create_context())
-    known = KnownSame().of(named(module)["all"])
+    known = KnownUniform().of(named(module)["all"])
     alike, other = operations_named(module.operation, "linalg.map")
     assert known.has_captured(alike)
     assert known.has(alike.results[0])
