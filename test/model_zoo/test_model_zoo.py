@@ -8,7 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-RUN = ("llama_block", "kv_cache_decoding", "resnet", "lstm", "manual_data_parallel", "graph_network", "heat_equation")
+RUN = (
+    "llama_block",
+    "kv_cache_decoding",
+    "resnet",
+    "lstm",
+    "manual_data_parallel",
+    "graph_network",
+    "heat_equation",
+    "unet",
+    "max_pool_gradient",
+)
 
 
 def zoo(*arguments: str) -> None:

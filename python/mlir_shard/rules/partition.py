@@ -223,7 +223,7 @@ def is_everywhere(value: Any, number: float) -> bool:
     if isinstance(value.owner, ir.Block):
         return False
     op = value.owner.operation
-    if op.name in ("linalg.fill", "tensor.splat"):
+    if op.name in ("linalg.fill", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "tensor.splat"):
         return is_everywhere(op.operands[0], number)
     if op.name not in ("arith.constant", "stablehlo.constant"):
         return False

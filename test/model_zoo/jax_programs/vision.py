@@ -80,7 +80,6 @@ def resnet_in_space() -> Model:
         specs,
         P(),
         1e-2,
-        unlike_xla="gradients along a sharded dimension of space are gathered",
     )
 
 
@@ -102,7 +101,6 @@ def _kernel_gradient(name: str, stride: int) -> Model:
         (P(), space, space),
         P(),
         1e-3,
-        unlike_xla="gradients along a sharded dimension of space are gathered",
     )
 
 
@@ -132,7 +130,6 @@ def _pool_gradient(name: str, start: float, combiner: Any, size: int, stride: in
         {"height": 4, "width": 2},
         (space,),
         space,
-        unlike_xla="gradients along a sharded dimension of space are gathered",
     )
 
 
@@ -175,7 +172,6 @@ def unet() -> Model:
         specs,
         P(),
         1e-3,
-        unlike_xla="gradients along a sharded dimension of space are gathered",
     )
 
 

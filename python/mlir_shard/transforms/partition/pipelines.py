@@ -36,7 +36,7 @@ def shard_spmdize(
     """
     bound = bound_text(remarks_above)
     reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner, remarks_above=bound)
-    split = step("shard-split-reductions", collectives=collectives)
+    split = f"shard-split-windows,{step('shard-split-reductions', collectives=collectives)}"
     made_explicit = "shard-declare-partial-sums,sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard"
     explicit = f"func.func({made_explicit},{split},{reshards})"
     collective = step(

@@ -1,0 +1,311 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients of convolutions and pools along sharded dimensions become operations on shards with borders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.values import defining_op
+from mlir_shard.passes.registry import Pass, register
+from mlir_shard.resharding.operator.common_axes import mesh_of
+from mlir_shard.rules.partition import is_zero
+from mlir_shard.rules.registry import has_static_shapes
+from mlir_shard.rules.windows import (
+    CONVOLUTION,
+    PAD,
+    REDUCE_WINDOW,
+    DimWindows,
+    is_padding_neutral,
+    set_padding,
+    window_along,
+    windows_along_dims,
+)
+from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding.axes import Axes
+from mlir_shard.transforms.partition.sharded_pieces import ShardedValue
+from mlir_shard.transforms.shardings import meshes_around
+
+_bindings = host.module("_mlir_libs._stablehlo")
+_SELECT_AND_SCATTER = "stablehlo.select_and_scatter"
+_SLICE = "stablehlo.slice"
+
+
+@register
+class SplitWindows(Pass):
+    """Has gradients of convolutions and of pools computed on shards with the borders of those around them.
+
+    The gradient of a kernel is a convolution whose kernel is as large as its input, both sharded alike: shards become
+    features, which are contracted, and the result is a partial sum on each device. Without that the kernel is gathered.
+    It is done where the result is smaller than what would be gathered.
+
+    The gradient of a max pool is a `select_and_scatter` of a padded image, cropped afterwards: windows of each shard
+    scatter into it and into its borders, which are added to the shards that they are of.
+
+    It is done where shards are even, and those of the image are as many elements as the windows of a shard advance.
+    Before that a pad with what a windowed reduction or a convolution pads with becomes its padding.
+    """
+
+    name = "shard-split-windows"
+    anchor = "func.func"
+    summary = "Computes gradients of convolutions and pools on shards with borders"
+
+    def run(self, op: Any) -> bool:
+        meshes = meshes_around(op)
+        changed = False
+        for inner in operations_named(op, CONVOLUTION, REDUCE_WINDOW):
+            changed |= _fold_pad(inner)
+        for inner in operations_named(op, CONVOLUTION):
+            changed |= _split_convolution(inner, meshes)
+        for inner in operations_named(op, _SELECT_AND_SCATTER):
+            changed |= _split_scatter(inner, meshes)
+        return changed
+
+
+def _fold_pad(op: Any) -> bool:
+    """Makes the pad of the first operand padding of the op, if that changes nothing."""
+    pad = defining_op(op.operands[0], PAD)
+    if pad is None or not has_static_shapes(op) or any(pad.attributes["interior_padding"]):
+        return False
+    fill, amounts = pad.operands[1], _around(pad)
+    if op.name == CONVOLUTION:
+        is_neutral = is_zero(fill)
+    else:
+        is_neutral = len(op.results) == 1 and is_padding_neutral(op) and _is_same_constant(fill, op.operands[1])
+    windows = {one.dim: one for one in _windows(op) if one.dilation == 1}
+    padded = [dim for dim, around in enumerate(amounts) if around != (0, 0)]
+    if not is_neutral or any(dim not in windows or min(amounts[dim]) < 0 for dim in padded):
+        return False
+    around = {dim: (windows[dim].low + amounts[dim][0], windows[dim].high + amounts[dim][1]) for dim in padded}
+    set_padding(op, {windows[dim].position: both for dim, both in around.items()})
+    op.operands[0] = pad.operands[0]
+    _erase_if_unused(pad)
+    return True
+
+
+def _windows(op: Any) -> Sequence[DimWindows]:
+    if op.name == CONVOLUTION:
+        return windows_along_dims(op)
+    return [window_along(op, dim) for dim in range(op.results[0].type.rank)]
+
+
+def _around(pad: Any) -> list[tuple[int, int]]:
+    return list(zip(pad.attributes["edge_padding_low"], pad.attributes["edge_padding_high"], strict=True))
+
+
+def _is_same_constant(left: Any, right: Any) -> bool:
+    constants = [_constant(value) for value in (left, right)]
+    return left == right or (constants[0] is not None and constants[0] == constants[1])
+
+
+def _constant(value: Any) -> Any | None:
+    while (op := defining_op(value, "stablehlo.broadcast_in_dim")) is not None:
+        value = op.operands[0]
+    op = defining_op(value, "stablehlo.constant") or defining_op(value, sdy.ConstantOp.OPERATION_NAME)
+    return None if op is None else op.attributes["value"]
+
+
+def _erase_if_unused(*ops: Any) -> None:
+    for op in ops:
+        if not any(list(result.uses) for result in op.results):
+            op.erase()
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A dimension of an image in `shards` shards along `axes`.
+
+    The windows of a shard meet `before` elements of the shard in front of it, and `after` of the one behind.
+    """
+
+    dim: int
+    axes: Axes
+    shards: int
+    before: int
+    after: int
+
+
+def _common_mesh(image: Any, other: Any, meshes: Mapping[str, Mesh]) -> tuple[TensorSharding, Mesh] | None:
+    """The sharding and the mesh of an image, where another value may be on it, too."""
+    sharding, of_other = sharding_of(image), sharding_of(other)
+    mesh = None if sharding is None else mesh_of(sharding, meshes)
+    if sharding is None or mesh is None or mesh.is_maximal or sharding.unreduced_axes:
+        return None
+    if of_other is not None and (of_other.mesh_or_ref != sharding.mesh_or_ref or of_other.unreduced_axes):
+        return None
+    return sharding, mesh
+
+
+def _axes_along(value: Any, dim: int) -> Axes:
+    sharding = sharding_of(value)
+    return () if sharding is None else sharding.dim_shardings[dim].axes
+
+
+# Gradients of kernels.
+
+
+def _split_convolution(op: Any, meshes: Mapping[str, Mesh]) -> bool:
+    count = op.attributes["feature_group_count"].value * op.attributes["batch_group_count"].value
+    image, kernel = op.operands
+    found = _common_mesh(image, kernel, meshes)
+    if found is None or count != 1 or not has_static_shapes(op):
+        return False
+    numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    cuts = {
+        one.position: cut
+        for one in windows_along_dims(op)
+        if (cut := _window_cut(op, one, numbers.kernel_spatial_dimensions[one.position], *found)) is not None
+    }
+    shards = prod(cut.shards for cut in cuts.values())
+    if 2 * prod(op.results[0].type.shape) >= prod(kernel.type.shape) * (shards - 1) // shards:
+        return False
+    with ir.InsertionPoint(op), op.location:
+        zero = stablehlo.scalar(0, image.type.element_type) if cuts else None
+        images, kernels = (ShardedValue.of(value, found[0].mesh_or_ref) for value in (image, kernel))
+        for one in windows_along_dims(op):
+            cut = cuts.get(one.position)
+            if cut is None:
+                continue
+            size, window = image.type.shape[one.dim] // cut.shards, numbers.kernel_spatial_dimensions[one.position]
+            start = cut.before - one.low
+            images = images.cut(one.dim, cut.axes, cut.shards).with_borders(one.dim, cut.before, cut.after, zero)
+            images = images.along(one.dim + 1, start, start + _reach(op, one, size))
+            images = images.in_features(one.dim, numbers.input_feature_dimension)
+            kernels = kernels.cut(window, cut.axes, cut.shards)
+            kernels = kernels.in_features(window, numbers.kernel_input_feature_dimension)
+    op.operands[0], op.operands[1] = images.value, kernels.value
+    set_padding(op, dict.fromkeys(cuts, (0, 0)))
+    return True
+
+
+def _window_cut(op: Any, windows: DimWindows, kernel_dim: int, sharding: TensorSharding, mesh: Mesh) -> _Cut | None:
+    image, kernel = op.operands
+    of_dim = sharding.dim_shardings[windows.dim]
+    shards = of_dim.sharded_size(mesh)
+    size, window = image.type.shape[windows.dim], kernel.type.shape[kernel_dim]
+    is_reversed = "window_reversal" in op.attributes and op.attributes["window_reversal"][windows.position]
+    if shards == 1 or size % shards or window % shards or windows.dilation != 1 or is_reversed:
+        return None
+    size, window = size // shards, window // shards
+    if _axes_along(kernel, kernel_dim) not in ((), of_dim.axes) or size != window * _kernel_dilation(op, windows):
+        return None
+    before, after = max(0, windows.low), max(0, _reach(op, windows, size) - windows.low - size)
+    return None if max(before, after) > size else _Cut(windows.dim, of_dim.axes, shards, before, after)
+
+
+def _kernel_dilation(op: Any, windows: DimWindows) -> int:
+    return op.attributes["rhs_dilation"][windows.position] if "rhs_dilation" in op.attributes else 1
+
+
+def _reach(op: Any, windows: DimWindows, size: int) -> int:
+    """How many elements of the image the shard of a kernel meets, which is dilated to `size`, in all windows."""
+    results = op.results[0].type.shape[windows.result_dim]
+    return (results - 1) * windows.stride + size - _kernel_dilation(op, windows) + 1
+
+
+# Gradients of pools.
+
+
+def _split_scatter(op: Any, meshes: Mapping[str, Mesh]) -> bool:
+    image, source, initial = op.operands
+    pad, crop = defining_op(image, PAD), _sole_slice(op.results[0])
+    if pad is None or crop is None or not has_static_shapes(op) or not is_zero(initial) or not _adds(op):
+        return False
+    image, amounts = pad.operands[0], _around(pad)
+    if any(pad.attributes["interior_padding"]) or not _crops(crop, amounts, image.type.shape):
+        return False
+    found = _common_mesh(image, source, meshes)
+    windows = [window_along(op, dim) for dim in range(image.type.rank)]
+    if found is None or any((one.low, one.high) != (0, 0) for one in windows):
+        return False
+    sharded = [one.dim for one in windows if not one.are_elements and _shards(one.dim, *found) > 1]
+    cuts = [cut for dim in sharded if (cut := _scatter_cut(windows[dim], amounts[dim], image, source, *found))]
+    if not cuts or len(cuts) < len(sharded):
+        return False
+    with ir.InsertionPoint(op), op.location:
+        value = _scattered(op, pad.operands[1], image, amounts, cuts, found[0])
+    crop.results[0].replace_all_uses_with(value)
+    crop.erase()
+    op.erase()
+    _erase_if_unused(pad)
+    return True
+
+
+def _sole_slice(value: Any) -> Any | None:
+    users = [use.owner.operation for use in value.uses]
+    return users[0] if len(users) == 1 and users[0].name == _SLICE else None
+
+
+def _adds(op: Any) -> bool:
+    block = op.regions[1].blocks[0]
+    names = [inner.operation.name for inner in block.operations]
+    return names == ["stablehlo.add", "stablehlo.return"] and set(block.operations[0].operands) == set(block.arguments)
+
+
+def _crops(crop: Any, amounts: Sequence[tuple[int, int]], shape: Sequence[int]) -> bool:
+    """Whether a slice takes out what is no padding."""
+    starts, limits, strides = (list(crop.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
+    lows = [low for low, _ in amounts]
+    return (
+        starts == lows and limits == [low + size for low, size in zip(lows, shape, strict=True)] and set(strides) == {1}
+    )
+
+
+def _shards(dim: int, sharding: TensorSharding, mesh: Mesh) -> int:
+    return sharding.dim_shardings[dim].sharded_size(mesh)
+
+
+def _scatter_cut(
+    windows: DimWindows, around: tuple[int, int], image: Any, source: Any, sharding: TensorSharding, mesh: Mesh
+) -> _Cut | None:
+    dim, shards = windows.dim, _shards(windows.dim, sharding, mesh)
+    size, count = image.type.shape[dim], source.type.shape[dim]
+    before, after = around[0], windows.extent - windows.stride - around[0]
+    axes = sharding.dim_shardings[dim].axes
+    if size % shards or count % shards or size != count * windows.stride or windows.dilation != 1:
+        return None
+    if _axes_along(source, dim) not in ((), axes) or min(before, after) < 0 or max(before, after) > size // shards:
+        return None
+    return _Cut(dim, axes, shards, before, after)
+
+
+def _scattered(
+    op: Any, fill: Any, image: Any, amounts: Sequence[tuple[int, int]], cuts: Sequence[_Cut], sharding: TensorSharding
+) -> Any:
+    """What the op scatters into the image itself."""
+    images, sources = (ShardedValue.of(value, sharding.mesh_or_ref) for value in (image, op.operands[1]))
+    rest = [dim for dim in range(len(amounts)) if dim not in {cut.dim for cut in cuts}]
+    for dim in rest:
+        images = images.padded(dim, *amounts[dim], fill)
+    sizes, strides = (list(op.attributes[name]) for name in ("window_dimensions", "window_strides"))
+    # The last first, as each makes the dimensions behind it one more.
+    for cut in reversed(cuts):
+        images = images.cut(cut.dim, cut.axes, cut.shards).with_borders(cut.dim, cut.before, cut.after, fill)
+        sources = sources.cut(cut.dim, cut.axes, cut.shards)
+        sizes.insert(cut.dim, 1)
+        strides.insert(cut.dim, 1)
+    scattered = op.clone().operation
+    scattered.operands[0], scattered.operands[1] = images.value, sources.value
+    scattered.attributes["window_dimensions"], scattered.attributes["window_strides"] = map(
+        stablehlo.sizes, (sizes, strides)
+    )
+    for name in ("padding", sdy.SHARDING_RULE):
+        if name in scattered.attributes:
+            del scattered.attributes[name]
+    scattered.results[0].set_type(images.value.type)
+    scattered.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue((images.sharding,)))
+    total = ShardedValue(scattered.results[0], images.axes, images.mesh)
+    for cut in cuts:
+        total = total.with_borders_added(cut.dim, cut.before, cut.after, op.operands[2]).uncut(cut.dim)
+    for dim in rest:
+        total = total.along(dim, amounts[dim][0], amounts[dim][0] + image.type.shape[dim])
+    return total.value

@@ -1,0 +1,119 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values of a global StableHLO program cut at the borders of shards: a dimension of shards, and one inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.ir import stablehlo
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.sharding.axes import Axes
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedValue:
+    """A value with the axes of each of its dimensions, of the mesh that `mesh` refers to.
+
+    What is made of it is built at the current insertion point, each with its sharding.
+    """
+
+    value: Any
+    axes: tuple[Axes, ...]
+    mesh: Any
+
+    @staticmethod
+    def of(value: Any, mesh: Any) -> ShardedValue:
+        """Returns a value as it is sharded."""
+        sharding, rank = sharding_of(value), value.type.rank
+        axes = ((),) * rank if sharding is None else tuple(dim.axes for dim in sharding.dim_shardings)
+        return ShardedValue(value, axes, mesh)
+
+    @property
+    def sharding(self) -> TensorSharding:
+        """The sharding that the value has, closed."""
+        return TensorSharding.closed_with(self.axes, self.mesh)
+
+    def cut(self, dim: int, axes: Axes, shards: int) -> ShardedValue:
+        """Returns the dimension as two: one of shards, sharded along the axes, and one of the elements of a shard."""
+        shape = list(self.value.type.shape)
+        shape[dim : dim + 1] = [shards, shape[dim] // shards]
+        return self._reshaped(shape, (*self.axes[:dim], axes, (), *self.axes[dim + 1 :]))
+
+    def uncut(self, dim: int) -> ShardedValue:
+        """Returns a dimension of shards and the one of their elements as one."""
+        shape = list(self.value.type.shape)
+        shape[dim : dim + 2] = [shape[dim] * shape[dim + 1]]
+        return self._reshaped(shape, (*self.axes[: dim + 1], *self.axes[dim + 2 :]))
+
+    def along(self, dim: int, start: int, limit: int) -> ShardedValue:
+        """Returns the elements of a dimension from `start` up to `limit`."""
+        if (start, limit) == (0, self.value.type.shape[dim]):
+            return self
+        starts, limits = [0] * self.value.type.rank, list(self.value.type.shape)
+        starts[dim], limits[dim] = start, limit
+        return self._with(stablehlo.slice_(self.value, starts, limits, sharding=self.sharding))
+
+    def padded(self, dim: int, low: int, high: int, fill: Any) -> ShardedValue:
+        """Returns the value with a scalar before and behind the elements of a dimension; negative amounts cut off."""
+        if low == high == 0:
+            return self
+        none = [0] * self.value.type.rank
+        before, behind = list(none), list(none)
+        before[dim], behind[dim] = low, high
+        return self._with(stablehlo.pad(self.value, fill, before, behind, none, self.sharding))
+
+    def with_borders(self, dim: int, before: int, after: int, fill: Any) -> ShardedValue:
+        """Returns shards, cut along `dim`, with elements of the shards around them, and `fill` at both ends."""
+        size = self.value.type.shape[dim + 1]
+        pieces = [self]
+        if before:
+            pieces.insert(0, self.along(dim + 1, size - before, size).padded(dim, 1, -1, fill))
+        if after:
+            pieces.append(self.along(dim + 1, 0, after).padded(dim, -1, 1, fill))
+        if len(pieces) == 1:
+            return self
+        return self._with(stablehlo.concatenate([piece.value for piece in pieces], dim + 1, self.sharding))
+
+    def with_borders_added(self, dim: int, before: int, after: int, zero: Any) -> ShardedValue:
+        """Returns shards, cut along `dim`, without the borders of `with_borders`, which are added where they are of."""
+        width = self.value.type.shape[dim + 1]
+        size = width - before - after
+        total = self.along(dim + 1, before, before + size)
+        if after:
+            behind = self.along(dim + 1, before + size, width).padded(dim, 1, -1, zero)
+            total = total._plus(behind.padded(dim + 1, 0, size - after, zero))
+        if before:
+            front = self.along(dim + 1, 0, before).padded(dim, -1, 1, zero)
+            total = total._plus(front.padded(dim + 1, size - before, 0, zero))
+        return total
+
+    def in_features(self, dim: int, feature: int) -> ShardedValue:
+        """Returns the shards of a value that is cut along `dim` as the major part of dimension `feature`."""
+        feature += feature > dim
+        order = [one for one in range(self.value.type.rank) if one != dim]
+        at = order.index(feature)
+        order.insert(at, dim)
+        moved = ShardedValue(self.value, tuple(self.axes[one] for one in order), self.mesh)
+        shape = [self.value.type.shape[one] for one in order]
+        type_ = stablehlo.with_shape(self.value.type, shape)
+        permutation = stablehlo.sizes(order)
+        moved = moved._with(
+            stablehlo.build("transpose", type_, self.value, sharding=moved.sharding, permutation=permutation)
+        )
+        shape[at : at + 2] = [shape[at] * shape[at + 1]]
+        return moved._reshaped(shape, (*moved.axes[:at], (*moved.axes[at], *moved.axes[at + 1]), *moved.axes[at + 2 :]))
+
+    def _plus(self, other: ShardedValue) -> ShardedValue:
+        return self._with(stablehlo.binary("add", self.value, other.value, self.sharding))
+
+    def _reshaped(self, shape: Sequence[int], axes: tuple[Axes, ...]) -> ShardedValue:
+        made = ShardedValue(self.value, axes, self.mesh)
+        type_ = stablehlo.with_shape(self.value.type, shape)
+        return made._with(stablehlo.build("reshape", type_, self.value, sharding=made.sharding))
+
+    def _with(self, value: Any) -> ShardedValue:
+        return ShardedValue(value, self.axes, self.mesh)

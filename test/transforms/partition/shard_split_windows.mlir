@@ -1,0 +1,91 @@
+// RUN: shard-opt %s --shard-split-windows | FileCheck %s
+
+sdy.mesh @mesh = <["h"=4]>
+
+// Rows of neighbours are put around each shard of the image, and shards become features, which are contracted.
+// CHECK-LABEL: func.func @kernel_gradient
+// CHECK: %[[SHARDS:.*]] = stablehlo.reshape %arg0 {{.*}}[{}, {"h"}, {}, {}, {}]{{.*}}-> tensor<1x4x2x9x2xf32>
+// CHECK: %[[LAST:.*]] = stablehlo.slice %[[SHARDS]] [0:1, 0:4, 1:2, 0:9, 0:2]
+// CHECK: %[[ABOVE:.*]] = stablehlo.pad %[[LAST]], {{.*}}low = [0, 1, 0, 0, 0], high = [0, -1, 0, 0, 0]
+// CHECK: %[[FIRST:.*]] = stablehlo.slice %[[SHARDS]] [0:1, 0:4, 0:1, 0:9, 0:2]
+// CHECK: %[[BELOW:.*]] = stablehlo.pad %[[FIRST]], {{.*}}low = [0, -1, 0, 0, 0], high = [0, 1, 0, 0, 0]
+// CHECK: stablehlo.concatenate %[[ABOVE]], %[[SHARDS]], %[[BELOW]], dim = 2
+// CHECK: %[[IMAGE:.*]] = stablehlo.reshape {{.*}}[{"h"}, {}, {}, {}]{{.*}}-> tensor<4x4x9x2xf32>
+// CHECK: %[[KERNEL:.*]] = stablehlo.reshape {{.*}}[{"h"}, {}, {}, {}]{{.*}}-> tensor<4x2x9x3xf32>
+// CHECK: stablehlo.convolution(%[[IMAGE]], %[[KERNEL]]) {{.*}}pad = {{\[\[}}0, 0], [1, 1]]{{.*}}-> tensor<3x3x2x3xf32>
+func.func @kernel_gradient(%image: tensor<1x8x9x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<1x8x9x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<3x3x2x3xf32> {
+  %0 = stablehlo.convolution(%image, %of_output) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x8x9x2xf32>, tensor<1x8x9x3xf32>) -> tensor<3x3x2x3xf32>
+  return %0 : tensor<3x3x2x3xf32>
+}
+
+// Not where shards are uneven,
+// CHECK-LABEL: func.func @uneven
+// CHECK-NEXT: stablehlo.convolution(%arg0, %arg1)
+func.func @uneven(%image: tensor<1x6x9x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<1x6x9x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<3x3x2x3xf32> {
+  %0 = stablehlo.convolution(%image, %of_output) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x6x9x2xf32>, tensor<1x6x9x3xf32>) -> tensor<3x3x2x3xf32>
+  return %0 : tensor<3x3x2x3xf32>
+}
+
+// nor where the result, which is reduced, is larger than what would be gathered.
+// CHECK-LABEL: func.func @large_result
+// CHECK-NEXT: stablehlo.convolution(%arg0, %arg1)
+func.func @large_result(%image: tensor<1x8x1x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<1x8x1x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<3x1x32x3xf32> {
+  %0 = stablehlo.convolution(%image, %of_output) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {pad = [[1, 1], [0, 0]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x8x1x32xf32>, tensor<1x8x1x3xf32>) -> tensor<3x1x32x3xf32>
+  return %0 : tensor<3x1x32x3xf32>
+}
+
+// A pad with what windows are padded with is their padding,
+// CHECK-LABEL: func.func @pad_of_sum
+// CHECK-NOT: stablehlo.pad
+// CHECK: "stablehlo.reduce_window"(%arg0, {{.*}}padding = dense<1>
+func.func @pad_of_sum(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %a, %zero, low = [1], high = [1], interior = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<10xf32>
+  %1 = "stablehlo.reduce_window"(%0, %zero) <{window_dimensions = array<i64: 3>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<10xf32>, tensor<f32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// one with anything else is not.
+// CHECK-LABEL: func.func @pad_with_ones
+// CHECK: %[[PADDED:.*]] = stablehlo.pad %arg0
+// CHECK: "stablehlo.reduce_window"(%[[PADDED]]
+func.func @pad_with_ones(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %0 = stablehlo.pad %a, %one, low = [1], high = [1], interior = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<10xf32>
+  %1 = "stablehlo.reduce_window"(%0, %zero) <{window_dimensions = array<i64: 3>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<10xf32>, tensor<f32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// Windows scatter into the first row of the next shard, which is added there.
+// CHECK-LABEL: func.func @max_pool_gradient
+// CHECK: "stablehlo.select_and_scatter"
+// CHECK: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"h"}, {}]>]>} : (tensor<4x5xf32>, tensor<4x2xf32>, tensor<f32>) -> tensor<4x5xf32>
+// CHECK: stablehlo.pad {{.*}}low = [1, 0], high = [-1, 0]
+// CHECK: stablehlo.add
+// CHECK: stablehlo.reshape {{.*}}[{"h"}]{{.*}}-> tensor<16xf32>
+// CHECK-NOT: stablehlo.slice
+func.func @max_pool_gradient(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}, %of_output: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}) -> tensor<16xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = stablehlo.pad %a, %least, low = [0], high = [1], interior = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<17xf32>
+  %1 = "stablehlo.select_and_scatter"(%0, %of_output, %zero) <{window_dimensions = array<i64: 3>, window_strides = array<i64: 2>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.compare GE, %l, %r : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  }, {
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<17xf32>, tensor<8xf32>, tensor<f32>) -> tensor<17xf32>
+  %3 = stablehlo.slice %1 [0:16] : (tensor<17xf32>) -> tensor<16xf32>
+  return %3 : tensor<16xf32>
+}
