@@ -206,3 +206,20 @@ func.func @moved_by_a_pad(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mes
   } {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x4xf32> to tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// What the first collective does not reduce stays partial until the second one reduces it.
+// CHECK-LABEL: func.func @reduced_in_two_steps
+// CHECK: %[[PARTIAL:.*]] = stablehlo.dot
+// CHECK-NEXT: %[[HALF:.*]] = shard.reduce_scatter %[[PARTIAL]] on @mesh grid_axes = [0]
+// CHECK-NEXT: %[[ALL:.*]] = shard.reduce_scatter %[[HALF]] on @mesh grid_axes = [1]
+// CHECK-NEXT: return %[[ALL]]
+func.func @reduced_in_two_steps(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x", "y"}]>}, %b: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) {
+  %0 = stablehlo.dot %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %1 = sdy.reduce_scatter [{"x"}, {}] %0 out_sharding=<@mesh, [{"x"}, {}]> : tensor<8x4xf32>
+  %2 = sdy.reduce_scatter [{"y"}, {}] %1 out_sharding=<@mesh, [{"x", "y"}, {}]> : tensor<8x4xf32>
+  return %2 : tensor<8x4xf32>
+}

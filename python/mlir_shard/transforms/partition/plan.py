@@ -28,6 +28,7 @@ from mlir_shard.transforms.device_sets import is_crossing, source_of
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
 from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged, relocated
+from mlir_shard.transforms.partition.local_computations import reduced_axes
 from mlir_shard.transforms.partition.op_decisions import (
     Captured,
     Decision,
@@ -53,7 +54,7 @@ from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 
 Reshards = tuple[Resharding | None, ...]
 COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
-# The collectives of sdy as moves, and those that leave partial values what they are.
+# The collectives of sdy as moves.
 _MOVES = {
     "sdy.all_gather": Kind.GATHER,
     "sdy.all_reduce": Kind.ALL_REDUCE,
@@ -62,7 +63,6 @@ _MOVES = {
     "sdy.collective_permute": Kind.PERMUTE,
     "sdy.reduce_scatter": Kind.REDUCE_SCATTER,
 }
-_KEEP_PARTIAL = frozenset((Kind.GATHER, Kind.SLICE, Kind.ALL_TO_ALL, Kind.PERMUTE))
 # What its body writes to the tensors that it shares is put together by its terminator: it is run whole.
 _RUN_WHOLE = "scf.forall"
 
@@ -194,9 +194,9 @@ class Planner:
         have = self._have(value)
         wanted = _settled(have, self._declared(op)[0])
         kind = _MOVES.get(op.name)
-        if kind in _KEEP_PARTIAL and _goes_elsewhere(result):
+        if kind is not None and _goes_elsewhere(result):
             # What is partial without its sharding saying so stays that until the collective that reduces it.
-            wanted = replace(wanted, unreduced=have.unreduced, reduction=have.reduction)
+            wanted = self._not_yet_reduced(op, have, wanted)
         self._placements[result] = wanted
         self._grid.local_type(value.type, have)
         self._grid.local_type(value.type, wanted)
@@ -224,6 +224,13 @@ class Planner:
         mesh = sdy.mesh_of(sharding, op)
         assert mesh is not None, sharding
         return mesh
+
+    def _not_yet_reduced(self, op: Any, have: Placement, wanted: Placement) -> Placement:
+        """The wanted placement, partial along what the value is partial along and the collective does not reduce."""
+        sharding = sdy.get_sharding(op.results[0])
+        reduced = () if sharding is None else self._grid.axes_of(sharding.mesh_or_ref, reduced_axes(op))
+        left = tuple(axis for axis in have.unreduced if axis not in reduced)
+        return replace(wanted, unreduced=left, reduction=have.reduction) if left else wanted
 
     def _with_results(self, planned: OpPlan, made: tuple[Placement, ...]) -> OpPlan:
         op = planned.op
