@@ -102,3 +102,13 @@ func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh
   %0 = tensor.extract_slice %a[0, 0] [%n, 4] [1, 1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x4xf32> to tensor<?x4xf32>
   return %0 : tensor<?x4xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+func.func @callback(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<f32>) -> tensor<8xf32> {
+  // expected-error@+1 {{'stablehlo.custom_call' @print cannot be partitioned: each device would do or get something else}}
+  stablehlo.custom_call @print(%b) {has_side_effect = true} : (tensor<f32>) -> ()
+  return %a : tensor<8xf32>
+}

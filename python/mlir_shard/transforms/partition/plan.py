@@ -54,6 +54,7 @@ from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 
 Reshards = tuple[Resharding | None, ...]
 COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
+_TARGET = "call_target_name"
 # The collectives of sdy as moves.
 _MOVES = {
     "sdy.all_gather": Kind.GATHER,
@@ -274,7 +275,8 @@ class Planner:
             self._check_manual(op)
         captured = self._captured(op)
         partition, rule = partition_rule_for(op), self._rules.rule_for(op)
-        makes_only = rule is None and not len(op.regions) and not any(rank_of(value.type) for value in op.operands)
+        has_tensors = any(rank_of(value.type) for value in op.operands)
+        makes_only = rule is None and not len(op.regions) and not has_tensors and not differs_by_device(op)
         if partition is None or (rule is None and not makes_only):
             return self._whole(op, captured, partition)
         if rule is None:
@@ -317,7 +319,10 @@ class Planner:
     def _check_manual(self, op: Any) -> None:
         """Raises PassFailure for an op that devices run each in its own way, unless a manual computation has it."""
         if not self._manual_depth:
-            raise PassFailure(f"'{op.name}' cannot be partitioned: each device would do or get something else", op)
+            target = f" @{op.attributes[_TARGET].value}" if _TARGET in op.attributes else ""
+            raise PassFailure(
+                f"'{op.name}'{target} cannot be partitioned: each device would do or get something else", op
+            )
 
     def _drawn(self, op: Any) -> OpPlan:
         received = bytes_of(value.type for value in op.results)
