@@ -21,7 +21,7 @@ module @cuts {
 // -----
 
 func.func @side_effect(%a: tensor<4xf32>) {
-  // expected-error@+1 {{'stablehlo.custom_call' cannot be partitioned: each device would do or get something else}}
+  // expected-error@+1 {{'stablehlo.custom_call' @print cannot be partitioned: each device would do or get something else}}
   stablehlo.custom_call @print(%a) {has_side_effect = true} : (tensor<4xf32>) -> ()
   return
 }
