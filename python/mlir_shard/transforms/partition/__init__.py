@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The partitioners: the global program becomes the local one that each device runs.
 
-`spmdize` is the one of `shard-spmdize`: `plan` and `op_decisions` decide, `plan_application` applies, `grid_reshards`
-plans reshards and `emission` builds them. `sdy_convert_global_to_local` is Shardy's, for StableHLO: `local_plan`
-decides, `local_computations` finds partition rules. Both plan isomorphic ops once, see `repeated_ops`.
+`spmdize` is the one of `shard-spmdize`: `plan`, with `value_placements`, and `op_decisions` decide, `plan_application`
+applies, `grid_reshards` plans reshards and `emission` builds them. What is easier on the global program comes before:
+`shard_split_windows` and `split_reductions`, see `pipelines`. `sdy_convert_global_to_local` is Shardy's, for StableHLO:
+`local_plan` decides, `local_computations` finds partition rules. `spmdize` plans isomorphic ops once, see
+`repeated_ops`.
 """
 
 # The passes of files that are not named for one; all others are in the file of their name.

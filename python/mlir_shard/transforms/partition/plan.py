@@ -48,7 +48,8 @@ from mlir_shard.transforms.partition.regions import (
     has_single_blocks,
     passed_on,
 )
-from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps, is_repeatable
+from mlir_shard.transforms.partition.repeated_ops import RepeatedOps, is_repeatable
+from mlir_shard.transforms.partition.value_placements import ValuePlacements, goes_elsewhere, replicated, settled
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
 from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 
@@ -82,7 +83,7 @@ class Planner:
         self._signatures = signatures
         self._rules = rule_cache(COMPUTING)
         self._repeated = repeated
-        self._placements: NumberedValues[Placement] = repeated.values()
+        self._values = ValuePlacements(grid, repeated.values())
         self._decisions = OpDecisions(grid)
         self._moves = GridReshards(grid)
         self._manual_depth = 0
@@ -95,7 +96,7 @@ class Planner:
             raise PassFailure(
                 "a function of several blocks cannot be partitioned: use structured control flow", function
             )
-        self._place(blocks[0].arguments, signature.arguments)
+        self._values.place(blocks[0].arguments, signature.arguments)
         plans: list[OpPlan] = []
         self._block(blocks[0], signature.results, plans)
         returned, arguments = plans[-1].op.operands, blocks[0].arguments
@@ -118,7 +119,7 @@ class Planner:
             self._guarded(op, plans)
             return gathered == len(self._gathers) and _is_example(op, plans[count:])
 
-        last = self._repeated.plan(block, self._placements, plan, int(self._manual_depth > 0))
+        last = self._repeated.plan(block, self._values.placements, plan, int(self._manual_depth > 0))
         if returned is None:
             self._guarded(last, plans)
         else:
@@ -145,7 +146,7 @@ class Planner:
         elif name == "sdy.sharding_group":
             plans.append(OpPlan(op, (None,), Role.REPLACED))
         elif name == "sdy.constant":
-            plans.append(self._with_results(OpPlan(op, (), Role.CONSTANT), self._declared(op)))
+            plans.append(self._with_results(OpPlan(op, (), Role.CONSTANT), self._values.declared(op)))
         elif name in COMPUTATIONS:
             self._computation(op, plans)
         elif name.startswith("sdy."):
@@ -154,24 +155,6 @@ class Planner:
             self._with_edges(op, plans)
         else:
             plans.append(self._computing(op))
-
-    # Where values lie.
-
-    def _have(self, value: Any) -> Placement:
-        found = self._placements.get(value)
-        return found if found is not None else _whole(value)
-
-    def _place(self, values: Sequence[Any], placements: Sequence[Placement]) -> None:
-        for value, placement in zip(values, placements, strict=True):
-            self._placements[value] = placement
-
-    def _placement(self, value: Any, sharding: TensorSharding | None) -> Placement:
-        rank = rank_of(value.type)
-        is_tensor = rank and isinstance(value.type, ir.RankedTensorType)
-        return self._grid.placement(sharding if is_tensor else None, rank)
-
-    def _declared(self, op: Any) -> tuple[Placement, ...]:
-        return tuple(self._placement(result, sdy.get_sharding(result)) for result in op.results)
 
     # What moves.
 
@@ -188,17 +171,17 @@ class Planner:
 
     def _operand_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:
         pairs = zip(op.operands, needed, strict=True)
-        return tuple(self._resharding(value.type, self._have(value), want) for value, want in pairs)
+        return tuple(self._resharding(value.type, self._values.have(value), want) for value, want in pairs)
 
     def _replaced(self, op: Any) -> OpPlan:
         value, result = op.operands[0], op.results[0]
-        have = self._have(value)
-        wanted = _settled(have, self._declared(op)[0])
+        have = self._values.have(value)
+        wanted = settled(have, self._values.declared(op)[0])
         kind = _MOVES.get(op.name)
-        if kind is not None and _goes_elsewhere(result):
+        if kind is not None and goes_elsewhere(result):
             # What is partial without its sharding saying so stays that until the collective that reduces it.
             wanted = self._not_yet_reduced(op, have, wanted)
-        self._placements[result] = wanted
+        self._values.placements[result] = wanted
         self._grid.local_type(value.type, have)
         self._grid.local_type(value.type, wanted)
         sizes = shape_of(value.type)
@@ -217,7 +200,7 @@ class Planner:
         value, sizes = op.operands[0], shape_of(op.operands[0].type)
         shardings = source_of(op), op.attributes["sharding"].value
         source, target = (TensorLayout(one, self._mesh_of(one, op), sizes) for one in shardings)
-        first = self._resharding(value.type, have, start := self._placement(value, shardings[0]))
+        first = self._resharding(value.type, have, start := self._values.of(value, shardings[0]))
         last = exchanged(start, wanted, sizes, (source, target))
         return last if first is None else replace(first, moves=(*first.moves, *last.moves))
 
@@ -236,12 +219,12 @@ class Planner:
     def _with_results(self, planned: OpPlan, made: tuple[Placement, ...]) -> OpPlan:
         op = planned.op
         wanted = []
-        for result, have, declared in zip(op.results, made, self._declared(op), strict=True):
+        for result, have, declared in zip(op.results, made, self._values.declared(op), strict=True):
             # What is brought elsewhere at once goes there directly, partial sums to where they are scattered.
-            wanted.append(have if have.unreduced and _goes_elsewhere(result) else _settled(have, declared))
-        self._place(op.results, wanted)
+            wanted.append(have if have.unreduced and goes_elsewhere(result) else settled(have, declared))
+        self._values.place(op.results, wanted)
         types = [result.type for result in op.results]
-        whole = [_whole(result) for result in op.results]
+        whole = [replicated(result) for result in op.results]
         is_partial = any(one.unreduced for one in wanted)
         return replace(
             planned,
@@ -281,11 +264,12 @@ class Planner:
             return self._whole(op, captured, partition)
         if rule is None:
             decision = Decision(
-                tuple(map(_whole, op.operands)), tuple(replace(one, unreduced=()) for one in self._declared(op))
+                tuple(map(replicated, op.operands)),
+                tuple(replace(one, unreduced=()) for one in self._values.declared(op)),
             )
         else:
-            have = tuple(map(self._have, op.operands))
-            decision = self._decisions.decide(op, rule, partition, have, self._declared(op))
+            have = tuple(map(self._values.have, op.operands))
+            decision = self._decisions.decide(op, rule, partition, have, self._values.declared(op))
             self._note_gathered(op, decision)
         planned = OpPlan(
             op,
@@ -307,14 +291,14 @@ class Planner:
         """The op as it is, of tensors that every device has whole."""
         if differs_by_device(op):
             self._check_manual(op)
-        around = (*map(self._have, op.operands), *self._declared(op))
+        around = (*map(self._values.have, op.operands), *self._values.declared(op))
         if captured or any(placement.used for placement in around):
             missing = "partition rule" if partition is None else "sharding rule"
             inner = (user.operands[number] for one in captured for user, number in one.uses[:1])
-            received = sum(self._missing_bytes(value, _whole(value)) for value in {*op.operands, *inner})
+            received = sum(self._values.missing_bytes(value, replicated(value)) for value in {*op.operands, *inner})
             self._gathers.add(op, f"is computed whole on every device, as it has no {missing}", received)
-        reshards = self._operand_reshards(op, tuple(map(_whole, op.operands)))
-        return self._with_results(OpPlan(op, reshards, captured=captured), tuple(map(_whole, op.results)))
+        reshards = self._operand_reshards(op, tuple(map(replicated, op.operands)))
+        return self._with_results(OpPlan(op, reshards, captured=captured), tuple(map(replicated, op.results)))
 
     def _check_manual(self, op: Any) -> None:
         """Raises PassFailure for an op that devices run each in its own way, unless a manual computation has it."""
@@ -327,25 +311,16 @@ class Planner:
     def _drawn(self, op: Any) -> OpPlan:
         received = bytes_of(value.type for value in op.results)
         self._gathers.add(op, "draws on the first device, which sends what it drew to all others", received)
-        reshards = self._operand_reshards(op, tuple(map(_whole, op.operands)))
-        return self._with_results(OpPlan(op, reshards, Role.DRAWN), tuple(map(_whole, op.results)))
+        reshards = self._operand_reshards(op, tuple(map(replicated, op.operands)))
+        return self._with_results(OpPlan(op, reshards, Role.DRAWN), tuple(map(replicated, op.results)))
 
     def _note_gathered(self, op: Any, decision: Decision) -> None:
-        is_sharded = any(self._have(value).used for value in op.operands)
+        is_sharded = any(self._values.have(value).used for value in op.operands)
         if is_sharded and not any(decision.factor_axes):
             pairs = set(zip(op.operands, decision.needed, strict=True))
-            received = sum(self._missing_bytes(value, needed) for value, needed in pairs)
+            received = sum(self._values.missing_bytes(value, needed) for value, needed in pairs)
             why = "as its tensors do not agree on shards that it can be computed in"
             self._gathers.add(op, f"is computed whole on every device, {why}", received)
-
-    def _missing_bytes(self, value: Any, needed: Placement) -> int:
-        """The bytes by which the shard that is needed of a value is larger than the one that there is."""
-        have = self._have(value)
-        if have == needed:
-            return 0
-        return bytes_of([self._grid.local_type(value.type, needed)]) - bytes_of(
-            [self._grid.local_type(value.type, have)]
-        )
 
     def _captured(self, op: Any) -> tuple[Captured, ...]:
         """What the ops in the regions of an op without edges take from around it, where that is not whole.
@@ -361,8 +336,8 @@ class Planner:
             if inner.name in COMPUTATIONS:
                 raise PassFailure(f"'{inner.name}' cannot be partitioned inside of '{op.name}'", inner)
         found = []
-        for value, uses in captured_uses(op, self._placements):
-            found.append(Captured(uses, self._resharding(value.type, self._have(value), _whole(value))))
+        for value, uses in captured_uses(op, self._values.placements):
+            found.append(Captured(uses, self._resharding(value.type, self._values.have(value), replicated(value))))
         return tuple(found)
 
     # Ops with regions through which values pass.
@@ -371,10 +346,10 @@ class Planner:
         edges = edges_of(op)
         lies: list[Placement] = []
         for edge in edges:
-            placement = replace(self._placement(edge.owner, sharding_of(edge.owner)), unreduced=())
+            placement = replace(self._values.of(edge.owner, sharding_of(edge.owner)), unreduced=())
             lies.append(placement)
-            self._place((edge.owner, *edge.other_targets), [placement] * (1 + len(edge.other_targets)))
-        takes = passed_on(op, edges, lies, _whole)
+            self._values.place((edge.owner, *edge.other_targets), [placement] * (1 + len(edge.other_targets)))
+        takes = passed_on(op, edges, lies, replicated)
         blocks = [block for region in op.regions for block in region.blocks]
         local = self._grid.local_type
         plans.append(
@@ -382,9 +357,9 @@ class Planner:
                 op,
                 self._operand_reshards(op, takes[0]),
                 Role.PASSED_ON,
-                result_types=tuple(local(result.type, self._have(result)) for result in op.results),
+                result_types=tuple(local(result.type, self._values.have(result)) for result in op.results),
                 argument_types=tuple(
-                    tuple(local(argument.type, self._have(argument)) for argument in block.arguments)
+                    tuple(local(argument.type, self._values.have(argument)) for argument in block.arguments)
                     for block in blocks
                 ),
             )
@@ -397,13 +372,13 @@ class Planner:
         inputs, outputs = computation_sides(op, self._grid)
         plans.append(OpPlan(op, self._operand_reshards(op, inputs.outside), Role.ENTERED))
         block = op.regions[0].blocks[0]
-        self._place(block.arguments, inputs.inside)
+        self._values.place(block.arguments, inputs.inside)
         is_manual = op.name == "sdy.manual_computation"
         self._manual_depth += is_manual
         self._block(block, outputs.inside, plans)
         self._manual_depth -= is_manual
         plans[-1] = replace(plans[-1], role=Role.LEFT)
-        self._place(op.results, outputs.outside)
+        self._values.place(op.results, outputs.outside)
 
 
 def _not_partitioned(op: Any, error: Exception) -> PassFailure:
@@ -419,20 +394,3 @@ def _is_example(op: Any, plans: Sequence[OpPlan]) -> bool:
     # A mask of an operand goes by the type of that, which has to be local already.
     has_mask = bool(plans[0].uneven_edges) and plans[0].mask is not Mask.BODY
     return not has_mask and is_repeatable(op, plans[0].partition)
-
-
-def _whole(value: Any) -> Placement:
-    return Placement(((),) * rank_of(value.type))
-
-
-def _settled(have: Placement, wanted: Placement) -> Placement:
-    """Where a value goes that is wanted somewhere: it is partial only along what it was partial before."""
-    is_same_sum = wanted.unreduced and wanted.reduction is have.reduction
-    kept = tuple(axis for axis in wanted.unreduced if axis in have.unreduced) if is_same_sum else ()
-    return Placement(wanted.dims, kept, have.reduction if kept else Placement(()).reduction)
-
-
-def _goes_elsewhere(result: Any) -> bool:
-    """Whether all that is done with a value is to bring it somewhere."""
-    uses = [use.owner.operation.name for use in result.uses]
-    return len(uses) == 1 and (uses[0] in RESHARDING_OPS or uses[0] == "func.return")

@@ -1,0 +1,72 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The placements of a module's values on the grid of devices, as ops are planned one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.resharding.steps import Placement
+from mlir_shard.rules.builder import rank_of
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.device_grid import DeviceGrid
+from mlir_shard.transforms.gathers import bytes_of
+from mlir_shard.transforms.partition.regions import RESHARDING_OPS
+from mlir_shard.transforms.partition.repeated_ops import NumberedValues
+
+
+class ValuePlacements:
+    """What is known of values: those that nothing is known of are replicated."""
+
+    def __init__(self, grid: DeviceGrid, placements: NumberedValues[Placement]) -> None:
+        self.placements = placements
+        self._grid = grid
+
+    def have(self, value: Any) -> Placement:
+        """Returns the placement of a value."""
+        found = self.placements.get(value)
+        return found if found is not None else replicated(value)
+
+    def place(self, values: Sequence[Any], placements: Sequence[Placement]) -> None:
+        """Sets the placements of values."""
+        for value, placement in zip(values, placements, strict=True):
+            self.placements[value] = placement
+
+    def of(self, value: Any, sharding: TensorSharding | None) -> Placement:
+        """Returns the placement that a sharding gives a value; what is not a tensor is replicated."""
+        rank = rank_of(value.type)
+        is_tensor = rank and isinstance(value.type, ir.RankedTensorType)
+        return self._grid.placement(sharding if is_tensor else None, rank)
+
+    def declared(self, op: Any) -> tuple[Placement, ...]:
+        """Returns the placements that the shardings of an op give its results."""
+        return tuple(self.of(result, sdy.get_sharding(result)) for result in op.results)
+
+    def missing_bytes(self, value: Any, needed: Placement) -> int:
+        """Returns by how many bytes the shard that is needed of a value is larger than the one that there is."""
+        have = self.have(value)
+        if have == needed:
+            return 0
+        local = self._grid.local_type
+        return bytes_of([local(value.type, needed)]) - bytes_of([local(value.type, have)])
+
+
+def replicated(value: Any) -> Placement:
+    """Returns the placement of a value that every device has all of."""
+    return Placement(((),) * rank_of(value.type))
+
+
+def settled(have: Placement, wanted: Placement) -> Placement:
+    """Returns the wanted placement, partial only along what the value is partial along already."""
+    is_same_sum = wanted.unreduced and wanted.reduction is have.reduction
+    kept = tuple(axis for axis in wanted.unreduced if axis in have.unreduced) if is_same_sum else ()
+    return Placement(wanted.dims, kept, have.reduction if kept else Placement(()).reduction)
+
+
+def goes_elsewhere(result: Any) -> bool:
+    """Returns whether the only use of a value reshards or returns it."""
+    uses = [use.owner.operation.name for use in result.uses]
+    return len(uses) == 1 and (uses[0] in RESHARDING_OPS or uses[0] == "func.return")
