@@ -174,8 +174,7 @@ class _Ways:
         if not self.source.mesh.equals(self.target.mesh, ignore_device_ids=True):
             same = self.source.blocks == self.target.blocks
             return [self._permuted(self.source, self.target), *self._whole()] if same else self._whole()
-        before = replace(self.source, mesh=self.target.mesh)
-        after = replace(self.target, mesh=self.source.mesh)
+        before, after = _moved_to(self.target, self.source), _moved_to(self.source, self.target)
         try:
             grid = Grid.of(self.source.mesh, layout_axes(self.source) + layout_axes(self.target))
         except ValueError:
@@ -286,3 +285,9 @@ class _Ways:
     def _permuted(self, source: TensorLayout, target: TensorLayout) -> PlanSteps:
         step = permutation_step(source, target, self.element_size, self.model)
         return (step,) if step.total_bytes else ()
+
+
+def _moved_to(of_mesh: TensorLayout, layout: TensorLayout) -> TensorLayout:
+    """A layout along the same axes of another mesh, which is the mesh of `of_mesh`."""
+    sharding = replace(layout.sharding, mesh_or_ref=of_mesh.sharding.mesh_or_ref)
+    return replace(layout, mesh=of_mesh.mesh, sharding=sharding)

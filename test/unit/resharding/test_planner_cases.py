@@ -118,6 +118,12 @@ def test_meshes_of_other_order(name: str, is_any: bool) -> None:
         assert delivered.fault(plan, source, target) is None
         assert plan.cost >= plan.cost_bound == lower_bound(source, target, 4).total
         assert not is_any or plan.is_optimal
+        refs = {mesh: "mesh", other: name}
+        for step in plan.steps if name != "mesh" else ():
+            assert [refs[one.mesh] for one in (step.before, step.after)] == [
+                step.before.sharding.mesh_or_ref,
+                step.after.sharding.mesh_or_ref,
+            ]
 
 
 @pytest.mark.parametrize("is_any", [True, False])
