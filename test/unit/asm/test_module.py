@@ -246,7 +246,7 @@ def test_values_by_text(context) -> None:
     value = asm.parse_value("sharding", '<@mesh, [{"x", ?}p1, {}], replicated={"y":(2)4}>')
     assert asm.print_value(value) == '<@mesh, [{"x", ?}p1, {}], replicated={"y":(2)4}>'
     assert asm.mnemonic_of(value) == "sharding"
-    with pytest.raises(TypeError, match="no attribute of the sdy dialect"):
+    with pytest.raises(TypeError, match="not an attribute of the sdy dialect"):
         asm.mnemonic_of(3)
     with pytest.raises(asm.AsmSyntaxError, match="expected the end"):
         asm.parse_value("sharding", "<@mesh, []> x")

@@ -61,5 +61,9 @@ def test_as_cheap_as_brute_force(
         for is_any, planner in planners.items():
             plan = planner.plan(source, target, 4)
             expected = brute_force.least(before, after, with_exchange=is_any)
-            assert plan.cost == pytest.approx(expected, rel=1e-9), (before, after, is_any)
+            if is_any:
+                # Within plans there are exchanges, too, which all plans of collectives and one exchange do not have.
+                assert plan.cost <= expected * (1 + 1e-9), (before, after)
+            else:
+                assert plan.cost == pytest.approx(expected, rel=1e-9), (before, after)
             assert plan.is_optimal, (before, after, is_any, plan.cost, plan.cost_bound)

@@ -27,6 +27,7 @@ from mlir_shard.transforms.collectives.stablehlo_grid import StablehloGridCollec
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.limits import check_sizes
+from mlir_shard.transforms.partition.manual_devices import renumber_devices
 from mlir_shard.transforms.partition.op_decisions import OpPlan, Signature
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.partition.plan_application import PlanApplication
@@ -87,6 +88,7 @@ class Spmdize(Pass):
         plans = [planner.plan_function(function) if _has_body(function) else [] for function in functions]
         types = [_local_type(function, signatures, grid) for function in functions]
         gathers.remark()
+        renumber_devices(op, grid)
         application = PlanApplication(grid, builder)
         for function, planned, type_ in zip(functions, plans, types, strict=True):
             _localize_signature(function, type_)
