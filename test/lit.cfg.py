@@ -52,7 +52,7 @@ if processes == "forked":
 
 
 def command(name: str, module: str) -> None:
-    """Makes `name` run a module, where it stands as a word and is no part of a path, and `%fresh-name` in any case."""
+    """Makes `name` run a module, where it stands as a word and is not part of a path, and `%fresh-name` in any case."""
     fresh = [sys.executable, "-m", module]
     config.substitutions.append((rf"%fresh-{name}(?![\w./-])", shlex.join(fresh)))
     started = fresh if server is None else server.command(module)

@@ -168,7 +168,7 @@ class _Source:
             if not errors:
                 # Of some texts the parser says nothing.
                 start = ir.Location.file(self.filename, 1, 1, context=self.context)
-                message = "the text is no module: the parser has given up without saying where"
+                message = "the text is not a module: the parser has given up without saying where"
                 errors.append(ParseDiagnostic(ir.DiagnosticSeverity.ERROR, message, start))
             raise ParseError(tuple(errors)) from None
         finally:

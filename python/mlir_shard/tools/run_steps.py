@@ -125,7 +125,7 @@ TOOL = "shard-run"
 
 
 class Reported(Exception):
-    """The input is no module, and the diagnostics that say why have been printed."""
+    """The input is not a module, and the diagnostics that say why have been printed."""
 
 
 @dataclass(frozen=True, slots=True)

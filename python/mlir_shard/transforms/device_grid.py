@@ -49,7 +49,7 @@ class DeviceGrid:
     after the number of devices; `sizes` has those of the separate axes too.
 
     Meshes may be of different devices: the grid is then of all of them, and a tensor on a mesh has local tensors on the
-    others too, with the elements of which nothing is done that matters. Where a mesh is no part of the grid, as 6 of 8
+    others too, with the elements of which nothing is done that matters. Where a mesh is not part of the grid, as 6 of 8
     devices are none, its axes are the last ones, `separate`: they have no place in `shape`, and no collective is along
     them but the exchange.
     """
@@ -195,16 +195,16 @@ class DeviceGrid:
         return tuple(axis for one in ranges for axis in every_axis if one.stride <= self.strides[axis + 1] < one.end)
 
     def _first_separate(self, mesh: Mesh) -> int | None:
-        """The first axis of a mesh that is no part of the grid."""
+        """The first axis of a mesh that is not part of the grid."""
         places = (number for number, one in enumerate(self.separate, len(self.shape)) if one.mesh == mesh)
         return next(places, None)
 
     def separate_mesh(self, *placements: Placement) -> Mesh | None:
-        """The mesh that is no part of the grid, where placements are along axes of one."""
+        """The mesh that is not part of the grid, where placements are along axes of one."""
         return self.separate_mesh_of(axis for placement in placements for axis in placement.used)
 
     def separate_mesh_of(self, axes: Iterable[int]) -> Mesh | None:
-        """The mesh that is no part of the grid, where some of the axes are of one."""
+        """The mesh that is not part of the grid, where some of the axes are of one."""
         return next((one.mesh for one in self._separate(axes)), None)
 
     def separate_axes(self, axes: Iterable[int]) -> Axes:
@@ -212,10 +212,10 @@ class DeviceGrid:
         return tuple(one.axis for one in self._separate(axes))
 
     def check_in_grid(self, axes: Iterable[int]) -> None:
-        """Raises GridError where axes are of a mesh that is no part of the grid, as no collective is along them."""
+        """Raises GridError where axes are of a mesh that is not part of the grid, as no collective is along them."""
         if mesh := self.separate_mesh_of(axes):
             raise GridError(
-                f"it would communicate along axes of mesh {mesh}, which is no part of the grid of all "
+                f"it would communicate along axes of mesh {mesh}, which is not part of the grid of all "
                 f"{prod(self.shape)} devices of the program: gather the tensor before, or let the mesh divide them"
             )
 
@@ -223,7 +223,7 @@ class DeviceGrid:
         return (self.separate[axis - len(self.shape)] for axis in axes if axis >= len(self.shape))
 
     def layout_on(self, mesh: Mesh, placement: Placement, shape: Sequence[int]) -> TensorLayout:
-        """The placement of a tensor of `shape`, on a mesh that is no part of the grid."""
+        """The placement of a tensor of `shape`, on a mesh that is not part of the grid."""
         first = len(self.shape)
 
         def axes(of: Iterable[int]) -> Axes:

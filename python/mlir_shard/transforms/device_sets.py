@@ -112,7 +112,7 @@ class DeviceSets:
         return ref if isinstance(ref, Mesh) else self._meshes[ref]
 
     def is_separate(self, mesh: Mesh) -> bool:
-        """Whether a mesh is no part of a grid of all devices."""
+        """Whether a mesh is not part of a grid of all devices."""
         meshes = list(dict.fromkeys(known for _, known in self.refs))
         return mesh in separate_meshes(meshes, {one: [AxisRef(name) for name in one.axis_names] for one in meshes})[1]
 

@@ -262,5 +262,5 @@ def test_nesting_that_the_parser_does_not_survive() -> None:
 
 
 def test_text_of_which_the_parser_says_nothing() -> None:
-    with pytest.raises(asm.ParseError, match=r"quiet.mlir.:1:1.*the text is no module"):
+    with pytest.raises(asm.ParseError, match=r"quiet.mlir.:1:1.*the text is not a module"):
         asm.parse_module("sdy.mesh, x", create_context(), "quiet.mlir")

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reductions over devices of a mesh that is no part of the grid, by exchanges of tiles.
+"""Reductions over devices of a mesh that is not part of the grid, by exchanges of tiles.
 
 Each device of a group gets one part of what all of them hold, reduces it, and sends the others the result: it receives
 as much as in a ring.

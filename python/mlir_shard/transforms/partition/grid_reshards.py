@@ -46,7 +46,7 @@ class PlacedMove:
     """A move on the grid, and the placement after it.
 
     `between` has the layouts of a direct exchange that the grid cannot say: from a mesh to one of other devices, or on
-    one that is no part of the grid.
+    one that is not part of the grid.
     """
 
     move: Move
@@ -125,7 +125,7 @@ class GridReshards:
             between = (self._grid.layout_on(mesh, start, shape), self._grid.layout_on(mesh, target, shape))
             moves.append(PlacedMove(DirectExchange(target), target, between))
         if target.unreduced and start.dims != target.dims:
-            raise NoPlan(f"partial values on mesh {mesh}, which is no part of the grid, have to be reduced before")
+            raise NoPlan(f"partial values on mesh {mesh}, which is not part of the grid, have to be reduced before")
         return Resharding(source, tuple(moves), shape)
 
     def _moves(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> tuple[PlacedMove, ...]:

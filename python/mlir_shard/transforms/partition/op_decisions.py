@@ -271,7 +271,7 @@ def _can_be_uneven(op: Any, rule: OpShardingRule, partition: PartitionRule, fact
 
 
 def _is_masked(op: Any, rule: OpShardingRule, factor: int) -> bool:
-    """Whether a reduction would see what is no part of the tensor: not where it selects elements, which are."""
+    """Whether a reduction would see what is not part of the tensor: not where it selects elements, which are."""
     return rule.factor_type(factor) is FactorType.REDUCTION and op.name not in SELECTING_OPS
 
 

@@ -166,7 +166,7 @@ class Planner:
         if source.unreduced != target.unreduced and (mesh := self._grid.separate_mesh(source)) is not None:
             element = type_.element_type if isinstance(type_, ir.ShapedType) else type_
             if not can_combine(element):
-                raise GridError(f"no elements of {element} are reduced over mesh {mesh}, which is no part of the grid")
+                raise GridError(f"no elements of {element} are reduced over mesh {mesh}, which is not part of the grid")
         return self._moves.between(source, target, shape_of(type_), element_bytes(type_))
 
     def _operand_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:
