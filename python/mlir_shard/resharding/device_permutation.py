@@ -25,7 +25,7 @@ def device_permutation(source: TensorLayout, target: TensorLayout) -> dict[int, 
     """For each receiver, in the order of the target's mesh, the device whose local tensor it gets.
 
     A device that holds what it has to hold keeps it. ValueError where a dimension has other numbers of blocks before
-    and after, the devices are others, or partial values are reduced: that is no permutation.
+    and after, the devices are others, or partial values are reduced: that is not a permutation.
     """
     if source.blocks != target.blocks or reduced_axes(source, target) or not source.mesh.has_same_devices(target.mesh):
         raise ValueError(f"no permutation of devices brings {source.sharding} to {target.sharding}")

@@ -152,9 +152,9 @@ def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
 
     Along an axis of size 1 there is one value, and nothing to reduce.
 
-    ValueError where there is no way: other shapes, partial values on another mesh, or a target that is partial along an
-    axis that the source is not, or along a part of it that no cut of the axis has beside the source's, or with another
-    reduction; to make a value partial is local, and no matter of moving data.
+    Raises ValueError if there is no plan: the shapes differ, partial values are on another mesh, the target is partial
+    along an axis that the source is not, along a part of it that no cut of the axis has beside the source's, or with
+    another reduction. Making a value partial is local and moves no data.
     """
     if source.shape != target.shape:
         raise ValueError(f"a tensor of shape {list(source.shape)} cannot become one of shape {list(target.shape)}")

@@ -198,11 +198,6 @@ def partition_rule_for(op: Any) -> PartitionRule | None:
     return found
 
 
-def names_own_factors(name: str) -> bool:
-    """Whether ops of a name have a partition rule that names factors along which they cannot be partitioned."""
-    return name in _by_name and _by_name[name].unshardable is not None
-
-
 def set_result_types(op: Any, blocks: Blocks) -> None:
     """Makes an op local that has its shape in its types alone."""
     for result, type_ in zip(op.results, blocks.result_types, strict=True):

@@ -91,7 +91,7 @@ _MOST_BYTES = 1 << 26
 
 def _read_lines(path: str) -> list[bytes]:
     try:
-        # What is no file, as a device, may have no end.
+        # A device or a pipe may have no end.
         if not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
             return []
         with open(path, "rb") as file:

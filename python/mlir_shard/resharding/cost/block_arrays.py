@@ -205,7 +205,7 @@ class EvenBlocks:
         return len(set(self._radices)) <= 1
 
     def changes(self, before: Dims, after: Dims) -> list[DimDigits] | None:
-        """What becomes of each dimension; None if the indices before and after are not alike in one of them."""
+        """Returns how each dimension changes; None if the structure of the indices differs in one of them."""
         result = []
         for key in zip(before, after, strict=True):
             change = self._changes.get(key)

@@ -73,6 +73,15 @@ def communicates_along(op: Any, dim: int, shards: int) -> bool:
     return window.dilations[dim] != 1 or bool(halo.left_hops or halo.right_hops)
 
 
+def sharded_on(value: Any, around: Surroundings) -> tuple[TensorSharding, Mesh] | None:
+    """Returns the sharding of a value and its mesh; None where every device has all of the value."""
+    sharding = sharding_of(value)
+    if sharding is None or sharding.is_fully_replicated:
+        return None
+    mesh = mesh_of(sharding, around.meshes)
+    return None if mesh is None or mesh.is_maximal else (sharding, mesh)
+
+
 def exchange_around(op: Any, around: Surroundings, *, is_alone: bool = False) -> bool:
     """Replaces a pad or a slice whose operand and result are sharded alike, where neighbours are exchanged for it.
 
@@ -80,12 +89,10 @@ def exchange_around(op: Any, around: Surroundings, *, is_alone: bool = False) ->
     in being made local is replaced then as well, and also where every device would get all of uneven shards.
     """
     operand, result = op.operands[0], op.results[0]
-    sharding = sharding_of(operand)
-    if sharding is None or sharding.is_fully_replicated:
+    found = sharded_on(operand, around)
+    if found is None:
         return True
-    mesh = mesh_of(sharding, around.meshes)
-    if mesh is None or mesh.is_maximal:
-        return True
+    sharding, mesh = found
     if not sharding.is_equivalent(sharding_of(result)) or not is_static(op):
         return False
     exchanges = exchanges_of(op, sharding, mesh)

@@ -13,10 +13,9 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.device_permutation import with_reversed_axes
-from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.halo.halo_exchange import ManualPart
-from mlir_shard.transforms.halo.moving_ops import Surroundings, is_static
+from mlir_shard.transforms.halo.moving_ops import Surroundings, is_static, sharded_on
 
 
 class ReversedMeshes:
@@ -59,12 +58,10 @@ def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes
     op has been dealt with, which it is too where none of its sharded dimensions is reversed.
     """
     operand, result = op.operands[0], op.results[0]
-    sharding = sharding_of(operand)
-    if sharding is None or sharding.is_fully_replicated:
+    found = sharded_on(operand, around)
+    if found is None:
         return True
-    mesh = mesh_of(sharding, around.meshes)
-    if mesh is None or mesh.is_maximal:
-        return True
+    sharding, mesh = found
     dims = [dim for dim in op.attributes["dimensions"] if sharding.dim_shardings[dim].sharded_size(mesh) > 1]
     if not dims:
         return True

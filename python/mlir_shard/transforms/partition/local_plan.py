@@ -80,7 +80,7 @@ class LocalPlanner:
         return [plan for plan in plans if plan is not None]
 
     def _plan_op(self, op: Any, signature: Signature) -> OpPlan | None:
-        """What becomes of an op of a function of that signature; ops around it and before it have been planned."""
+        """Returns the plan of an op in a function of that signature; ops around it and before it have been planned."""
         name = op.name
         if name == "func.return":
             self._check_operands(op, signature.results, "returns")

@@ -87,9 +87,8 @@ class RepeatedOps:
         self.representatives = self.arrays.representatives()
         self._rehearsal = self.arrays.rehearsal()
         self._definers = self.arrays.definers
-        # The numbers of ops that are to be changed in their place, each with the number of its change.
-        self._deferred: list[tuple[int, int]] = []
-        self._changes: list[Callable[[Any], None]] = []
+        # The ops that are to be changed in their place, by number; each is there once.
+        self._deferred: list[tuple[int, Callable[[Any], None]]] = []
         is_mover = [op.name in movers for op in self.representatives]
         signatures = self.arrays.signatures
         self._uses = array(
@@ -131,8 +130,7 @@ class RepeatedOps:
         """
         self._change_deferred(self._number(op))
         for number in self._rehearsal.carry_out(op._CAPIPtr, lambda: change(op)):
-            heappush(self._deferred, (number, len(self._changes)))
-            self._changes.append(change)
+            heappush(self._deferred, (number, change))
 
     def finish(self) -> None:
         """Changes the isomorphic ops that are left."""
@@ -148,8 +146,8 @@ class RepeatedOps:
 
     def _change_deferred(self, end: int) -> None:
         while self._deferred and self._deferred[0][0] < end:
-            number, index = heappop(self._deferred)
-            self._changes[index](self.arrays.operation(number))
+            number, change = heappop(self._deferred)
+            change(self.arrays.operation(number))
 
 
 def is_repeatable(op: Any, partition: PartitionRule | None) -> bool:

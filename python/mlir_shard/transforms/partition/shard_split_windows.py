@@ -160,21 +160,18 @@ def _split_convolution(op: Any, meshes: Mapping[str, Mesh]) -> bool:
     if found is None or count != 1 or not has_static_shapes(op):
         return False
     numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    cuts = {
-        one.position: cut
+    cuts = [
+        (one, cut)
         for one in windows_along_dims(op)
         if (cut := _window_cut(op, one, numbers.kernel_spatial_dimensions[one.position], *found)) is not None
-    }
-    shards = prod(cut.shards for cut in cuts.values())
+    ]
+    shards = prod(cut.shards for _, cut in cuts)
     if 2 * prod(op.results[0].type.shape) >= prod(kernel.type.shape) * (shards - 1) // shards:
         return False
     with ir.InsertionPoint(op), op.location:
-        zero = stablehlo.scalar(0, image.type.element_type) if cuts else None
+        zero = stablehlo.scalar(0, image.type.element_type)
         images, kernels = (ShardedValue.of(value, found[0].mesh_or_ref) for value in (image, kernel))
-        for one in windows_along_dims(op):
-            cut = cuts.get(one.position)
-            if cut is None:
-                continue
+        for one, cut in cuts:
             size, window = image.type.shape[one.dim] // cut.shards, numbers.kernel_spatial_dimensions[one.position]
             start = cut.before - one.low
             images = images.cut(one.dim, cut.axes, cut.shards).with_borders(one.dim, cut.before, cut.after, zero)
@@ -183,7 +180,7 @@ def _split_convolution(op: Any, meshes: Mapping[str, Mesh]) -> bool:
             kernels = kernels.cut(window, cut.axes, cut.shards)
             kernels = kernels.in_features(window, numbers.kernel_input_feature_dimension)
     op.operands[0], op.operands[1] = images.value, kernels.value
-    set_padding(op, dict.fromkeys(cuts, (0, 0)))
+    set_padding(op, {one.position: (0, 0) for one, _ in cuts})
     return True
 
 
@@ -252,7 +249,7 @@ def _adds(op: Any) -> bool:
 
 
 def _crops(crop: Any, amounts: Sequence[tuple[int, int]], shape: Sequence[int]) -> bool:
-    """Whether a slice takes out what is no padding."""
+    """Whether a slice removes the padding and nothing else."""
     starts, limits, strides = (list(crop.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     lows = [low for low, _ in amounts]
     return (

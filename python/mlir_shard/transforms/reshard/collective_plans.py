@@ -55,7 +55,7 @@ class CollectivePlans:
     def plan(self, source: TensorSharding | None, target: Any, type_: Any) -> CollectivePlan | None:
         """The plan of a value of a type to the sharding of an attribute; None for a reshard that stays.
 
-        Raises ReshardError where there is no plan between the shardings.
+        Raises ReshardError if no collectives lead from one sharding to the other.
         """
         key = (source, target, type_)
         if key not in self._known:
