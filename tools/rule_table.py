@@ -33,13 +33,13 @@ HEAD = """# Sharding rules of upstream's dialects
 
 Written by `python tools/rule_table.py`, with every op of linalg, tosa and tensor that the host's Python wrappers have.
 
-A rule maps the dimensions of operands and results to factors. Dimensions that share a factor are sharded alike; a
-dimension of several factors is their product, major to minor. A *reduction* factor leaves partial results where it
-is sharded, a *permutation* factor asks for neighbours' elements, and one that needs *replication* cannot be sharded;
-all others pass through. Operands that are no tensors have no dimensions: `[]`.
+A rule maps the dimensions of operands and results to factors. Dimensions with the same factor are sharded alike. A
+dimension with several factors is their product, from major to minor. Sharding a *reduction* factor leaves partial sums,
+sharding a *permutation* factor needs elements of neighbors, and a *replication* factor cannot be sharded; all other
+factors are passed through. Operands that are not tensors have no dimensions: `[]`.
 
-arith and math are elementwise throughout, and complex is where its ops take tensors. `linalg.generic` has the rule
-of its indexing maps and iterator types, like the named ops.
+All ops of arith and math are elementwise, as are those of complex on tensors. The rule of `linalg.generic` follows from
+its indexing maps and iterator types, as for the named ops.
 """
 
 
