@@ -113,19 +113,36 @@ func.func @cut_otherwise(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"
 
 // -----
 
-// No axes say both halves and thirds of one axis; what shards nothing is on any mesh.
-// CHECK: sdy.mesh @n = <["x"=6]>
-// CHECK-NEXT: sdy.mesh @m = <["a"=2, "b"=3]>
+// Halves and thirds of one axis are those of two meshes that cut the devices otherwise. What shards nothing is on any.
+// CHECK: sdy.mesh @m = <["a"=2, "b"=3]>
+// CHECK-NEXT: sdy.mesh @[[OTHER:.*]] = <["a"=2, "b"=3], device_ids=[0, 2, 4, 1, 3, 5]>
 sdy.mesh @m = <["a"=2, "b"=3]>
 sdy.mesh @n = <["x"=6]>
-// CHECK-NEXT: func.func @nothing_in_common(%arg0: {{.*}}<@m, [{"a"}]>}, %arg1: {{.*}}<@n, [{"x":(1)2}]>})
-// CHECK-SAME: -> ({{.*}}<@n, [{"x":(1)3}]>})
-func.func @nothing_in_common(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}]>},
-                             %b: tensor<6xf32> {sdy.sharding = #sdy.sharding<@n, [{"x":(1)2}]>})
+// CHECK-NEXT: func.func @sub_axes_of_one(%arg0: {{.*}}<@m, [{"a"}]>}, %arg1: {{.*}}<@m, [{"a"}]>})
+// CHECK-SAME: -> ({{.*}}<@[[OTHER]], [{"b"}]>})
+func.func @sub_axes_of_one(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}]>},
+                           %b: tensor<6xf32> {sdy.sharding = #sdy.sharding<@n, [{"x":(1)2}]>})
     -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@n, [{"x":(1)3}]>}) {
-  // CHECK-NEXT: stablehlo.add {{.*}}<[<@n, [{}]>]>
+  // CHECK-NEXT: stablehlo.add {{.*}}<[<@m, [{}]>]>
   %0 = stablehlo.add %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@m, [{}]>]>} : tensor<6xf32>
+  // CHECK-NEXT: sdy.reshard %{{.*}} <@[[OTHER]], [{"b"}]>
   return %0 : tensor<6xf32>
+}
+
+// -----
+
+// What a collective leads from and to is on one mesh with its axes.
+// CHECK: sdy.mesh @n_0 = <["x_0"=2, "x_1"=2, "x_2"=3]>
+// CHECK: func.func @collective(%arg0: {{.*}}<@n_0, [{"x_0", "x_1"}]>}, %arg1: {{.*}}<@{{.*}}, [{"x_2", "x_0"}]>})
+sdy.mesh @n = <["x"=12]>
+func.func @collective(%a: tensor<12xf32> {sdy.sharding = #sdy.sharding<@n, [{"x":(1)4}]>},
+                      %b: tensor<12xf32> {sdy.sharding = #sdy.sharding<@n, [{"x":(1)6}]>}) -> tensor<12xf32> {
+  // CHECK: sdy.all_gather [{"x_1"}] %arg0 out_sharding=<@n_0, [{"x_0"}]>
+  %0 = sdy.all_gather [{"x":(2)2}] %a out_sharding=<@n, [{"x":(1)2}]> : tensor<12xf32>
+  // CHECK: sdy.all_gather [{"x_2", "x_0"}] %{{.*}} out_sharding=<@n_0, [{}]>
+  %1 = sdy.all_gather [{"x":(1)6}] %b out_sharding=<@n, [{}]> : tensor<12xf32>
+  %2 = stablehlo.add %0, %1 : tensor<12xf32>
+  return %2 : tensor<12xf32>
 }
 
 // -----

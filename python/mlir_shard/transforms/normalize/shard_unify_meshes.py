@@ -5,30 +5,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named, operations_where, ops_below
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
-from mlir_shard.sharding import (
-    AllToAllParamList,
-    AxisRef,
-    AxisRefList,
-    ListOfAxisRefLists,
-    ManualAxes,
-    Mesh,
-    TensorSharding,
-    TensorShardingPerValue,
-)
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.common_mesh import MeshChange, mesh_changes
 from mlir_shard.transforms.insertion import apply
+from mlir_shard.transforms.normalize.axes_of_ops import axes_in, change_axes, ops_with_axes, shardings_within
+from mlir_shard.transforms.normalize.sub_axis_families import separate_sub_axes
 from mlir_shard.transforms.shardings import (
     Side,
     meshes_around,
@@ -69,9 +61,9 @@ class UnitedMeshes:
         for sharding in used:
             if (mesh := mesh_of(sharding, self._meshes)) is not None:
                 axes[mesh].update(sharding.used_axes)
-        for op, sharding in _collectives(self._module):
+        for op, sharding in ops_with_axes(self._module):
             if (mesh := mesh_of(sharding, self._meshes)) is not None:
-                axes[mesh].update(_axes_in(op))
+                axes[mesh].update(axes_in(op))
         mesh = self._mesh(first)
         self._changes = mesh_changes(mesh, map(self._mesh, self._refs), axes)
         self.main = self._ref(self._changes[mesh].mesh, first)
@@ -104,11 +96,10 @@ class UnitedMeshes:
 
     def change_axes(self) -> None:
         """Says the axes along which collectives of sdy communicate, and computations are manual, on the main mesh."""
-        for op, sharding in _collectives(self._module):
+        for op, sharding in ops_with_axes(self._module):
             change = self._change(sharding)
             if change is not None:
-                for name, value in _axis_values(op):
-                    op.attributes[name] = sdy.attribute(_changed(value, change), op.context)
+                change_axes(op, change)
 
     def tidy(self) -> None:
         """Erases the meshes that nothing refers to any more, and defines the main one first."""
@@ -149,49 +140,6 @@ class UnitedMeshes:
         return name
 
 
-def _collectives(module: Any) -> Iterator[tuple[Any, TensorSharding]]:
-    """The operations of sdy that say axes besides shardings, with a sharding on the mesh of these axes."""
-    for op in operations_where(module, lambda name: name.startswith("sdy.")):
-        if not any(True for _ in _axis_values(op)):
-            continue
-        for name in ("out_sharding", "in_shardings", "out_shardings"):
-            value = op.attributes[name].value if name in op.attributes else None
-            shardings = (value,) if isinstance(value, TensorSharding) else tuple(value or ())
-            if shardings:
-                yield op, shardings[0]
-                break
-
-
-def _axis_values(op: Any) -> Iterator[tuple[str, Any]]:
-    for name in op.attributes:
-        attribute = op.attributes[name]
-        value = attribute.value if isinstance(attribute, SdyAttribute) else None
-        if isinstance(value, AxisRefList | ListOfAxisRefLists | AllToAllParamList | ManualAxes):
-            yield name, value
-
-
-def _axes_in(op: Any) -> Iterator[AxisRef]:
-    for _, value in _axis_values(op):
-        if isinstance(value, AxisRefList):
-            yield from value
-        elif isinstance(value, ListOfAxisRefLists):
-            yield from (axis for axes in value for axis in axes)
-        elif isinstance(value, AllToAllParamList):
-            yield from (axis for param in value.value for axis in param.axes)
-        else:
-            yield from map(AxisRef, value)
-
-
-def _changed(value: Any, change: MeshChange) -> Any:
-    if isinstance(value, AxisRefList):
-        return AxisRefList(change.axes(value))
-    if isinstance(value, ListOfAxisRefLists):
-        return ListOfAxisRefLists(tuple(AxisRefList(change.axes(axes)) for axes in value))
-    if isinstance(value, AllToAllParamList):
-        return AllToAllParamList(tuple(replace(param, axes=change.axes(param.axes)) for param in value.value))
-    return ManualAxes(tuple(axis.name for axis in change.axes(map(AxisRef, value))))
-
-
 _FUNCTION = "func.func"
 _RETURN = "func.return"
 _MANUAL = "sdy.manual_computation"
@@ -207,6 +155,9 @@ class UnifyMeshes(Pass):
     instead: only those see the order who call a public function, and what a manual computation does. These keep theirs,
     and `sdy.reshard` leads to it and from it.
 
+    Sub-axes that cut an axis at sizes that do not divide each other, as "z":(1)4 and "z":(1)6 of 12 devices, come to
+    axes that have both as if they were of different meshes.
+
     Arguments and results on a single device are replicated, so they are there too. Shardings that no axes of the mesh
     can say, and those on other devices, stay.
     """
@@ -220,12 +171,13 @@ class UnifyMeshes(Pass):
         is_changed = False
         for function in functions:
             is_changed |= _spread_single_devices(function)
+        is_changed |= separate_sub_axes(op)
         public = [(one, side, shardings_of(one, side)) for one in functions if _is_public(one) for side in Side]
         meshes = UnitedMeshes(op, [sharding for _, _, shardings in public for sharding in shardings])
         if not meshes.are_several:
             return is_changed
         manual = [one for one in operations_named(op, _MANUAL) if _is_ordered_otherwise(one, meshes)]
-        kept = [entry for computation in manual for entry in _shardings_within(computation)]
+        kept = [entry for computation in manual for entry in shardings_within(computation)]
         meshes.change_axes()
         transform_shardings(op, meshes.on_main)
         for holder, name, value in kept:
@@ -261,16 +213,6 @@ def _is_ordered_otherwise(computation: Any, meshes: UnitedMeshes) -> bool:
 
 def _sides(computation: Any, *names: str) -> Shardings:
     return [one for name in names for one in computation.attributes[name].value.shardings]
-
-
-def _shardings_within(computation: Any) -> Iterator[tuple[Any, str, TensorSharding | TensorShardingPerValue]]:
-    """The shardings that a computation and the operations in it have as attributes."""
-    for op in (computation, *ops_below(computation)):
-        for name in op.attributes:
-            attribute = op.attributes[name]
-            value = attribute.value if isinstance(attribute, SdyAttribute) else None
-            if isinstance(value, TensorSharding | TensorShardingPerValue):
-                yield op, name, value
 
 
 def _each(

@@ -147,7 +147,15 @@ class PlannedCollectives:
             is_as_cheap = moving <= plan.num_collectives
         else:
             is_as_cheap = self._cost(source, greedy, problem.element_size) <= plan.cost * (1 + TOLERANCE)
-        return None if is_as_cheap else tuple(self._collective(step, ()) for step in plan.steps)
+        if is_as_cheap:
+            return None
+        found = [self._collective(step, ()) for step in plan.steps]
+        last = plan.steps[-1].after if plan.steps else source
+        if last.mesh != problem.target_mesh and last.sharding.used_axes:
+            # Each device has what it is to have, but what its shard is called depends on the order of devices.
+            attributes = {"out_sharding": sdy.attribute(_said(problem.target, problem.target_mesh, ()), self._context)}
+            found.append(Collective("sdy.collective_permute", attributes))
+        return tuple(found)
 
     def _without_grid(self, problem: Problem) -> tuple[Collective, ...] | None:
         """The direct exchange between layouts that share no grid, if that is the plan."""

@@ -1,0 +1,84 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The axes that operations of sdy name besides those in shardings, and these axes on another mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.ir.editing import operations_where, ops_below
+from mlir_shard.sharding import (
+    AllToAllParamList,
+    AxisRef,
+    AxisRefList,
+    ListOfAxisRefLists,
+    ManualAxes,
+    TensorSharding,
+    TensorShardingPerValue,
+)
+from mlir_shard.sharding.common_mesh import MeshChange
+
+
+def ops_with_axes(module: Any) -> Iterator[tuple[Any, TensorSharding]]:
+    """The operations of sdy that name axes besides those in shardings, with a sharding on the mesh of these axes."""
+    for op in operations_where(module, lambda name: name.startswith("sdy.")):
+        if not any(True for _ in axis_values(op)):
+            continue
+        for name in ("out_sharding", "in_shardings", "out_shardings"):
+            value = op.attributes[name].value if name in op.attributes else None
+            shardings = (value,) if isinstance(value, TensorSharding) else tuple(value or ())
+            if shardings:
+                yield op, shardings[0]
+                break
+
+
+def axis_values(op: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes of an operation that name axes, and their values."""
+    for name in op.attributes:
+        attribute = op.attributes[name]
+        value = attribute.value if isinstance(attribute, SdyAttribute) else None
+        if isinstance(value, AxisRefList | ListOfAxisRefLists | AllToAllParamList | ManualAxes):
+            yield name, value
+
+
+def axes_in(op: Any) -> Iterator[AxisRef]:
+    """The axes that an operation names."""
+    for _, value in axis_values(op):
+        if isinstance(value, AxisRefList):
+            yield from value
+        elif isinstance(value, ListOfAxisRefLists):
+            yield from (axis for axes in value for axis in axes)
+        elif isinstance(value, AllToAllParamList):
+            yield from (axis for param in value.value for axis in param.axes)
+        else:
+            yield from map(AxisRef, value)
+
+
+def change_axes(op: Any, change: MeshChange) -> None:
+    """Replaces the axes that an operation names by the same devices' on another mesh."""
+    for name, value in axis_values(op):
+        op.attributes[name] = sdy.attribute(_changed(value, change), op.context)
+
+
+def _changed(value: Any, change: MeshChange) -> Any:
+    if isinstance(value, AxisRefList):
+        return AxisRefList(change.axes(value))
+    if isinstance(value, ListOfAxisRefLists):
+        return ListOfAxisRefLists(tuple(AxisRefList(change.axes(axes)) for axes in value))
+    if isinstance(value, AllToAllParamList):
+        return AllToAllParamList(tuple(replace(param, axes=change.axes(param.axes)) for param in value.value))
+    return ManualAxes(tuple(axis.name for axis in change.axes(map(AxisRef, value))))
+
+
+def shardings_within(root: Any) -> Iterator[tuple[Any, str, TensorSharding | TensorShardingPerValue]]:
+    """The shardings that an operation and those in its regions have as attributes, each with its holder and name."""
+    for op in (root, *ops_below(root)):
+        for name in op.attributes:
+            attribute = op.attributes[name]
+            value = attribute.value if isinstance(attribute, SdyAttribute) else None
+            if isinstance(value, TensorSharding | TensorShardingPerValue):
+                yield op, name, value
