@@ -91,33 +91,28 @@ Repetitions::Key Repetitions::keyOf(std::int32_t op, std::int32_t context, const
   return key;
 }
 
-void Repetitions::visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Ask &ask) {
+void Repetitions::visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan) {
   for (std::int32_t op = first; !isLast(op); op = ends[op]) {
     Key key = keyOf(op, context, states);
-    // Asking may visit others, and what is known stays where it is.
-    const auto before = known.find(key);
-    const Known *like = before == known.end() ? nullptr : &before->second;
-    std::optional<Answer> answer;
-    if (!like || like->isAsked) {
-      answer = ask(op, like ? like->leader : -1);
-      if (!answer)
+    auto found = known.find(key);
+    if (found != known.end()) {
+      represented[found->second.op].push_back(op);
+    } else {
+      std::optional<std::vector<std::int32_t>> after = plan(op);
+      if (!after)
         continue;
+      found = known.emplace(std::move(key), Known{op, std::move(*after)}).first;
     }
-    if (like)
-      followers[like->leader].push_back(op);
-    const std::vector<std::int32_t> &after = answer ? answer->first : like->states;
     std::size_t index = 0;
     for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
-      states[*value] = after.at(index++);
-    if (!like)
-      known.emplace(std::move(key), Known{op, std::move(answer->first), answer->second});
+      states[*value] = found->second.states.at(index++);
   }
 }
 
-const std::vector<std::int32_t> &Repetitions::followersOf(std::int32_t leader) const {
+const std::vector<std::int32_t> &Repetitions::representedBy(std::int32_t op) const {
   static const std::vector<std::int32_t> none;
-  const auto found = followers.find(leader);
-  return found == followers.end() ? none : found->second;
+  const auto found = represented.find(op);
+  return found == represented.end() ? none : found->second;
 }
 
 std::int32_t Repetitions::numberOf(MlirOperation op) const { return numbers.find(op.pointer); }

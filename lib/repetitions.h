@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Operations that are like an earlier one in all that decides what becomes of them: they follow that one.
+// Operations that are isomorphic to an earlier one in all that decides how they are rewritten.
 #pragma once
 
 #include "module_arrays.h"
@@ -11,40 +11,37 @@
 #include <functional>
 #include <optional>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace mlir_shard {
 
-// Operations are alike that agree in
+// Isomorphic operations agree in
 //  - their signature, and the contents of their regions, with the values that these take from around them;
 //  - the states of the values they use and of those they define, as these are before they have been visited;
 //  - which of their operands are the same value, and which are made of constants alone, and how.
-// The first of those that are alike leads, and the others follow it.
+// The first of them represents the others.
 class Repetitions {
 public:
-  // The states of an operation's results, and whether that is asked of each that is like it.
-  using Answer = std::pair<std::vector<std::int32_t>, bool>;
-  // What is asked of an operation and of the one that it would follow, -1 for none. Without an answer it stands alone.
-  using Ask = std::function<std::optional<Answer>(std::int32_t op, std::int32_t leader)>;
+  // Plans an operation and returns the states of its results. Without these the operation represents no other one.
+  using Plan = std::function<std::optional<std::vector<std::int32_t>>(std::int32_t op)>;
 
   explicit Repetitions(const ModuleArrays &arrays);
 
-  // Visits an operation and those behind it in its block, but not the last. The results of each get the states that it,
-  // or its leader, was answered with. Operations visited in different `context`s are not alike. May be called by `ask`.
-  void visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Ask &ask);
+  // Visits an operation and those behind it in its block, but not the last. Calls `plan` for the first of isomorphic
+  // operations; the results of each get its states. Operations visited in different `context`s are not isomorphic. `plan`
+  // may call this.
+  void visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan);
 
-  // Those that follow an operation.
-  const std::vector<std::int32_t> &followersOf(std::int32_t leader) const;
+  // The operations that an operation represents, without itself.
+  const std::vector<std::int32_t> &representedBy(std::int32_t op) const;
 
   // The number of an operation, -1 for one that was not read.
   std::int32_t numberOf(MlirOperation op) const;
 
 private:
   struct Known {
-    std::int32_t leader;
+    std::int32_t op;
     std::vector<std::int32_t> states;
-    bool isAsked;
   };
   using Key = std::vector<std::int32_t>;
 
@@ -58,10 +55,10 @@ private:
   const Capi &capi;
   PointerMap numbers;
   std::vector<std::int32_t> ends; // Where what is inside each operation ends.
-  // Of values made of constants alone: equal numbers for those that are made alike; -1 for others.
+  // Of values made of constants alone: equal numbers for isomorphic ones; -1 for others.
   std::vector<std::int32_t> constants;
   std::unordered_map<Key, Known, NumbersHash> known;
-  std::unordered_map<std::int32_t, std::vector<std::int32_t>> followers;
+  std::unordered_map<std::int32_t, std::vector<std::int32_t>> represented;
 };
 
 } // namespace mlir_shard

@@ -76,9 +76,9 @@ class ModuleArrays:
         """What splits the constant expressions of the module; `kinds` has one for each signature."""
         return _native.ExpressionSplitter(self._arrays, kinds)
 
-    def rehearsal(self) -> _native.Rehearsal:
-        """What has the same become of operations that are alike."""
-        return _native.Rehearsal(self._arrays, host.capsule_prefix())
+    def repeated_rewrites(self) -> _native.RepeatedRewrites:
+        """Returns the rewriter of isomorphic operations."""
+        return _native.RepeatedRewrites(self._arrays, host.capsule_prefix())
 
     def replace(self, prototypes: Mapping[int, Any]) -> None:
         """Puts copies of prototypes, detached ops given by signature, in the place of the operations that have it."""

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations that are like an earlier one: which those are, and that they become what it becomes."""
+"""Isomorphic operations: which those are, and that the rewrite of the first is replayed on the others."""
 
 from __future__ import annotations
 
@@ -20,61 +20,52 @@ KNOWN = 7
 
 
 class Repeated:
-    """The operations in the function of a module, and what a visit asks of them."""
+    """The operations in the function of a module, and which of them a visit plans."""
 
     def __init__(self, body: str, arguments: str = "%a: tensor<4xf32>, %b: tensor<4xf32>") -> None:
         text = f"func.func @f({arguments}) {{\n{body}\nreturn\n}}"
         self.module = asm.parse_module(text, create_context())
         self.arrays = ModuleArrays(self.module)
-        self.rehearsal = self.arrays.rehearsal()
+        self.rewrites = self.arrays.repeated_rewrites()
         self.states = array("i", [UNKNOWN]) * self.arrays.value_count
         self.block = self.module.body.operations[0].operation.regions[0].blocks[0]
         self.ops = [op.operation for op in self.block.operations]
-        self.asked: list[tuple[int, int]] = []
 
     def lie(self, value: ir.Value, state: int) -> None:
         self.states[self.arrays.number_of(value)] = state
 
-    def visit(self, context: int = 0, *, is_asked: bool = False) -> list[tuple[int, int]]:
-        """The operations that were asked, each with its leader, by their places in the block; -1 for no leader."""
-        self.asked = []
+    def visit(self, context: int = 0) -> list[int]:
+        """Returns the operations that are planned, by their places in the block."""
+        planned = []
 
-        def ask(op: int, leader: int) -> tuple[list[int], bool]:
-            self.asked.append((self._place(op), self._place(leader)))
-            return [KNOWN] * len(self.arrays.results(op)), is_asked
+        def plan(op: int) -> list[int]:
+            planned.append(self._place(op))
+            return [KNOWN] * len(self.arrays.results(op))
 
-        self.rehearsal.visit(self.ops[0]._CAPIPtr, context, self.states, ask)
-        return self.asked
-
-    def leaders(self, context: int = 0) -> list[int]:
-        return [op for op, _ in self.visit(context)]
+        self.rewrites.visit(self.ops[0]._CAPIPtr, context, self.states, plan)
+        return planned
 
     def _place(self, number: int) -> int:
-        return -1 if number < 0 else self.ops.index(self.arrays.operation(number))
+        return self.ops.index(self.arrays.operation(number))
 
-    def carry_out(self, place: int, change: Callable[[ir.Operation], None]) -> list[int]:
+    def rewrite(self, place: int, change: Callable[[ir.Operation], None]) -> list[int]:
         op = self.ops[place]
-        return [self._place(number) for number in self.rehearsal.carry_out(op._CAPIPtr, lambda: change(op))]
+        return [self._place(number) for number in self.rewrites.rewrite(op._CAPIPtr, lambda: change(op))]
 
     def names(self) -> list[str]:
         return [op.name for op in ops_below(self.module.body.operations[0])]
 
 
-def test_the_first_of_those_that_are_alike_is_asked_and_results_get_what_it_answered() -> None:
+def test_the_first_of_isomorphic_operations_is_planned_for_all() -> None:
     repeated = Repeated(
         """%0 = stablehlo.add %a, %b : tensor<4xf32>
         %1 = stablehlo.negate %0 : tensor<4xf32>
         %2 = stablehlo.add %a, %b : tensor<4xf32>
         %3 = stablehlo.negate %2 : tensor<4xf32>"""
     )
-    assert repeated.visit() == [(0, -1), (1, -1)]
+    assert repeated.visit() == [0, 1]
     results = [result for op in repeated.ops[:-1] for result in op.results]
     assert [repeated.states[repeated.arrays.number_of(result)] for result in results] == [KNOWN] * 4
-
-
-def test_one_that_says_so_is_asked_of_all() -> None:
-    repeated = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
-    assert repeated.visit(is_asked=True) == [(0, -1), (1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -88,15 +79,15 @@ def test_one_that_says_so_is_asked_of_all() -> None:
         pytest.param("stablehlo.add %a, %k", "stablehlo.add %a, %n", id="what is made of a constant"),
     ],
 )
-def test_what_differs_is_not_alike(first: str, second: str) -> None:
+def test_what_differs_is_not_isomorphic(first: str, second: str) -> None:
     constants = """%k = stablehlo.constant dense<1.0> : tensor<4xf32>
         %l = stablehlo.constant dense<2.0> : tensor<4xf32>
         %n = stablehlo.negate %k : tensor<4xf32>"""
     repeated = Repeated(f"{constants}\n%0 = {first} : tensor<4xf32>\n%1 = {second} : tensor<4xf32>")
-    assert repeated.leaders() == [0, 1, 2, 3, 4]
+    assert repeated.visit() == [0, 1, 2, 3, 4]
 
 
-def test_constants_made_alike_are_the_same() -> None:
+def test_isomorphic_constants_are_the_same() -> None:
     repeated = Repeated(
         """%k = stablehlo.constant dense<1.0> : tensor<4xf32>
         %l = stablehlo.constant dense<1.0> : tensor<4xf32>
@@ -105,17 +96,17 @@ def test_constants_made_alike_are_the_same() -> None:
         %0 = stablehlo.add %a, %m : tensor<4xf32>
         %1 = stablehlo.add %a, %n : tensor<4xf32>"""
     )
-    assert repeated.leaders() == [0, 2, 4]
+    assert repeated.visit() == [0, 2, 4]
 
 
 def test_states_and_contexts_tell_apart() -> None:
     repeated = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
     repeated.lie(repeated.block.arguments[1], 3)
-    assert repeated.leaders() == [0, 1]
+    assert repeated.visit() == [0, 1]
     alike = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
     alike.lie(alike.ops[1].results[0], 5)
-    assert alike.leaders() == [0, 1], "the states of results as they are before count, too"
-    assert alike.leaders(context=1) == [0]
+    assert alike.visit() == [0, 1], "the states of results as they are before count, too"
+    assert alike.visit(context=1) == [0]
 
 
 LOOP = """%{0} = "stablehlo.case"(%i) ({{
@@ -125,31 +116,29 @@ LOOP = """%{0} = "stablehlo.case"(%i) ({{
 
 
 @pytest.mark.parametrize(
-    ("second", "leaders"),
+    ("second", "planned"),
     [
         pytest.param(LOOP.format(1, "a", "add"), [0], id="equal"),
         pytest.param(LOOP.format(1, "b", "add"), [0, 1], id="another value from around"),
         pytest.param(LOOP.format(1, "a", "multiply"), [0, 1], id="another operation inside"),
     ],
 )
-def test_regions_count_with_what_they_take_from_around(second: str, leaders: list[int]) -> None:
+def test_regions_count_with_what_they_take_from_around(second: str, planned: list[int]) -> None:
     arguments = "%a: tensor<4xf32>, %b: tensor<4xf32>, %i: tensor<i32>"
-    assert Repeated(f"{LOOP.format(0, 'a', 'add')}\n{second}", arguments).leaders() == leaders
+    assert Repeated(f"{LOOP.format(0, 'a', 'add')}\n{second}", arguments).visit() == planned
 
 
-def test_one_without_an_answer_stands_alone() -> None:
+def test_one_without_states_represents_no_other() -> None:
     repeated = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
-    asked: list[int] = []
-    repeated.rehearsal.visit(
-        repeated.ops[0]._CAPIPtr, 0, repeated.states, lambda op, leader: asked.append(leader) or None
-    )
-    assert asked == [-1, -1]
+    planned: list[int] = []
+    repeated.rewrites.visit(repeated.ops[0]._CAPIPtr, 0, repeated.states, planned.append)
+    assert len(planned) == 2
     changed: list[ir.Operation] = []
-    assert repeated.carry_out(0, changed.append) == []
+    assert repeated.rewrite(0, changed.append) == []
     assert changed == [repeated.ops[0]]
 
 
-def test_followers_become_what_their_leader_becomes() -> None:
+def test_the_rewrite_of_the_first_is_replayed_on_the_others() -> None:
     repeated = Repeated(
         """%0 = stablehlo.negate %a : tensor<4xf32>
         %1 = stablehlo.negate %b : tensor<4xf32>
@@ -163,7 +152,7 @@ def test_followers_become_what_their_leader_becomes() -> None:
         op.results[0].replace_all_uses_except(twice, twice.owner.operation)
         op.attributes["seen"] = ir.UnitAttr.get(op.context)
 
-    assert repeated.carry_out(0, change) == []
+    assert repeated.rewrite(0, change) == []
     assert repeated.names() == [
         "stablehlo.negate",
         "stablehlo.abs",
@@ -180,6 +169,6 @@ def test_followers_become_what_their_leader_becomes() -> None:
 def test_an_operation_that_was_not_read_and_states_of_another_size_are_refused() -> None:
     repeated, other = (Repeated("%0 = stablehlo.negate %a : tensor<4xf32>") for _ in range(2))
     with pytest.raises(ValueError, match="was not there when the module was read"):
-        repeated.rehearsal.visit(other.ops[0]._CAPIPtr, 0, repeated.states, lambda op, leader: None)
+        repeated.rewrites.visit(other.ops[0]._CAPIPtr, 0, repeated.states, lambda op: None)
     with pytest.raises(ValueError, match="a number of 32 bits for each value"):
-        repeated.rehearsal.visit(repeated.ops[0]._CAPIPtr, 0, array("i", [0]), lambda op, leader: None)
+        repeated.rewrites.visit(repeated.ops[0]._CAPIPtr, 0, array("i", [0]), lambda op: None)

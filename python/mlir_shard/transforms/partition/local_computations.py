@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -233,28 +233,6 @@ def _agreed_axes(
                 shown, asked = (f"{{{', '.join(map(str, one))}}}" for one in (given, wanted))
                 return f"dimension {dim} of {name} is sharded along {shown}, and blocks would have it along {asked}"
     return axes
-
-
-def _reductions(value: Any, axes: Axes, kind: ReductionOp | None, mesh: Mesh) -> Iterator[bool]:
-    """For each use of a value that is no move of it, whether it reduces the value along axes."""
-    declared = sharding_of(value)
-    if declared is not None and not axes_difference(axes, declared.unreduced_axes, mesh):
-        yield True
-        return
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name in _REDUCING:
-            left = axes_difference(axes, reduced_axes(user), mesh)
-            if not left:
-                yield True
-            else:
-                if left != axes:
-                    yield True
-                yield from _reductions(user.results[0], left, kind, mesh)
-        elif _only_moves(user, kind or ReductionOp.SUM):
-            yield from _reductions(user.results[0], axes, kind, mesh)
-        else:
-            yield False
 
 
 def _only_moves(user: Any, kind: ReductionOp) -> bool:

@@ -20,7 +20,7 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
-from mlir_shard.rules.uneven_shards import Mask, mask_of
+from mlir_shard.rules.uneven_shards import mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.collectives.separate_reduction import can_combine
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
@@ -117,7 +117,7 @@ class Planner:
         def plan(op: Any) -> bool:
             count, gathered = len(plans), len(self._gathers)
             self._guarded(op, plans)
-            return gathered == len(self._gathers) and _is_example(op, plans[count:])
+            return gathered == len(self._gathers) and _is_template(op, plans[count:])
 
         last = self._repeated.plan(block, self._values.placements, plan, int(self._manual_depth > 0))
         if returned is None:
@@ -387,10 +387,8 @@ def _not_partitioned(op: Any, error: Exception) -> PassFailure:
     return PassFailure(f"'{op.name}' cannot be partitioned: {why}", op)
 
 
-def _is_example(op: Any, plans: Sequence[OpPlan]) -> bool:
-    """Whether the plan of an op is that of all that are like it."""
+def _is_template(op: Any, plans: Sequence[OpPlan]) -> bool:
+    """Whether the plan of an op is the plan of all isomorphic ops."""
     if len(plans) != 1 or plans[0].captured or plans[0].role not in (Role.KEPT, Role.COMPUTED, Role.REPLACED):
         return False
-    # A mask of an operand goes by the type of that, which has to be local already.
-    has_mask = bool(plans[0].uneven_edges) and plans[0].mask is not Mask.BODY
-    return not has_mask and is_repeatable(op, plans[0].partition)
+    return is_repeatable(op, plans[0].partition)

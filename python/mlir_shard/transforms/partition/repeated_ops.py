@@ -51,10 +51,6 @@ class NumberedValues(Generic[Known]):
         state = self._state(value)
         return None if state < 0 else self._distinct[state]
 
-    def states_of(self, values: Sequence[int]) -> list[int]:
-        """The numbers of what is known of values, which are given by number."""
-        return [self.states[value] for value in values]
-
     def _state(self, value: Any) -> int:
         number = self._arrays.number_of(value)
         return -1 if number is None else self.states[number]
@@ -85,7 +81,7 @@ class RepeatedOps:
         self._reuses = reuses
         self.arrays = ModuleArrays(module)
         self.representatives = self.arrays.representatives()
-        self._rehearsal = self.arrays.rehearsal()
+        self._rewrites = self.arrays.repeated_rewrites()
         self._definers = self.arrays.definers
         # The ops that are to be changed in their place, by number; each is there once.
         self._deferred: list[tuple[int, Callable[[Any], None]]] = []
@@ -113,13 +109,13 @@ class RepeatedOps:
         operations = block.operations
         count = len(operations)
 
-        def ask(number: int, leader: int) -> tuple[list[int], bool] | None:
+        def states(number: int) -> list[int] | None:
             if not plan(self.arrays.operation(number)) or not self._reuses:
                 return None
-            return values.states_of(self.arrays.results(number)), False
+            return [values.states[value] for value in self.arrays.results(number)]
 
         if count > 1:
-            self._rehearsal.visit(operations[0].operation._CAPIPtr, context, values.states, ask)
+            self._rewrites.visit(operations[0].operation._CAPIPtr, context, values.states, states)
         return operations[count - 1].operation if count else None
 
     def carry_out(self, op: Any, change: Callable[[Any], None]) -> None:
@@ -129,7 +125,7 @@ class RepeatedOps:
         operands have local types only then.
         """
         self._change_deferred(self._number(op))
-        for number in self._rehearsal.carry_out(op._CAPIPtr, lambda: change(op)):
+        for number in self._rewrites.rewrite(op._CAPIPtr, lambda: change(op)):
             heappush(self._deferred, (number, change))
 
     def finish(self) -> None:

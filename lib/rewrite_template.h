@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What is done to one operation by whatever changes the IR around it, done to others that are like it.
+// The rewrite of one operation, by whatever changes the IR around it, replayed on isomorphic operations.
 #pragma once
 
 #include "capi.h"
@@ -13,25 +13,25 @@
 
 namespace mlir_shard {
 
-// Begins before an operation is changed. Afterwards `learn` looks at what has come in its place: the operations between
-// those that were before and behind it, and the values that its results were replaced by.
-class Example {
+// Construct it before an operation is rewritten. Afterwards `capture` reads the replacement: the operations between those
+// that were before and behind the operation, and the values that replace its results.
+class RewriteTemplate {
 public:
   // The operation is not the last in its block, and what is behind it stays while it is changed.
-  Example(const Capi &capi, MlirOperation op);
-  Example(const Example &) = delete;
-  ~Example();
+  RewriteTemplate(const Capi &capi, MlirOperation op);
+  RewriteTemplate(const RewriteTemplate &) = delete;
+  ~RewriteTemplate();
 
-  // Ends the example; whether others can be changed so. They cannot where what has come uses other values than the
+  // Captures the rewrite. Returns whether it can be replayed: not where the replacement uses other values than the
   // operands of the operation.
-  bool learn();
+  bool capture();
 
-  // Changes an operation as the one of the example was, which is like that in all but operands and locations. Where it
-  // is replaced, it is erased.
-  void follow(MlirOperation op) const;
+  // Replays the rewrite on an operation that differs from the captured one only in operands and locations. An operation
+  // that is replaced is erased.
+  void replay(MlirOperation op) const;
 
 private:
-  // Where a value comes from: an operand of the operation where `op` is -1, else a result of one that has come.
+  // Where a value comes from: an operand of the operation where `op` is -1, else a result of one in the replacement.
   struct Source {
     std::int32_t op;
     std::int32_t index;
@@ -63,10 +63,10 @@ private:
   std::vector<MlirNamedAttribute> attributes;
   std::vector<Use> uses;
 
-  std::vector<MlirOperation> come;
+  std::vector<MlirOperation> replacement;
   std::int32_t kept = -1;                     // Where among those the operation itself is.
   std::vector<std::vector<Source>> sources;   // Of their operands.
-  std::vector<std::pair<std::intptr_t, Source>> outputs; // What has come in the place of the results that are used.
+  std::vector<std::pair<std::intptr_t, Source>> outputs; // What replaces the results that are used.
   bool isInPlace = false;                     // Nothing but its attributes and the types of its results has changed.
   std::vector<MlirNamedAttribute> given;
   std::vector<MlirIdentifier> taken;

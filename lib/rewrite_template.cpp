@@ -1,14 +1,14 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "example.h"
+#include "rewrite_template.h"
 #include "below.h"
 
 #include <algorithm>
 
 namespace mlir_shard {
 
-Example::Example(const Capi &capi, MlirOperation op)
+RewriteTemplate::RewriteTemplate(const Capi &capi, MlirOperation op)
     : capi(capi), op(op), next(capi.mlirOperationGetNextInBlock(op)), location(capi.mlirOperationGetLocation(op)) {
   MlirOperationState state =
       capi.mlirOperationStateGet(toStringRef("builtin.unrealized_conversion_cast"), location);
@@ -23,33 +23,33 @@ Example::Example(const Capi &capi, MlirOperation op)
       uses.push_back({i, capi.mlirOpOperandGetOwner(use), capi.mlirOpOperandGetOperandNumber(use)});
 }
 
-Example::~Example() {
+RewriteTemplate::~RewriteTemplate() {
   if (marker)
     capi.mlirOperationDestroy(marker);
 }
 
-bool Example::learn() {
+bool RewriteTemplate::capture() {
   for (MlirOperation one = capi.mlirOperationGetNextInBlock(marker); one && !(one == next);
        one = capi.mlirOperationGetNextInBlock(one)) {
     if (one == op)
-      kept = static_cast<std::int32_t>(come.size());
-    come.push_back(one);
+      kept = static_cast<std::int32_t>(replacement.size());
+    replacement.push_back(one);
   }
   capi.mlirOperationDestroy(marker);
   marker = {};
   Sources known;
   for (std::size_t i = 0; i < operands.size(); ++i)
     known.emplace(operands[i].pointer, Source{-1, static_cast<std::int32_t>(i)});
-  for (std::size_t number = 0; number < come.size(); ++number) {
-    if (!(capi.mlirOperationGetLocation(come[number]) == location) || !findSources(come[number], known))
+  for (std::size_t number = 0; number < replacement.size(); ++number) {
+    if (!(capi.mlirOperationGetLocation(replacement[number]) == location) || !findSources(replacement[number], known))
       return false;
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(come[number]); i < count; ++i)
-      known[capi.mlirOperationGetResult(come[number], i).pointer] = {static_cast<std::int32_t>(number),
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(replacement[number]); i < count; ++i)
+      known[capi.mlirOperationGetResult(replacement[number], i).pointer] = {static_cast<std::int32_t>(number),
                                                                       static_cast<std::int32_t>(i)};
   }
   if (!findOutputs(known))
     return false;
-  isInPlace = come.size() == 1 && kept == 0 && !capi.mlirOperationGetFirstRegion(op);
+  isInPlace = replacement.size() == 1 && kept == 0 && !capi.mlirOperationGetFirstRegion(op);
   for (const auto &[result, source] : outputs)
     isInPlace = isInPlace && source.op == 0 && source.index == result;
   for (std::size_t i = 0; i < operands.size() && isInPlace; ++i)
@@ -59,8 +59,8 @@ bool Example::learn() {
   return true;
 }
 
-// Whether the same value has come in the place of all uses of a result.
-bool Example::findOutputs(const Sources &known) {
+// Whether one value replaces all uses of a result.
+bool RewriteTemplate::findOutputs(const Sources &known) {
   for (const Use &use : uses) {
     const auto found = known.find(capi.mlirOperationGetOperand(use.user, use.number).pointer);
     if (found == known.end())
@@ -76,7 +76,7 @@ bool Example::findOutputs(const Sources &known) {
 
 // The operations and the arguments of blocks inside an operation, always in the same order.
 template <typename VisitOperation, typename VisitArgument>
-void Example::eachInside(MlirOperation root, const VisitOperation &visitOp, const VisitArgument &visitArgument) const {
+void RewriteTemplate::eachInside(MlirOperation root, const VisitOperation &visitOp, const VisitArgument &visitArgument) const {
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(root); region;
        region = capi.mlirRegionGetNextInOperation(region))
     for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
@@ -91,7 +91,7 @@ void Example::eachInside(MlirOperation root, const VisitOperation &visitOp, cons
 }
 
 // Whether what is in the regions of an operation uses nothing from around it.
-bool Example::isSelfContained(MlirOperation root) const {
+bool RewriteTemplate::isSelfContained(MlirOperation root) const {
   std::vector<const void *> defined;
   std::vector<MlirOperation> inside;
   eachInside(
@@ -109,7 +109,7 @@ bool Example::isSelfContained(MlirOperation root) const {
   return true;
 }
 
-bool Example::findSources(MlirOperation one, const Sources &known) {
+bool RewriteTemplate::findSources(MlirOperation one, const Sources &known) {
   std::vector<Source> &found = sources.emplace_back();
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(one); i < count; ++i) {
     const auto source = known.find(capi.mlirOperationGetOperand(one, i).pointer);
@@ -120,7 +120,7 @@ bool Example::findSources(MlirOperation one, const Sources &known) {
   return isSelfContained(one);
 }
 
-void Example::compareAttributes() {
+void RewriteTemplate::compareAttributes() {
   const std::vector<MlirNamedAttribute> now = attributesOf(capi, op);
   auto has = [](const std::vector<MlirNamedAttribute> &all, const MlirNamedAttribute &one, bool equal) {
     return std::any_of(all.begin(), all.end(), [&](const MlirNamedAttribute &other) {
@@ -137,14 +137,14 @@ void Example::compareAttributes() {
     types.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)));
 }
 
-void Example::follow(MlirOperation other) const {
+void RewriteTemplate::replay(MlirOperation other) const {
   if (isInPlace)
     changeInPlace(other);
   else
     replace(other);
 }
 
-void Example::changeInPlace(MlirOperation other) const {
+void RewriteTemplate::changeInPlace(MlirOperation other) const {
   for (std::size_t i = 0; i < types.size(); ++i)
     capi.mlirValueSetType(capi.mlirOperationGetResult(other, static_cast<std::intptr_t>(i)), types[i]);
   for (MlirIdentifier name : taken)
@@ -153,7 +153,7 @@ void Example::changeInPlace(MlirOperation other) const {
     capi.mlirOperationSetAttributeByName(other, capi.mlirIdentifierStr(one.name), one.attribute);
 }
 
-void Example::replace(MlirOperation other) const {
+void RewriteTemplate::replace(MlirOperation other) const {
   const MlirBlock block = capi.mlirOperationGetBlock(other);
   const MlirLocation place = capi.mlirOperationGetLocation(other);
   std::vector<MlirOperation> copies;
@@ -161,8 +161,8 @@ void Example::replace(MlirOperation other) const {
     return source.op < 0 ? capi.mlirOperationGetOperand(other, source.index)
                          : capi.mlirOperationGetResult(copies[source.op], source.index);
   };
-  for (std::size_t number = 0; number < come.size(); ++number) {
-    const MlirOperation copy = capi.mlirOperationClone(come[number]);
+  for (std::size_t number = 0; number < replacement.size(); ++number) {
+    const MlirOperation copy = capi.mlirOperationClone(replacement[number]);
     for (std::size_t i = 0; i < sources[number].size(); ++i)
       capi.mlirOperationSetOperand(copy, static_cast<std::intptr_t>(i), valueOf(sources[number][i]));
     relocate(copy, place, static_cast<std::int32_t>(number) == kept ? other : MlirOperation{});
@@ -175,7 +175,7 @@ void Example::replace(MlirOperation other) const {
 }
 
 // Gives a copy, and what is in it, a location: that of its like in the operation that it takes the place of.
-void Example::relocate(MlirOperation copy, MlirLocation place, MlirOperation like) const {
+void RewriteTemplate::relocate(MlirOperation copy, MlirLocation place, MlirOperation like) const {
   capi.mlirOperationSetLocation(copy, place);
   std::vector<MlirLocation> places;
   if (like)
