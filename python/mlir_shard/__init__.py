@@ -18,14 +18,21 @@ from typing import Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "Mesh",
+    "P",
     "ParseError",
     "Pass",
     "PassFailure",
     "PipelineError",
+    "annotate",
     "create_context",
+    "execute",
+    "from_jax",
     "interfaces",
+    "load",
     "option",
     "parse",
+    "plan_reshard",
     "print_module",
     "register",
     "register_pipeline",
@@ -36,14 +43,21 @@ __all__ = [
 
 # Where each public name is defined, and under what name there; a module has none.
 _ORIGINS = {
+    "Mesh": ("sharding", "Mesh"),
+    "P": ("sharding.partition_spec", "PartitionSpec"),
     "ParseError": ("asm", "ParseError"),
     "Pass": ("passes.registry", "Pass"),
     "PassFailure": ("passes.registry", "PassFailure"),
     "PipelineError": ("passes.resolution", "PipelineError"),
+    "annotate": ("frontend.annotate", "annotate"),
     "create_context": ("dialects.contexts", "create_context"),
+    "execute": ("runtime.execution", "execute"),
+    "from_jax": ("frontend.from_jax", "from_jax"),
     "interfaces": ("interfaces", ""),
+    "load": ("frontend.load", "load"),
     "option": ("passes.options", "option"),
     "parse": ("asm", "parse_module"),
+    "plan_reshard": ("frontend.plan_reshard", "plan_reshard"),
     "print_module": ("asm", "print_operation"),
     "register": ("passes.registry", "register"),
     "register_pipeline": ("passes.registry", "register_pipeline"),

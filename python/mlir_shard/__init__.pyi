@@ -7,6 +7,10 @@ from mlir_shard.asm import ParseError as ParseError
 from mlir_shard.asm import parse_module as parse
 from mlir_shard.asm import print_operation as print_module
 from mlir_shard.dialects.contexts import create_context as create_context
+from mlir_shard.frontend.annotate import annotate as annotate
+from mlir_shard.frontend.from_jax import from_jax as from_jax
+from mlir_shard.frontend.load import load as load
+from mlir_shard.frontend.plan_reshard import plan_reshard as plan_reshard
 from mlir_shard.passes.diagnostic import remark as remark
 from mlir_shard.passes.diagnostic import warn as warn
 from mlir_shard.passes.options import option as option
@@ -16,16 +20,26 @@ from mlir_shard.passes.registry import register as register
 from mlir_shard.passes.registry import register_pipeline as register_pipeline
 from mlir_shard.passes.resolution import PipelineError as PipelineError
 from mlir_shard.passes.runner import run as run
+from mlir_shard.runtime.execution import execute as execute
+from mlir_shard.sharding import Mesh as Mesh
+from mlir_shard.sharding.partition_spec import PartitionSpec as P
 
 __all__ = [
+    "Mesh",
+    "P",
     "ParseError",
     "Pass",
     "PassFailure",
     "PipelineError",
+    "annotate",
     "create_context",
+    "execute",
+    "from_jax",
     "interfaces",
+    "load",
     "option",
     "parse",
+    "plan_reshard",
     "print_module",
     "register",
     "register_pipeline",

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -33,30 +33,32 @@ class MeshAxis:
         return f'"{self.name}"={self.size}'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Mesh:
-    """Axes from major to minor, and the ids of the devices in row-major order of the axes.
+    """Axes from major to minor, `Mesh({"data": 4, "model": 2})`, and the ids of devices in row-major order of the axes.
 
     Without device ids they are 0, 1, 2, ... ; ids that say just this are dropped, so equal meshes are equal values.
     No axes and no ids is the empty mesh, a placeholder for any other. No axes and one id is a maximal mesh: what is
     bound to it lies whole on that device.
     """
 
-    axes: tuple[MeshAxis, ...] = ()
-    device_ids: tuple[int, ...] = ()
+    axes: tuple[MeshAxis, ...]
+    device_ids: tuple[int, ...]
 
-    def __post_init__(self) -> None:
-        ids = self.device_ids
+    def __init__(
+        self, axes: Mapping[str, int] | Iterable[MeshAxis | tuple[str, int]] = (), device_ids: Iterable[int] = ()
+    ) -> None:
+        pairs = axes.items() if isinstance(axes, Mapping) else axes
+        object.__setattr__(self, "axes", tuple(one if isinstance(one, MeshAxis) else MeshAxis(*one) for one in pairs))
+        ids = tuple(device_ids)
         if self.axes and len(ids) == self.total_size and ids == tuple(range(len(ids))):
-            object.__setattr__(self, "device_ids", ())
+            ids = ()
+        object.__setattr__(self, "device_ids", ids)
 
     @staticmethod
     def of(axes: Iterable[MeshAxis | tuple[str, int]], device_ids: Iterable[int] = ()) -> Mesh:
         """A mesh from axes or (name, size) pairs."""
-        return Mesh(
-            tuple(axis if isinstance(axis, MeshAxis) else MeshAxis(*axis) for axis in axes),
-            tuple(device_ids),
-        )
+        return Mesh(axes, device_ids)
 
     @staticmethod
     def maximal(device_id: int) -> Mesh:

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from io import StringIO
 from typing import Any
 
 from rich import box as borders
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +20,7 @@ from mlir_shard.ir.op_names import op_names
 from mlir_shard.resharding.cost.communication import Communication, GroupAxis
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 
+_WIDTH = 1000
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
@@ -107,6 +109,16 @@ class CommunicationReport:
                 Text(one.place),
             )
         return Group(table) if self.collectives else Text("no collectives: devices receive nothing")
+
+    def __str__(self) -> str:
+        return as_text(self.as_table())
+
+
+def as_text(renderable: RenderableType) -> str:
+    """Returns a table as text without colors, as wide as its columns need."""
+    file = StringIO()
+    Console(file=file, width=_WIDTH).print(renderable)
+    return "\n".join(line.rstrip() for line in file.getvalue().strip("\n").splitlines())
 
 
 def axes_text(axes: Sequence[GroupAxis]) -> str:

@@ -1,0 +1,132 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A global program with named arguments and results, and the local program that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import mlir_shard
+from mlir_shard.frontend import names
+from mlir_shard.frontend.annotate import Specs, annotate
+from mlir_shard.frontend.executable import Executable, Pack, Unpack, with_names
+from mlir_shard.frontend.shardings import Shardings, shardings_of
+from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.backends import MPI, SHARD, Backend, backend
+from mlir_shard.runtime.compile import compile_module
+from mlir_shard.runtime.interface import entry_function
+from mlir_shard.sharding import Mesh
+from mlir_shard.transforms.communication.communication_report import CommunicationReport
+from mlir_shard.transforms.communication.shard_communication_report import communication_report
+
+
+def pack_in_order(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
+    """Returns the arguments of a program without pytrees: one array for each."""
+    if kwargs:
+        raise TypeError(f"the program has no argument named {next(iter(kwargs))!r}: its arguments are given in order")
+    return list(args)
+
+
+def unpack_in_order(results: Sequence[Array]) -> Any:
+    """Returns the results of a program without pytrees: a list, or the only one."""
+    return results[0] if len(results) == 1 else list(results)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A global program.
+
+    Attributes:
+        module: a module with global types, an `ir.Module` or its operation.
+        mesh: the mesh of its annotations, None if the module defines its own.
+        function: the name of the function that is the program.
+        pack: flattens the arguments of a call to an array for each argument of the function.
+        unpack: the result of a call, from an array for each result of the function.
+    """
+
+    module: Any
+    mesh: Mesh | None = None
+    function: str = "main"
+    pack: Pack = pack_in_order
+    unpack: Unpack = unpack_in_order
+
+    @property
+    def argument_names(self) -> tuple[str, ...]:
+        """The names of the arguments, as JAX or torch have them, or `arg0`, `arg1`, ..."""
+        return names.argument_names(self._entry)
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The names of the results, as JAX has them, or `result0`, `result1`, ..."""
+        return names.result_names(self._entry)
+
+    @property
+    def _entry(self) -> Any:
+        return entry_function(self.module, self.function)
+
+    def annotate(self, *, args: Specs = (), results: Specs = (), values: Mapping[str, Any] | None = None) -> Program:
+        """Returns the program with more annotations, see `mlir_shard.annotate`."""
+        module = _clone(self.module)
+        annotate(module, self.mesh, args=args, results=results, values=values, function=self.function)
+        return replace(self, module=module)
+
+    def shardings(self) -> Shardings:
+        """Returns the sharding of each argument, op result and result after propagation."""
+        module = _clone(self.module)
+        mlir_shard.run(module, "builtin.module(shard-propagate)")
+        return shardings_of(module, self.function)
+
+    def partition(self, collectives: str = SHARD) -> LocalProgram:
+        """Returns the local program of each device.
+
+        Args:
+            collectives: the dialect of its collectives, `shard` or `stablehlo`.
+
+        Raises:
+            PassFailure: the program cannot be partitioned.
+        """
+        module = _clone(self.module)
+        mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={collectives}}})")
+        return LocalProgram(module)
+
+    def compile(self, engine: str | Backend = MPI, **options: Any) -> Executable:
+        """Returns the partitioned program, compiled for an engine.
+
+        Args:
+            engine: `mpi`, processes of this machine, or `pjrt`, devices of XLA.
+            options: of `mlir_shard.runtime.backends.backend`, as `timeout=60`, `collectives="stablehlo"`.
+
+        Raises:
+            RunError: the program cannot be partitioned or compiled.
+        """
+        chosen = backend(engine, **options) if isinstance(engine, str) else engine
+        compiled = compile_module(
+            self.module, function=self.function, pipelines=chosen.pipelines, with_unsharded=False, lower=chosen.lower
+        )
+        program = with_names(compiled.sharded, self.argument_names, self.result_names)
+        return Executable(program, chosen.engine, self.pack, self.unpack)
+
+    def __str__(self) -> str:
+        return mlir_shard.print_module(self.module)
+
+
+def _clone(module: Any) -> Any:
+    return module.operation.clone()
+
+
+@dataclass(frozen=True)
+class LocalProgram:
+    """The program that each device runs: the operation of a module with local types and collectives."""
+
+    module: Any
+
+    @cached_property
+    def communication(self) -> CommunicationReport:
+        """Its collectives with their bytes and predicted times; prints as a table."""
+        return communication_report(self.module)
+
+    def __str__(self) -> str:
+        return mlir_shard.print_module(self.module)
