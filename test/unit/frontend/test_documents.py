@@ -18,5 +18,5 @@ def test_from_jax(tmp_path) -> None:
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     ended = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert "from_jax.py:13" in ended.stdout
+    assert "from_jax.py:10:13" in ended.stdout
     assert "all_reduce" in ended.stdout
