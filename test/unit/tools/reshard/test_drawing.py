@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is drawn of a tensor and its devices: slabs and rectangles, origins of tiles, grids of devices."""
+"""What is drawn of a tensor and its devices: slabs and areas, origins of tiles, grids of devices."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding.layout import Box
 from mlir_shard.tools.reshard.drawing import (
     MOST_DEVICES,
+    MOST_SLABS,
+    DeviceGrid,
+    Frame,
     Origin,
-    Rectangle,
-    Slabs,
+    Slab,
     device_colour,
     device_grids,
     origins,
+    slabs_of,
 )
 from mlir_shard.tools.reshard.notation import read_mesh, read_sharding
-from mlir_shard.tools.reshard.picture import MOST_SLABS, Frame
 
 
 def layout(mesh: str, shape: tuple[int, ...], sharding: str) -> TensorLayout:
@@ -27,29 +29,38 @@ def layout(mesh: str, shape: tuple[int, ...], sharding: str) -> TensorLayout:
     return TensorLayout(read_sharding(sharding, devices), devices, shape)
 
 
+def frame(shape: tuple[int, ...], slabs: tuple[Slab, ...]) -> Frame:
+    """All slabs in one row without gaps, of ten pixels an element."""
+    rows, columns = (1, 1, *shape)[-2:]
+    return Frame(shape, slabs, len(slabs), 10 * columns, 10 * rows, 0, 0)
+
+
 def test_slabs_are_cut_where_any_layout_cuts() -> None:
     layouts = [layout("2x3", (6, 4, 8), "[[0], [], []]"), layout("2x3", (6, 4, 8), "[[1], [], [0]]")]
-    slabs = Slabs.of(layouts)
-    assert slabs.slabs == (((0, 2),), ((2, 3),), ((3, 4),), ((4, 6),))
-    assert (slabs.rows, slabs.columns) == (4, 8)
-    assert list(slabs.rectangles(Box((2, 0, 4), (2, 4, 4)))) == [Rectangle(1, 0, 4, 4, 4), Rectangle(2, 0, 4, 4, 4)]
+    slabs = slabs_of(layouts)
+    assert slabs == (((0, 2),), ((2, 3),), ((3, 4),), ((4, 6),))
+    areas = list(frame((6, 4, 8), slabs).areas(Box((2, 0, 4), (2, 4, 4))))
+    assert areas == [(80 + 40, 0, 40, 40), (160 + 40, 0, 40, 40)]
 
 
 @pytest.mark.parametrize(
-    ("shape", "box", "rectangle"),
+    ("shape", "box", "area"),
     [
-        ((), Box((), ()), Rectangle(0, 0, 0, 1, 1)),
-        ((8,), Box((2,), (3,)), Rectangle(0, 0, 2, 1, 3)),
-        ((4, 8), Box((1, 2), (2, 3)), Rectangle(0, 1, 2, 2, 3)),
+        ((), Box((), ()), (0, 0, 10, 10)),
+        ((8,), Box((2,), (3,)), (20, 0, 30, 10)),
+        ((4, 8), Box((1, 2), (2, 3)), (20, 10, 30, 20)),
     ],
 )
-def test_tensors_of_low_rank_are_one_slab(shape: tuple[int, ...], box: Box, rectangle: Rectangle) -> None:
-    slabs = Slabs.of([layout("2", shape, str([[]] * len(shape)))])
-    assert list(slabs.rectangles(box)) == [rectangle]
+def test_tensors_of_low_rank_are_one_slab(
+    shape: tuple[int, ...], box: Box, area: tuple[float, float, float, float]
+) -> None:
+    slabs = slabs_of([layout("2", shape, str([[]] * len(shape)))])
+    assert list(frame(shape, slabs).areas(box)) == [area]
 
 
-def test_an_empty_box_is_no_rectangle() -> None:
-    assert not list(Slabs.of([layout("2", (1, 4), "[[0], []]")]).rectangles(Box((1, 0), (0, 4))))
+def test_an_empty_box_has_no_area() -> None:
+    slabs = slabs_of([layout("2", (1, 4), "[[0], []]")])
+    assert not list(frame((1, 4), slabs).areas(Box((1, 0), (0, 4))))
 
 
 @pytest.mark.parametrize(
@@ -77,17 +88,21 @@ def test_reduced_tiles_are_from_all_that_hold_a_part() -> None:
     assert origins(source, target, (3,)) == {3: (Origin(Box((2, 2), (2, 2)), (1, 3)),)}
 
 
+def grids(mesh: str) -> tuple[DeviceGrid, ...]:
+    return device_grids(read_mesh(mesh), read_mesh(mesh))
+
+
 def test_devices_are_drawn_near_to_a_square_and_headed_by_their_places() -> None:
-    grid = device_grids(read_mesh("x=2,y=3"))[0]
+    grid = grids("x=2,y=3")[0]
     assert (grid.rows, grid.columns) == (2, 3)
     assert grid.row_headings == ("x=0", "x=1")
     assert grid.column_headings == ("y=0", "y=1", "y=2")
-    assert device_grids(read_mesh("a=2,b=2,c=2"))[0].columns in (2, 4)
+    assert grids("a=2,b=2,c=2")[0].columns in (2, 4)
 
 
 @pytest.mark.parametrize("mesh", ["4096", "64x64", "3x5x7x11", "1x1x100"])
 def test_of_many_devices_the_first_are_drawn(mesh: str) -> None:
-    for grid in device_grids(read_mesh(mesh)):
+    for grid in grids(mesh):
         assert 0 < len(grid.devices) <= MOST_DEVICES
         assert grid.devices == read_mesh(mesh).devices[: len(grid.devices)]
         assert len(grid.row_headings) == grid.rows
@@ -95,13 +110,12 @@ def test_of_many_devices_the_first_are_drawn(mesh: str) -> None:
 
 def test_frames_fit() -> None:
     for shape in ((), (7,), (1, 1000), (1000, 1), (0, 4), (9, 4, 4), (64, 2, 2)):
-        slabs = Slabs.of([layout("4", shape, str([[0]][: len(shape)] + [[]] * (len(shape) - 1)))])
-        frame = Frame.within(slabs, 200, 100, 2, 2)
+        slabs = slabs_of([layout("4", shape, str([[0]][: len(shape)] + [[]] * (len(shape) - 1)))])
+        frame = Frame.within(shape, slabs, 200, 100, 2, 2)
         assert frame.total_width <= 200 + 1e-6
         assert frame.total_height <= 100 + 1e-6
-        last = frame.slab(frame.drawn_slabs - 1)
-        assert last.x + last.width <= 200 + 1e-6
-        assert frame.drawn_slabs <= MOST_SLABS
+        assert all(x + frame.width <= 200 + 1e-6 for x, _ in frame.corners())
+        assert len(frame.slabs) <= MOST_SLABS
 
 
 def test_colours_differ() -> None:

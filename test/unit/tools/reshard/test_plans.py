@@ -188,10 +188,15 @@ def test_rectangles_lie_within_the_picture() -> None:
     ):
         picture = drawing(plan)
         width, height = float(picture.get("width", 0)), float(picture.get("height", 0))
-        for element in picture.iter(f"{SVG}rect"):
-            x, y = float(element.get("x", 0)), float(element.get("y", 0))
-            assert 0 <= x <= x + float(element.get("width", 0)) <= width
-            assert 0 <= y <= y + float(element.get("height", 0)) <= height
+        groups = [(0.0, 0.0, picture)]
+        for group in picture.iter(f"{SVG}g"):
+            left, top = map(float, group.get("transform", "").removeprefix("translate(").rstrip(")").split())
+            groups.append((left, top, group))
+        for left, top, group in groups:
+            for element in group.findall(f"{SVG}rect"):
+                x, y = left + float(element.get("x", 0)), top + float(element.get("y", 0))
+                assert 0 <= x <= x + float(element.get("width", 0)) <= width
+                assert 0 <= y <= y + float(element.get("height", 0)) <= height
 
 
 def test_what_is_not_drawn_is_counted() -> None:
