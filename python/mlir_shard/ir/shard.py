@@ -202,16 +202,23 @@ def reshape(value: Any, shape: Sequence[int]) -> Any:
     return _tensor.ExpandShapeOp(type_, flat, [list(range(len(shape)))], [], list(shape)).result
 
 
-def extract_slice(value: Any, start: Sequence[int], shape: Sequence[int]) -> Any:
-    """The elements of a tensor from `start` on that are as many as `shape` says."""
+def extract_slice(value: Any, start: Sequence[Any], shape: Sequence[int]) -> Any:
+    """The elements of a tensor from `start` on that are as many as `shape` says; a start is a number or an `index`."""
+    static, dynamic = _split(start)
     type_, strides = resized(value.type, shape), [1] * len(shape)
-    return _tensor.ExtractSliceOp(type_, value, [], [], [], list(start), list(shape), strides).result
+    return _tensor.ExtractSliceOp(type_, value, dynamic, [], [], static, list(shape), strides).result
 
 
-def insert_slice(value: Any, into: Any, start: Sequence[int]) -> Any:
-    """The tensor `into` with the elements of `value` from `start` on."""
+def insert_slice(value: Any, into: Any, start: Sequence[Any]) -> Any:
+    """The tensor `into` with the elements of `value` from `start` on; a start is a number or an `index` value."""
+    static, dynamic = _split(start)
     shape = list(value.type.shape)
-    return _tensor.InsertSliceOp(value, into, [], [], [], list(start), shape, [1] * len(shape)).result
+    return _tensor.InsertSliceOp(value, into, dynamic, [], [], static, shape, [1] * len(shape)).result
+
+
+def _split(start: Sequence[Any]) -> tuple[list[int], list[Any]]:
+    static = [one if isinstance(one, int) else DYNAMIC for one in start]
+    return static, [one for one in start if not isinstance(one, int)]
 
 
 def zeros(type_: Any) -> Any:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from mlir_shard.host import ir
@@ -29,6 +30,21 @@ def users(value: Any) -> list[Any]:
         if use.owner.operation not in found:
             found.append(use.owner.operation)
     return found
+
+
+Use = tuple[Any, int]
+"""An operation that uses a value, and the number of the operand."""
+
+
+def uses_of(value: Any) -> list[Use]:
+    """The uses of `value` there are now, which stay the same while others come."""
+    return [(use.owner.operation, use.operand_number) for use in value.uses]
+
+
+def replace_uses(uses: Iterable[Use], value: Any) -> None:
+    """Makes each of these uses one of `value`."""
+    for user, number in uses:
+        user.operands[number] = value
 
 
 def insertion_point_after(value: Any) -> Any:

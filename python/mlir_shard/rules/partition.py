@@ -13,9 +13,11 @@ from math import prod
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.registered_function import ask, check_op_names, check_takes
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.values import replace_uses, uses_of
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.reduction import combiners_of, neutral_number, reduction_op
 from mlir_shard.rules.registry import is_ruled_from_outside
@@ -105,6 +107,13 @@ class Blocks:
         if self.rule is None:
             return ()
         return tuple(axis for factor in self.rule.reduction_factors for axis in self.factor_axes[factor])
+
+
+def shards_along(value: Any, dim: int, op: Any) -> int:
+    """The number of shards of a dimension of a value that `op` uses or makes, by its sharding."""
+    sharding = sharding_of(value)
+    mesh = None if sharding is None else sdy.mesh_of(sharding, op)
+    return 1 if sharding is None or mesh is None else sharding.dim_shardings[dim].sharded_size(mesh)
 
 
 PartitionFunction = Callable[[Any, Blocks], "bool | None"]
@@ -237,11 +246,9 @@ def continue_with(op: Any, index: int, build: Callable[[], Any]) -> None:
     """
     drop_shardings(op)
     # The uses are noted before there are those of what is built.
-    uses = [(use.owner, use.operand_number) for use in op.results[index].uses]
+    uses = uses_of(op.results[index])
     with ir.InsertionPoint.after(op), op.location:
-        value = build()
-    for user, number in uses:
-        user.operation.operands[number] = value
+        replace_uses(uses, build())
 
 
 def drop_shardings(op: Any) -> None:

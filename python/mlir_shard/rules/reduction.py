@@ -14,6 +14,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import terminator
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.linalg_loops import is_structured
 from mlir_shard.sharding import ReductionOp
@@ -111,10 +112,8 @@ def combiners_of_body(
     Returns:
         For each yielded value the combiner; None where the body does something else.
     """
-    block = op.regions[0].blocks[0]
-    terminator = block.operations[len(block.operations) - 1].operation
-    arguments, found = list(block.arguments), []
-    for number, value in enumerate(terminator.operands):
+    arguments, found = list(op.regions[0].blocks[0].arguments), []
+    for number, value in enumerate(terminator(op).operands):
         element = None if first_element is None else arguments[first_element + number]
         found.append(_combiner(value, arguments[first_accumulator + number], element))
     return tuple(found)

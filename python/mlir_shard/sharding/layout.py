@@ -107,6 +107,17 @@ def block_size(size: int, blocks: int) -> int:
     return -(-size // blocks)
 
 
+def even_shape(
+    shape: Sequence[int], sharding: TensorSharding, mesh: Mesh, dims: Iterable[int] | None = None
+) -> list[int]:
+    """The least sizes of even shards that a tensor fits in; only `dims` change, by default all."""
+    even = list(shape)
+    for dim in range(len(even)) if dims is None else dims:
+        shards = sharding.dim_shardings[dim].sharded_size(mesh)
+        even[dim] = block_size(even[dim], shards) * shards
+    return even
+
+
 def block_box(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int], blocks: Sequence[int]) -> Box:
     """The box of the block with this index in each dimension."""
     start, sizes = [], []

@@ -76,3 +76,11 @@ def dynamic_value(op: Any) -> str | None:
             if is_dynamic(value.type):
                 return f"{kind} {number} has type {value.type}"
     return None
+
+
+def is_by_replica(op: Any, replica_count: int, partition_count: int) -> bool:
+    """Returns whether devices are told apart by `replica_id`; raises PassFailure where both counts are above 1."""
+    if replica_count > 1 and partition_count > 1:
+        counts = f"{replica_count} replicas of {partition_count} partitions"
+        raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+    return replica_count > 1

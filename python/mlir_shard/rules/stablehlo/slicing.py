@@ -11,14 +11,20 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.windows import part_halo, window_halo
 from mlir_shard.rules.builder import RuleBuilder, resized, shape_of
 from mlir_shard.rules.constants import is_constant_op
-from mlir_shard.rules.partition import BlockedTensor, Blocks, drop_shardings, partition_rule, set_result_types
+from mlir_shard.rules.partition import (
+    BlockedTensor,
+    Blocks,
+    drop_shardings,
+    partition_rule,
+    set_result_types,
+    shards_along,
+)
 from mlir_shard.rules.registry import RuleOptions, has_static_shapes, sharding_rule
 from mlir_shard.rules.stablehlo.layout import block_start
 from mlir_shard.rules.windows import windows_along_dims
@@ -40,13 +46,12 @@ def _selected_dims(op: Any) -> tuple[int, ...]:
 
     Those in blocks that the slice is not to be in, or that an exchange with neighbours would bring more for.
     """
-    before, after = sharding_of(op.operands[0]), sharding_of(op.results[0])
-    mesh = None if before is None else sdy.mesh_of(before, op)
-    if before is None or mesh is None or not has_static_shapes(op):
+    if not has_static_shapes(op):
         return ()
+    after = sharding_of(op.results[0])
     found = []
     for dim, (size, new_size) in enumerate(zip(op.operands[0].type.shape, op.results[0].type.shape, strict=True)):
-        blocks = before.dim_shardings[dim].sharded_size(mesh)
+        blocks = shards_along(op.operands[0], dim, op)
         if size == new_size or blocks == 1:
             continue
         stays_whole = after is None or not after.dim_shardings[dim].axes
@@ -137,13 +142,9 @@ def _exchanged_parts(op: Any) -> tuple[int, ...]:
 
     None where the result is not in blocks along the dimension.
     """
-    sharding = sharding_of(op.results[0])
-    mesh = None if sharding is None else sdy.mesh_of(sharding, op)
-    if sharding is None or mesh is None or not has_static_shapes(op):
-        return ()
     dim = op.attributes["dimension"].value
-    blocks, size = sharding.dim_shardings[dim].sharded_size(mesh), op.results[0].type.shape[dim]
-    if blocks == 1:
+    blocks, size = shards_along(op.results[0], dim, op), op.results[0].type.shape[dim]
+    if blocks == 1 or not has_static_shapes(op):
         return ()
     found, start = [], 0
     for number, operand in enumerate(op.operands):

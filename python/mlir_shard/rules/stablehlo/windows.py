@@ -7,16 +7,21 @@ An op is computed on shards with all that their windows reach; what is outside o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.dialects import sdy
-from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.rules.builder import RuleBuilder, shape_of
-from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule, set_result_types
+from mlir_shard.rules.partition import (
+    BlockedTensor,
+    Blocks,
+    PartitionError,
+    partition_rule,
+    set_result_types,
+    shards_along,
+)
 from mlir_shard.rules.registry import RuleOptions, has_static_shapes, sharding_rule
 from mlir_shard.rules.uneven_shards import Bounds, select_inside
 from mlir_shard.rules.windows import (
@@ -52,17 +57,8 @@ def _dims_of_whole_windows(op: Any) -> tuple[int, ...]:
         dim
         for dim, (elements, windows) in enumerate(shapes)
         if window_along(op, dim).tile(elements, windows)
-        and all(windows % blocks == 0 for blocks in _blocks_along(op, dim))
+        and all(windows % shards_along(value, dim, op) == 0 for value in (*list(op.operands)[:2], op.results[0]))
     )
-
-
-def _blocks_along(op: Any, dim: int) -> Iterator[int]:
-    """In how many blocks its tensors are along a dimension."""
-    for value in (*list(op.operands)[:2], op.results[0]):
-        sharding = sharding_of(value)
-        mesh = None if sharding is None else sdy.mesh_of(sharding, op)
-        if sharding is not None and mesh is not None:
-            yield sharding.dim_shardings[dim].sharded_size(mesh)
 
 
 @sharding_rule("stablehlo.reduce_window")

@@ -10,7 +10,7 @@ from typing import Any
 
 from mlir_shard.host import dialect
 from mlir_shard.ir import shard
-from mlir_shard.ir.shard import extract_slice, reshape
+from mlir_shard.ir.shard import extract_slice, insert_slice, reshape
 from mlir_shard.resharding.direct_exchange import Start, TileRound, as_vector, tile_rounds
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.transforms.collectives.shard_permutations import between_some, table_index
@@ -35,7 +35,8 @@ def exchange(value: Any, source: TensorLayout, target: TensorLayout, into: Any, 
     # A device that gets no tile in a round writes behind its local tensor, so that no round depends on the device.
     spare = max((one.shape[0] for one in rounds if None in one.target_starts), default=0)
     if spare:
-        into = _with_spare(into, spare)
+        larger = shard.empty([local[0] + spare, *local[1:]], into.type.element_type)
+        into = insert_slice(into, larger, [0] * len(local))
     for one in rounds:
         into = _written(_received(value, one, grid), into, one, local[0], grid)
     return extract_slice(into, [0] * len(local), local) if spare else into
@@ -45,7 +46,7 @@ def _received(value: Any, one: TileRound, grid: DeviceGrid) -> Any:
     """The tile that this device gets in a round, anything where it gets none."""
     rank = len(one.shape)
     starts = _starts([start or (0,) * rank for start in one.source_starts], grid)
-    tile = _slice(value, starts, one.shape)
+    tile = extract_slice(value, starts, one.shape)
     if one.is_copy:
         return tile
     return between_some(tile, one.senders, one.receivers, grid)
@@ -54,15 +55,7 @@ def _received(value: Any, one: TileRound, grid: DeviceGrid) -> Any:
 def _written(tile: Any, into: Any, one: TileRound, end: int, grid: DeviceGrid) -> Any:
     behind = (end, *[0] * (len(one.shape) - 1))
     starts = _starts([behind if start is None else start for start in one.target_starts], grid)
-    static, dynamic = _split(starts)
-    sizes, strides = list(one.shape), [1] * len(one.shape)
-    return _tensor.InsertSliceOp(tile, into, dynamic, [], [], static, sizes, strides).result
-
-
-def _slice(value: Any, starts: Sequence[Any], shape: Sequence[int]) -> Any:
-    static, dynamic = _split(starts)
-    type_ = shard.resized(value.type, shape)
-    return _tensor.ExtractSliceOp(type_, value, dynamic, [], [], static, list(shape), [1] * len(shape)).result
+    return insert_slice(tile, into, starts)
 
 
 def _starts(by_process: Sequence[Start], grid: DeviceGrid) -> list[Any]:
@@ -71,15 +64,3 @@ def _starts(by_process: Sequence[Start], grid: DeviceGrid) -> list[Any]:
     for of_dim in zip(*by_process, strict=True):
         found.append(of_dim[0] if len(set(of_dim)) == 1 else table_index(of_dim, grid))
     return found
-
-
-def _split(starts: Sequence[Any]) -> tuple[list[int], list[Any]]:
-    static = [start if isinstance(start, int) else shard.DYNAMIC for start in starts]
-    return static, [start for start in starts if not isinstance(start, int)]
-
-
-def _with_spare(into: Any, spare: int) -> Any:
-    shape = list(into.type.shape)
-    larger = _tensor.empty([shape[0] + spare, *shape[1:]], into.type.element_type)
-    at = [0] * len(shape), shape, [1] * len(shape)
-    return _tensor.InsertSliceOp(into, larger, [], [], [], *at).result

@@ -16,7 +16,6 @@ from mlir_shard.transforms.collectives.shard_permutations import device_index
 from mlir_shard.transforms.device_grid import DeviceGrid
 
 _arith = dialect("arith")
-_tensor = dialect("tensor")
 
 
 def with_halo(value: Any, dim: int, axes: GridAxes, halo: WindowHalo, grid: DeviceGrid) -> Any:
@@ -53,10 +52,8 @@ def with_halo(value: Any, dim: int, axes: GridAxes, halo: WindowHalo, grid: Devi
         return value
     if not halo.step:
         return _along(value, dim, halo.first, halo.footprint)
-    starts = [shard.DYNAMIC if one == dim else 0 for one in range(len(shape))]
-    type_ = shard.resized(value.type, piece)
     start = _start(axes, halo, grid)
-    return _tensor.ExtractSliceOp(type_, value, [start], [], [], starts, piece, [1] * len(shape)).result
+    return shard.extract_slice(value, [start if one == dim else 0 for one in range(len(shape))], piece)
 
 
 def _exchanged(value: Any, dim: int, along: GridAxes, below: int, above: int, grid: DeviceGrid) -> Any:
@@ -75,9 +72,7 @@ def _assembled(pieces: Sequence[tuple[int, Any]], dim: int, size: int) -> Any:
         return first
     result = shard.zeros(shard.resized(first.type, _with_size(shape, dim, size)))
     for place, piece in pieces:
-        starts = [place if one == dim else 0 for one in range(len(shape))]
-        sizes = list(piece.type.shape)
-        result = _tensor.InsertSliceOp(piece, result, [], [], [], starts, sizes, [1] * len(shape)).result
+        result = shard.insert_slice(piece, result, [place if one == dim else 0 for one in range(len(shape))])
     return result
 
 
@@ -86,9 +81,7 @@ def _along(value: Any, dim: int, start: int, size: int) -> Any:
     shape = _with_size(list(value.type.shape), dim, size)
     if shape == list(value.type.shape):
         return value
-    starts = [start if one == dim else 0 for one in range(len(shape))]
-    type_ = shard.resized(value.type, shape)
-    return _tensor.ExtractSliceOp(type_, value, [], [], [], starts, shape, [1] * len(shape)).result
+    return shard.extract_slice(value, [start if one == dim else 0 for one in range(len(shape))], shape)
 
 
 def _start(axes: GridAxes, halo: WindowHalo, grid: DeviceGrid) -> Any:

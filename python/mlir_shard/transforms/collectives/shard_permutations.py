@@ -13,7 +13,7 @@ from typing import Any
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import shard
-from mlir_shard.ir.index_arithmetic import constant, linear
+from mlir_shard.ir.index_arithmetic import constant, differ, linear
 from mlir_shard.resharding.device_permutation import axis_orders
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.transforms.device_grid import DeviceGrid
@@ -26,15 +26,7 @@ def device_index(axes: Sequence[int], grid: DeviceGrid) -> Any:
     """This device's position among those along `axes`, major to minor, as an `index` value."""
     if any(axis >= len(grid.shape) for axis in axes):
         return table_index(grid.positions(axes, grid.processes()).tolist(), grid)
-    index_type = ir.IndexType.get()
-    result = None
-    for axis, position in zip(axes, shard.process_index(grid.name, axes), strict=True):
-        if result is None:
-            result = position
-            continue
-        size = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, grid.shape[axis])).result
-        result = _arith.AddIOp(_arith.MulIOp(result, size).result, position).result
-    return result
+    return linear(shard.process_index(grid.name, axes), [grid.shape[axis] for axis in axes])
 
 
 def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, grid: DeviceGrid) -> Any:
@@ -44,22 +36,17 @@ def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, gr
     entries = [ir.IntegerAttr.get(element, value(position)) for position in range(count)]
     attribute = ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([count], element))
     table = _arith.ConstantOp(attribute.type, attribute).result
-    index = device_index(axes, grid)
-    one = ir.RankedTensorType.get([1], element)
-    return _tensor.ExtractSliceOp(one, table, [index], [], [], [shard.DYNAMIC], [1], [1]).result
+    return shard.extract_slice(table, [device_index(axes, grid)], [1])
 
 
 def table_index(by_process: Sequence[int], grid: DeviceGrid) -> Any:
     """The entry of a table for this process, an `index` value."""
     axes = [axis for axis, size in enumerate(grid.shape) if size > 1]
     entry = table_entry(axes, lambda process: by_process[process], None, grid)
-    index_type = ir.IndexType.get()
-    zero = _arith.ConstantOp(index_type, ir.IntegerAttr.get(index_type, 0)).result
-    return _arith.IndexCastOp(index_type, _tensor.ExtractOp(entry, [zero]).result).result
+    return _arith.IndexCastOp(ir.IndexType.get(), _tensor.ExtractOp(entry, [constant(0)]).result).result
 
 
 _scf = dialect("scf")
-_DIFFERENT = 1
 
 
 def along_axes(value: Any, before: Placement, after: Placement, grid: DeviceGrid) -> Any:
@@ -79,7 +66,7 @@ def by_table(value: Any, sources: Sequence[int], grid: DeviceGrid) -> Any:
     targets = [0] * len(sources)
     for receiver, sender in enumerate(sources):
         targets[sender] = receiver
-    destination, source = (_positions(table, axes, grid) for table in (targets, sources))
+    destination, source = (_along(table_index(table, grid), axes, grid) for table in (targets, sources))
     return _exchanged(value, axes, destination, source, grid)
 
 
@@ -92,11 +79,10 @@ def between_some(value: Any, senders: Sequence[int | None], receivers: Sequence[
         own = range(len(given))
         table = [place if one is None else one for place, one in zip(own, given, strict=True)]
         if all(one is not None for one in given):
-            return _positions(table, axes, grid), None
+            return _along(table_index(table, grid), axes, grid), None
         number = table_index(table, grid)
-        mine = linear(shard.process_index(grid.name, axes), [grid.shape[axis] for axis in axes])
-        is_other = _arith.CmpIOp(_DIFFERENT, number, mine).result
-        return dict(zip(axes, _delinearized(number, [grid.shape[axis] for axis in axes]), strict=True)), is_other
+        mine = device_index(axes, grid)
+        return _along(number, axes, grid), differ(number, mine)
 
     def send(to: Mapping[int, Any]) -> Any:
         return shard.send(grid.name, value, axes, [to[axis] for axis in axes])
@@ -126,10 +112,9 @@ def _axes(grid: DeviceGrid) -> list[int]:
     return [axis for axis, size in enumerate(grid.shape) if size > 1]
 
 
-def _positions(table: Sequence[int], axes: Sequence[int], grid: DeviceGrid) -> dict[int, Any]:
-    """The positions along the axes of the process in a table."""
-    sizes = [grid.shape[axis] for axis in axes]
-    return dict(zip(axes, _delinearized(table_index(table, grid), sizes), strict=True))
+def _along(number: Any, axes: Sequence[int], grid: DeviceGrid) -> dict[int, Any]:
+    """The position along each of the axes of the process of a number."""
+    return dict(zip(axes, _coordinates(number, [grid.shape[axis] for axis in axes]), strict=True))
 
 
 def _exchanged(
@@ -157,12 +142,12 @@ def _renumbered(own: Mapping[int, Any], by: Sequence[int], to: Sequence[int], si
             found[part_to[0]] = own[part_by[0]]
         else:
             number = linear([own[axis] for axis in part_by], [sizes[axis] for axis in part_by])
-            positions = _delinearized(number, [sizes[axis] for axis in part_to])
+            positions = _coordinates(number, [sizes[axis] for axis in part_to])
             found.update(zip(part_to, positions, strict=True))
     return found
 
 
-def _delinearized(number: Any, sizes: Sequence[int]) -> list[Any]:
+def _coordinates(number: Any, sizes: Sequence[int]) -> list[Any]:
     positions = []
     for place, size in enumerate(sizes):
         stride = prod(sizes[place + 1 :])

@@ -104,7 +104,11 @@ class ManualPart:
     def exchange(self, value: Any, padding: Any, exchange: Exchange, local: TensorSharding, *, is_zero: bool) -> Any:
         """The pieces of an exchange; beyond the dimension there is the padding, which `is_zero` or not."""
         halo, dim = exchange.halo, exchange.dim
-        segments = self._neighbours(value, padding, exchange, is_zero=is_zero)
+        # A segment that comes from `offset` shards to the left is that of the shard there, if there is one.
+        segments = [
+            received(value, padding, exchange.axes, offset, self.builder, is_zero=is_zero) if offset else value
+            for offset in range(halo.left_hops, -halo.right_hops - 1, -1)
+        ]
         buffer = stablehlo.concatenate(segments, dim, local)
         edge = halo.footprint * halo.dilation
         edges, between = [[0] * value.type.rank for _ in range(2)]
@@ -112,25 +116,16 @@ class ManualPart:
         buffer = stablehlo.pad(buffer, padding, edges, edges, between, local)
         index = self.builder.shard_number(exchange.axes)
         starts = [edge + start for start in halo.starts]
+        zero = stablehlo.scalar(0)
         if exchange.is_affine:
             step, base = stablehlo.scalar(starts[1] - starts[0]), stablehlo.scalar(starts[0])
             start = stablehlo.binary("add", stablehlo.binary("multiply", index, step), base)
-            zero = stablehlo.scalar(0)
             start = stablehlo.binary("maximum", start, zero)
         else:
             start = stablehlo.entry(starts, index)
-            zero = stablehlo.scalar(0)
         positions = [start if one == dim else zero for one in range(value.type.rank)]
         shape = [*value.type.shape[:dim], halo.footprint, *value.type.shape[dim + 1 :]]
         return stablehlo.dynamic_slice(buffer, positions, shape, local)
-
-    def _neighbours(self, value: Any, padding: Any, exchange: Exchange, *, is_zero: bool) -> list[Any]:
-        halo = exchange.halo
-        # A segment that comes from `offset` shards to the left is that of the shard there, if there is one.
-        return [
-            received(value, padding, exchange.axes, offset, self.builder, is_zero=is_zero) if offset else value
-            for offset in range(halo.left_hops, -halo.right_hops - 1, -1)
-        ]
 
     def shift(self, value: Any, dim: int, amount: int, sharding: TensorSharding) -> Any:
         """The value inside with all elements of a sharded dimension `amount` further on; in front there are zeros."""
@@ -138,15 +133,13 @@ class ManualPart:
         local = sharding.without_axes(self.manual_axes)
         shape = list(value.type.shape)
         hops, rest = divmod(amount, shape[dim])
-        near, far = (self._from_left(value, axes, count, local) for count in (hops, hops + 1))
+        near, far = (
+            received(value, None, axes, count, self.builder, sharding=local) if count else value
+            for count in (hops, hops + 1)
+        )
         cut = shape[dim] - rest
         starts, limits = [0] * len(shape), list(shape)
         starts[dim] = limits[dim] = cut
         tail = stablehlo.slice_(far, starts, shape, sharding=local)
         head = stablehlo.slice_(near, [0] * len(shape), limits, sharding=local)
         return stablehlo.concatenate([tail, head], dim, local)
-
-    def _from_left(self, value: Any, axes: tuple[AxisRef, ...], hops: int, local: TensorSharding) -> Any:
-        if not hops:
-            return value
-        return received(value, None, axes, hops, self.builder, sharding=local)

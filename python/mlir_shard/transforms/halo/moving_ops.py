@@ -16,6 +16,7 @@ from mlir_shard.ir.values import defining_op
 from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.resharding.windows import Halo, halo_of_window
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.sharding.layout import even_shape
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
 from mlir_shard.transforms.halo.halo_exchange import Exchange, ManualPart
 
@@ -147,17 +148,13 @@ def _is_even(op: Any, exchanges: Sequence[Exchange]) -> bool:
 
 def _exchanged(op: Any, exchanges: Sequence[Exchange], part: ManualPart, sharding: TensorSharding) -> Any:
     """The result of the op, from a manual computation, with even shards as long as that takes."""
-    value = op.operands[0]
-    is_pad = op.name == "stablehlo.pad"
-    shards = {one.dim: len(one.halo.starts) for one in exchanges}
-    even = [-(-size // shards.get(dim, 1)) * shards.get(dim, 1) for dim, size in enumerate(value.type.shape)]
+    value, mesh = op.operands[0], part.builder.mesh
+    padding = op.operands[1] if op.name == "stablehlo.pad" else stablehlo.scalar(0, value.type.element_type)
+    even = even_shape(value.type.shape, sharding, mesh)
     if even != list(value.type.shape):
-        value = stablehlo.pad_behind(
-            value, op.operands[1] if is_pad else stablehlo.scalar(0, value.type.element_type), even, sharding
-        )
-    padding = op.operands[1] if is_pad else stablehlo.scalar(0, value.type.element_type)
+        value = stablehlo.pad_behind(value, padding, even, sharding)
     wanted = list(op.results[0].type.shape)
-    sizes = [-(-size // shards.get(dim, 1)) * shards.get(dim, 1) for dim, size in enumerate(wanted)]
+    sizes = even_shape(wanted, sharding, mesh)
 
     def body(arguments: Sequence[Any]) -> Any:
         return moved(op, arguments[0], arguments[1], exchanges, part)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +12,10 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.values import replace_uses, uses_of
 from mlir_shard.resharding.device_permutation import with_reversed_axes
 from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.sharding.layout import even_shape
 from mlir_shard.transforms.halo.halo_exchange import ManualPart
 from mlir_shard.transforms.halo.moving_ops import Surroundings, is_static, sharded_on
 
@@ -73,32 +75,22 @@ def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes
     target = sharding_of(result) or TensorSharding.fully_closed(len(shape), sharding.mesh_or_ref)
     axes = [axis for dim in sorted(dims) for axis in sharding.dim_shardings[dim].axes]
     ref = meshes.reference(with_reversed_axes(mesh, axes), sharding.mesh_or_ref, op.location)
-    even = _even_shape(shape, sharding, mesh, dims)
+    even = even_shape(shape, sharding, mesh, dims)
     uneven = [dim for dim in dims if even[dim] > shape[dim]]
     part = around.part(mesh, (axis for dim in uneven for axis in sharding.dim_shardings[dim].axes))
     if not part.takes(even, sharding):
         # Sub-axes of one axis are in several dimensions, and a manual computation takes axes whole.
         part = around.part(mesh, sharding.sharding_axes)
-        even = _even_shape(shape, sharding, mesh, range(len(shape)))
-    uses = [(use.owner, use.operand_number) for use in result.uses]
+        even = even_shape(shape, sharding, mesh)
+    uses = uses_of(result)
     with ir.InsertionPoint(op), op.location:
         op.operands[0] = _with_padding_in_front(operand, even, dims, sharding, part)
     result.set_type(op.operands[0].type)
     sdy.set_sharding(result, replace(sharding, mesh_or_ref=ref))
     with ir.InsertionPoint.after(op), op.location:
         value = sdy.ReshardOp(result, target).operation.results[0]
-        value = stablehlo.first(value, shape, sharding)
-    for user, number in uses:
-        user.operation.operands[number] = value
+        replace_uses(uses, stablehlo.first(value, shape, sharding))
     return True
-
-
-def _even_shape(shape: Sequence[int], sharding: TensorSharding, mesh: Mesh, dims: Iterable[int]) -> list[int]:
-    even = list(shape)
-    for dim in dims:
-        shards = sharding.dim_shardings[dim].sharded_size(mesh)
-        even[dim] = -(-shape[dim] // shards) * shards
-    return even
 
 
 def _with_padding_in_front(

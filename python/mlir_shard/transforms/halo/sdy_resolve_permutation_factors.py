@@ -29,7 +29,7 @@ from mlir_shard.transforms.halo.moving_ops import (
 from mlir_shard.transforms.halo.reverses import ReversedMeshes, reverse_across_devices
 from mlir_shard.transforms.halo.split_reshapes import resolve_reshape
 from mlir_shard.transforms.insertion import apply, put_after
-from mlir_shard.transforms.limits import check_sizes
+from mlir_shard.transforms.limits import check_sizes, is_by_replica
 from mlir_shard.transforms.shardings import meshes_around, rule_cache
 
 MOVING = ("stablehlo.pad", "stablehlo.slice")
@@ -56,11 +56,9 @@ class ResolvePermutationFactors(Pass):
     partition_count: int = option(1, "the number of partitions")
 
     def run(self, op: Any) -> None:
-        if self.replica_count > 1 and self.partition_count > 1:
-            counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
-            raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        by_replica = is_by_replica(op, self.replica_count, self.partition_count)
         check_sizes(op)
-        around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), self.replica_count > 1))
+        around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), by_replica))
         resolve_permutation_factors(op, around, by_exchange=self.enable_halo_exchange)
 
 

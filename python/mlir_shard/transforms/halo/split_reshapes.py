@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from mlir_shard.dialects import sdy
@@ -16,6 +17,7 @@ from mlir_shard.resharding.operator.reshape import ReshapeGroup, cuts_alike, hol
 from mlir_shard.resharding.windows import halo_of_split
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference
+from mlir_shard.sharding.layout import even_shape
 from mlir_shard.transforms.halo.halo_exchange import Exchange, ManualPart
 from mlir_shard.transforms.halo.moving_ops import Surroundings, is_static
 
@@ -48,7 +50,8 @@ class ShardedReshape:
         """
         if not cuts_alike(self._before, self._shape, self._after, self._new_shape, self._mesh):
             return False
-        even, new_even = self._even(self._shape, self._before), self._even(self._new_shape, self._after)
+        even = even_shape(self._shape, self._before, self._mesh)
+        new_even = even_shape(self._new_shape, self._after, self._mesh)
         if not all(self._can_exchange(group, even, new_even) for group in self._uneven):
             return False
         exchanges = [self._exchange(group, even) for group in self._uneven]
@@ -99,17 +102,10 @@ class ShardedReshape:
             for dim, size in zip(dims, sizes, strict=True)
         )
 
-    def _even(self, shape: Sequence[int], sharding: TensorSharding) -> list[int]:
-        shards = [of.sharded_size(self._mesh) for of in sharding.dim_shardings]
-        return [-(-size // count) * count for size, count in zip(shape, shards, strict=True)]
-
     def _can_exchange(self, group: ReshapeGroup, even: list[int], new_even: list[int]) -> bool:
         if not group.is_proper_split or group.operand_sizes[0] % group.result_sizes[0]:
             return False
-        volume = 1
-        for dim in group.result_dims:
-            volume *= new_even[dim]
-        return volume == even[group.operand_dims[0]]
+        return prod(new_even[dim] for dim in group.result_dims) == even[group.operand_dims[0]]
 
     def _exchange(self, group: ReshapeGroup, even: list[int]) -> Exchange:
         (dim,) = group.operand_dims
@@ -122,7 +118,7 @@ class ShardedReshape:
         padding = stablehlo.scalar(0, operand.type.element_type)
         value = operand
         if even != self._shape:
-            value = stablehlo.pad_behind(operand, stablehlo.scalar(0, operand.type.element_type), even, self._before)
+            value = stablehlo.pad_behind(operand, padding, even, self._before)
         names = part.manual_axes
 
         def body(arguments: Sequence[Any]) -> Any:

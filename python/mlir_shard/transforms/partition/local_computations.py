@@ -18,6 +18,7 @@ from mlir_shard.sharding.axes import Axes, any_overlap, axes_difference
 from mlir_shard.sharding.projection import ShardingProjection, TensorFactorShardings
 from mlir_shard.transforms.limits import dynamic_value
 from mlir_shard.transforms.partition.placed_values import Placed
+from mlir_shard.transforms.partition.placed_values import reduction_kind as collective_kind
 from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 
 
@@ -72,7 +73,6 @@ def _strided_factors(kept: list[Axes], rule: OpShardingRule, mesh: Mesh) -> set[
 _REDUCING = {"sdy.all_reduce": "reduction_axes", "sdy.reduce_scatter": "reduce_scatter_axes"}
 # What these do to partial results, they would do to the reduced ones.
 _MOVING = ("sdy.all_gather", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute", "stablehlo.slice")
-_KINDS = (ReductionOp.SUM, ReductionOp.MAX, ReductionOp.MIN)
 _ADVICE = "reshard around it first, as sdy-insert-explicit-reshards and sdy-resolve-permutation-factors do"
 
 
@@ -90,7 +90,6 @@ class NotOnBlocksError(PassFailure):
 
     def __init__(self, op: Any, why: str, advice: str = "") -> None:
         super().__init__(f"'{op.name}' op cannot be computed on blocks: {why}{advice}", op)
-        self.why = why
 
 
 class BlockComputations:
@@ -186,7 +185,7 @@ class BlockComputations:
                     op, f"its partial results along {text} are used by '{user.name}', and not reduced first"
                 )
             reduced = reduced_axes(user)
-            if _KINDS[user.attributes["reduction_op"].value if "reduction_op" in user.attributes else 0] is not kind:
+            if collective_kind(user) is not kind:
                 raise _failure(op, f"its partial results are combined by {kind.value}, and reduced by something else")
             left = axes_difference(owed, reduced, mesh)
             if left:

@@ -4,29 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
+from mlir_shard.ir.editing import ops_below, terminator
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.transforms.partition.local_computations import BlockComputations, OnBlocks
-from mlir_shard.transforms.partition.placed_values import COLLECTIVES, Placed, PlacedValues, are_alike
+from mlir_shard.transforms.partition.named_ops import COLLECTIVES, DRAWING, IDENTITY_OPS
+from mlir_shard.transforms.partition.placed_values import Placed, PlacedValues, are_alike
 from mlir_shard.transforms.shardings import Side, shardings_of, types_of
 
-# Ops of sdy that say something about their operand, and change nothing.
-REMARKS = (
-    "sdy.data_flow_edge",
-    "sdy.func_data_flow_edge",
-    "sdy.propagation_barrier",
-    "sdy.reshard",
-    "sdy.sharding_constraint",
-)
 # Collectives that devices use in a manual computation: along its other axes the result is where the operand is.
 SAME_FOR_EACH = ("stablehlo.all_reduce", "stablehlo.collective_broadcast", "stablehlo.collective_permute")
-# Each device would draw values of its own.
-DRAWING = "stablehlo.rng"
 _RESHARD_FIRST = "reshard it first, as sdy-insert-explicit-reshards does, and make collectives of reshards"
 
 
@@ -76,7 +68,7 @@ class LocalPlanner:
         if len(blocks):
             for argument, placed in zip(blocks[0].arguments, signature.arguments, strict=True):
                 self._values.set(argument, placed)
-        plans = (self._plan_op(op, signature) for op in _ops_in(function))
+        plans = (self._plan_op(op, signature) for op in ops_below(function))
         return [plan for plan in plans if plan is not None]
 
     def _plan_op(self, op: Any, signature: Signature) -> OpPlan | None:
@@ -95,8 +87,8 @@ class LocalPlanner:
             for operand, result in zip(op.operands, op.results, strict=True):
                 self._values.set(result, self._values.of(operand))
         operands, results = self._placed(op.operands), self._placed(op.results)
-        if name in REMARKS:
-            return self._remark(op, operands, results)
+        if name in IDENTITY_OPS:
+            return self._identity(op, operands, results)
         if name == "sdy.return":
             # That of a manual computation goes with it, before its turn would come.
             return None
@@ -108,17 +100,14 @@ class LocalPlanner:
             return None
         if len(op.successors):
             raise PassFailure(f"'{name}' op passes blocks on to other blocks of code, which have no shardings", op)
-        if self._only_takes(op, operands):
+        if not len(op.results) and any(one is not None for one in operands):
+            # It ends a region, or makes nothing: it gets shards where it got tensors.
             return None
         self._check_inside(op)
         return OpPlan(op, operands, results, self._computations.find(op, operands, results))
 
     def _placed(self, values: Sequence[Any]) -> tuple[Placed | None, ...]:
         return tuple(map(self._values.of, values))
-
-    def _only_takes(self, op: Any, operands: Sequence[Placed | None]) -> bool:
-        """Whether an op ends a region, or makes nothing: it gets blocks where it got tensors."""
-        return not len(op.results) and any(one is not None for one in operands)
 
     def _check_operands(self, op: Any, wanted: Sequence[Placed | None], verb: str) -> None:
         for index, (value, want) in enumerate(zip(op.operands, wanted, strict=True)):
@@ -156,7 +145,7 @@ class LocalPlanner:
             (self._values.exactly(op.results[0], sharding),),
         )
 
-    def _remark(self, op: Any, operands: tuple[Placed | None, ...], results: tuple[Placed | None, ...]) -> OpPlan:
+    def _identity(self, op: Any, operands: tuple[Placed | None, ...], results: tuple[Placed | None, ...]) -> OpPlan:
         if not are_alike(operands[0], results[0]):
             raise PassFailure(
                 f"'{op.name}' op changes a tensor that is {_text_of(operands[0])} to {_text_of(results[0])}: "
@@ -188,13 +177,12 @@ class LocalPlanner:
         return OpPlan(op, self._placed(op.operands), self._placed(op.results), None, arguments)
 
     def _check_manual(self, op: Any) -> None:
-        block = op.regions[0].blocks[0]
         inside = op.attributes["in_shardings"].value.shardings
         outside = op.attributes["out_shardings"].value.shardings
         manual = op.attributes["manual_axes"].value.value
         wanted = [self._values.placed(value.type, one, op) for value, one in zip(op.operands, inside, strict=True)]
         self._check_operands(op, wanted, "takes")
-        returned = block.operations[len(block.operations) - 1].operation.operands
+        returned = terminator(op).operands
         for index, (value, sharding) in enumerate(zip(returned, outside, strict=True)):
             made = self._values.placed(value.type, sharding.without_axes(manual), op)
             if not are_alike(self._values.of(value), made):
@@ -206,22 +194,9 @@ class LocalPlanner:
 
     def _check_inside(self, op: Any) -> None:
         """Regions that combine elements know nothing of blocks."""
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.operations:
-                    inner = inner.operation
-                    if any(one is not None for one in self._placed((*inner.operands, *inner.results))):
-                        raise PassFailure(f"'{op.name}' op uses a tensor in blocks inside its region", inner)
-                    self._check_inside(inner)
-
-
-def _ops_in(function: Any) -> Iterator[Any]:
-    """The ops in a function, each before those in its regions."""
-    for region in function.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _ops_in(op.operation)
+        for inner in ops_below(op) if len(op.regions) else ():
+            if any(one is not None for one in self._placed((*inner.operands, *inner.results))):
+                raise PassFailure(f"'{op.name}' op uses a tensor in blocks inside its region", inner)
 
 
 def _is_manual(op: Any) -> bool:

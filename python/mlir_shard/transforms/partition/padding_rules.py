@@ -20,6 +20,7 @@ from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.rules.reduction import SELECTING_OPS
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import DimMapping, FactorType, TensorMapping
+from mlir_shard.transforms.partition.named_ops import RESHARDING_OPS
 from mlir_shard.transforms.partition.padded_values import PaddedValues, Shape
 
 
@@ -216,34 +217,14 @@ def pad_nothing(uneven: UnevenOp) -> None:
     uneven.set_results(uneven.result_shapes)
 
 
-# What has one operand and one result, which are the same but for their shardings.
-MOVES = (
-    "sdy.all_gather",
-    "sdy.all_reduce",
-    "sdy.all_slice",
-    "sdy.all_to_all",
-    "sdy.collective_permute",
-    "sdy.propagation_barrier",
-    "sdy.reduce_scatter",
-    "sdy.replicated_to_unreduced",
-    "sdy.reshard",
-    "sdy.sharded_to_unreduced",
-    "sdy.sharding_constraint",
-)
 # Targets of custom calls that take tensors element by element, or not at all.
 ELEMENTWISE_TARGETS = (
-    "annotate_device_placement",
-    "InspectSharding",
-    "LayoutConstraint",
-    "MoveToDevice",
-    "MoveToHost",
-    "X64SplitHigh",
-    "X64SplitLow",
-    "mhlo.erf",
+    *("annotate_device_placement", "InspectSharding", "LayoutConstraint", "MoveToDevice", "MoveToHost"),
+    *("X64SplitHigh", "X64SplitLow", "mhlo.erf"),
 )
 
 
-@padding_of(*MOVES)
+@padding_of(*RESHARDING_OPS)
 def move(uneven: UnevenOp) -> None:
     """What is moved fits both shardings, and is cut to the second one afterwards.
 

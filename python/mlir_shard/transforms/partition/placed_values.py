@@ -34,10 +34,6 @@ class Placed:
         return TensorLayout(self.sharding, self.mesh, tuple(self.type.shape))
 
 
-# In which blocks a value is, and the whole of its sharding.
-_Known = tuple[Placed | None, TensorSharding | None]
-
-
 class PlacedValues:
     """Values of a module whose types and shardings are still those of the global program.
 
@@ -46,20 +42,18 @@ class PlacedValues:
 
     def __init__(self, meshes: Mapping[str, Mesh]) -> None:
         self._meshes = meshes
-        self._known: dict[Any, _Known] = {}
+        self._known: dict[Any, Placed | None] = {}
         self._cut: dict[TensorSharding, tuple[TensorSharding, Mesh] | None] = {}
 
     def of(self, value: Any) -> Placed | None:
         """How a value is in blocks; None where every device has all of it."""
-        found = self._known.get(value)
-        if found is None:
-            sharding = sharding_of(value)
-            found = self._known[value] = self.placed(value.type, sharding, value.owner), sharding
-        return found[0]
+        if value not in self._known:
+            self._known[value] = self.placed(value.type, sharding_of(value), value.owner)
+        return self._known[value]
 
     def set(self, value: Any, placed: Placed | None) -> None:
         """Says how a value is in blocks that nothing else says it of."""
-        self._known[value] = placed, sharding_of(value)
+        self._known[value] = placed
 
     def placed(self, type_: Any, sharding: TensorSharding | None, where: Any) -> Placed | None:
         """How a value of a type and sharding is in blocks; None where every device has all of it."""
@@ -143,16 +137,6 @@ def _check_even(placed: Placed, sharding: TensorSharding, where: Any) -> None:
             )
 
 
-COLLECTIVES = (
-    "sdy.all_gather",
-    "sdy.all_reduce",
-    "sdy.all_slice",
-    "sdy.all_to_all",
-    "sdy.collective_permute",
-    "sdy.reduce_scatter",
-    "sdy.replicated_to_unreduced",
-    "sdy.sharded_to_unreduced",
-)
 _KINDS = (ReductionOp.SUM, ReductionOp.MAX, ReductionOp.MIN)
 
 
@@ -164,7 +148,7 @@ def local_collective(
     It is built at the current insertion point and location, from the local operand.
 
     Args:
-        op: one of `COLLECTIVES`.
+        op: a collective of sdy.
         value: the local operand.
         before: where the global operand is.
         after: where the global result is.

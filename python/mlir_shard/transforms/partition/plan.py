@@ -29,6 +29,7 @@ from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
 from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged, relocated
 from mlir_shard.transforms.partition.local_computations import reduced_axes
+from mlir_shard.transforms.partition.named_ops import DIFFERENT_BY_DEVICE, DRAWING, RESHARDING_OPS, differs_by_device
 from mlir_shard.transforms.partition.op_decisions import (
     Captured,
     Decision,
@@ -38,16 +39,7 @@ from mlir_shard.transforms.partition.op_decisions import (
     Signature,
     uneven_edges,
 )
-from mlir_shard.transforms.partition.regions import (
-    DIFFERENT_BY_DEVICE,
-    DRAWING,
-    RESHARDING_OPS,
-    captured_uses,
-    computation_sides,
-    differs_by_device,
-    has_single_blocks,
-    passed_on,
-)
+from mlir_shard.transforms.partition.regions import captured_uses, computation_sides, has_single_blocks, passed_on
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps, is_repeatable
 from mlir_shard.transforms.partition.value_placements import ValuePlacements, goes_elsewhere, replicated, settled
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE

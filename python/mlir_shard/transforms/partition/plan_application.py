@@ -14,7 +14,9 @@ from typing import Any
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import replace_with, terminator
 from mlir_shard.ir.index_arithmetic import constant, multiply
+from mlir_shard.ir.values import Use, replace_uses, uses_of
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.rules.linalg_loops import loops_of
@@ -63,9 +65,8 @@ def _valid(edge: UnevenEdge, block: int, builder: GridBuilder) -> Any:
 
 
 def _mask_body(op: Any, edges: Sequence[UnevenEdge], builder: GridBuilder) -> None:
-    block = op.regions[0].blocks[0]
-    last = block.operations[len(block.operations) - 1].operation
-    accumulated = list(block.arguments)[len(op.operands) - len(op.results) :]
+    last = terminator(op)
+    accumulated = list(op.regions[0].blocks[0].arguments)[len(op.operands) - len(op.results) :]
     with ir.InsertionPoint(op), op.location:
         valid = [_valid(edge, _loop_size(op, edge.dim), builder) for edge in edges]
     with ir.InsertionPoint(last), last.location:
@@ -134,14 +135,9 @@ class PlanApplication:
                 operands.append(known[value, resharding])
             for captured in planned.captured:
                 user, number = captured.uses[0]
-                value = self._emit(user.operands[number], captured.resharding)
-                for user, number in captured.uses:
-                    user.operands[number] = value
-        if planned.role is Role.REPLACED:
-            _replace(op, operands)
-            return
-        if planned.role is Role.LEFT:
-            _replace(place, operands)
+                replace_uses(captured.uses, self._emit(user.operands[number], captured.resharding))
+        if planned.role in (Role.REPLACED, Role.LEFT):
+            replace_with(place, operands[: len(place.results)])
             return
         for index, (resharding, value) in enumerate(zip(planned.operand_reshards, operands, strict=True)):
             if resharding is not None:
@@ -149,9 +145,9 @@ class PlanApplication:
         if planned.role is Role.CONSTANT:
             self._constant(planned)
         elif planned.role is Role.ENTERED:
-            _enter(op)
+            inline_region(op)
         elif planned.role is Role.PASSED_ON:
-            _pass_on(planned)
+            set_types(op, planned.result_types, planned.argument_types)
         else:
             self._compute(planned)
 
@@ -161,11 +157,9 @@ class PlanApplication:
             return
         with ir.InsertionPoint(planned.op), planned.op.location:
             for argument, resharding in zip(planned.op.block.arguments, planned.arrivals, strict=False):
-                uses = [(use.owner, use.operand_number) for use in argument.uses]
+                uses = uses_of(argument)
                 if resharding is not None and uses:
-                    value = self._emit(argument, resharding)
-                    for user, number in uses:
-                        user.operation.operands[number] = value
+                    replace_uses(uses, self._emit(argument, resharding))
 
     def _constant(self, planned: OpPlan) -> None:
         op, (type_,) = planned.op, planned.result_types
@@ -176,12 +170,12 @@ class PlanApplication:
                 local = stablehlo.constant(smaller)
             else:
                 local = self._emit(stablehlo.constant(value), planned.whole_reshards[0])
-        _replace(op, [local])
+        replace_with(op, [local])
 
     def _compute(self, planned: OpPlan) -> None:
         op, reshards = planned.op, planned.result_reshards
         # A partition rule may put more behind the op, and that is then what it makes.
-        uses = [[(use.owner, use.operand_number) for use in result.uses] for result in op.results]
+        uses = list(map(uses_of, op.results))
         if planned.role is Role.COMPUTED:
             # A mask changes the body that tells how partial results are combined.
             combination = combination_of(op) if planned.combined else None
@@ -195,20 +189,16 @@ class PlanApplication:
             if planned.uneven_edges:
                 mask(planned, self._builder)
             if combination is not None:
-                self._combine(planned, combination, uses)
+                _give(combined(op, combination, planned.combined, self._builder), uses)
         elif planned.role is Role.DRAWN:
             with ir.InsertionPoint.after(op), op.location:
                 values = [self._builder.broadcast_first(result) for result in op.results]
             _give(values, uses)
         elif planned.made:
-            for result, type_ in zip(op.results, planned.result_types, strict=True):
-                result.set_type(type_)
+            set_types(op, planned.result_types)
         for of_result, resharding in zip(uses, reshards, strict=False):
             if resharding is not None and of_result:
                 self._insert_before_uses(op, of_result, resharding)
-
-    def _combine(self, planned: OpPlan, combination: Combination, uses: Sequence[Sequence[tuple[Any, int]]]) -> None:
-        _give(combined(planned.op, combination, planned.combined, self._builder), uses)
 
     def _localize(self, planned: OpPlan) -> bool | None:
         op, grid, builder = planned.op, self._grid, self._builder
@@ -237,30 +227,21 @@ class PlanApplication:
             raise
         return is_local
 
-    def _insert_before_uses(self, op: Any, uses: Sequence[tuple[Any, int]], resharding: Resharding) -> None:
+    def _insert_before_uses(self, op: Any, uses: Sequence[Use], resharding: Resharding) -> None:
         """Reshards a value that an op is for in front of its uses."""
         user, number = uses[0]
-        value = user.operation.operands[number]
+        value = user.operands[number]
         with ir.InsertionPoint.after(value.owner), op.location:
-            after = self._emit(value, resharding)
-        for user, number in uses:
-            user.operation.operands[number] = after
+            replace_uses(uses, self._emit(value, resharding))
 
 
-def _give(values: Sequence[Any], uses: Sequence[Sequence[tuple[Any, int]]]) -> None:
+def _give(values: Sequence[Any], uses: Sequence[Sequence[Use]]) -> None:
     """Has values take the places of those that were used there."""
     for value, of_value in zip(values, uses, strict=True):
-        for user, number in of_value:
-            user.operation.operands[number] = value
+        replace_uses(of_value, value)
 
 
-def _replace(op: Any, values: Sequence[Any]) -> None:
-    for result, value in zip(op.results, values, strict=False):
-        result.replace_all_uses_with(value)
-    op.erase()
-
-
-def _enter(op: Any) -> None:
+def inline_region(op: Any) -> None:
     """Puts what is in the region of an op, but the terminator, in front of it."""
     block = op.regions[0].blocks[0]
     for argument, value in zip(block.arguments, op.operands, strict=True):
@@ -270,11 +251,11 @@ def _enter(op: Any) -> None:
         one.move_before(op)
 
 
-def _pass_on(planned: OpPlan) -> None:
-    op = planned.op
-    for result, type_ in zip(op.results, planned.result_types, strict=True):
+def set_types(op: Any, results: Sequence[Any], arguments: Sequence[Sequence[Any]] = ()) -> None:
+    """Gives the results of an op, and the arguments of the blocks in its regions, other types."""
+    for result, type_ in zip(op.results, results, strict=True):
         result.set_type(type_)
     blocks = (block for region in op.regions for block in region.blocks)
-    for block, types in zip(blocks, planned.argument_types, strict=True):
+    for block, types in zip(blocks, arguments, strict=False):
         for argument, type_ in zip(block.arguments, types, strict=True):
             argument.set_type(type_)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.dialects.data_flow_edges import DataFlowEdge
-from mlir_shard.ir.editing import ops_below
+from mlir_shard.ir.editing import ops_below, terminator
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of, shape_of
@@ -33,7 +33,7 @@ def computation_sides(op: Any, grid: DeviceGrid) -> tuple[Side, Side]:
     """
     manual = op.attributes["manual_axes"].value.value if "manual_axes" in op.attributes else ()
     block = op.regions[0].blocks[0]
-    returned = block.operations[len(block.operations) - 1].operation.operands
+    returned = terminator(op).operands
     return (
         _side(op, "in_shardings", op.operands, block.arguments, manual, grid),
         _side(op, "out_shardings", op.results, returned, manual, grid),
@@ -73,51 +73,6 @@ def _full(value: Any, sharding: TensorSharding, manual: Sequence[str], grid: Dev
 def _by_hand(sharding: TensorSharding, manual: Sequence[str], grid: DeviceGrid) -> frozenset[int]:
     """The grid axes of the manual ones."""
     return frozenset(grid.axes_of(sharding.mesh_or_ref, tuple(map(AxisRef, manual))))
-
-
-# Ops of sdy that change how their operand lies, and nothing else: what a tensor is does not depend on where it lies.
-# Partial results are known as such and reduced where they are made, so a reduction may find nothing left to do.
-RESHARDING_OPS = (
-    "sdy.all_gather",
-    "sdy.all_reduce",
-    "sdy.all_slice",
-    "sdy.all_to_all",
-    "sdy.collective_permute",
-    "sdy.data_flow_edge",
-    "sdy.func_data_flow_edge",
-    "sdy.propagation_barrier",
-    "sdy.reduce_scatter",
-    "sdy.replicated_to_unreduced",
-    "sdy.reshard",
-    "sdy.sharded_to_unreduced",
-    "sdy.sharding_constraint",
-)
-# Each device would draw values of its own.
-DRAWING = "stablehlo.rng"
-# Ops that, left as they are, would get each device a value of its own or do on each what is to be done once.
-DIFFERENT_BY_DEVICE = frozenset(
-    (
-        "stablehlo.all_gather",
-        "stablehlo.all_reduce",
-        "stablehlo.all_to_all",
-        "stablehlo.collective_broadcast",
-        "stablehlo.collective_permute",
-        "stablehlo.infeed",
-        "stablehlo.outfeed",
-        "stablehlo.partition_id",
-        "stablehlo.recv",
-        "stablehlo.reduce_scatter",
-        "stablehlo.replica_id",
-        DRAWING,
-        "stablehlo.send",
-    )
-)
-
-
-def differs_by_device(op: Any) -> bool:
-    """Whether devices that run an op as it is get, or do, what one of them should."""
-    has_side_effect = "has_side_effect" in op.attributes and op.attributes["has_side_effect"].value
-    return has_side_effect or op.name in DIFFERENT_BY_DEVICE or op.name.startswith("shard.")
 
 
 def has_single_blocks(op: Any) -> bool:

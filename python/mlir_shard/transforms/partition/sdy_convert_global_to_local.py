@@ -13,25 +13,31 @@ from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.dialects.type_runs import length_attribute
 from mlir_shard.host import ir
 from mlir_shard.ir import editing, stablehlo
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import operations_named, replace_with, terminator
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, continue_with, set_result_types
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.transforms.collectives.channels import Channels
-from mlir_shard.transforms.collectives.stablehlo import CollectiveForms, StablehloProgram, positions_along
+from mlir_shard.transforms.collectives.stablehlo import (
+    CollectiveForms,
+    StablehloProgram,
+    positions_along,
+)
 from mlir_shard.transforms.gathers import Gathers, bytes_of, remarks_above
+from mlir_shard.transforms.limits import is_by_replica
 from mlir_shard.transforms.partition.local_computations import NotOnBlocksError
-from mlir_shard.transforms.partition.local_plan import DRAWING, REMARKS, LocalPlanner, OpPlan, Signature
+from mlir_shard.transforms.partition.local_plan import LocalPlanner, OpPlan, Signature
+from mlir_shard.transforms.partition.named_ops import COLLECTIVES, DRAWING, IDENTITY_OPS
 from mlir_shard.transforms.partition.placed_values import (
-    COLLECTIVES,
     Placed,
     PlacedValues,
     local_collective,
     local_type,
     of_first_device,
 )
+from mlir_shard.transforms.partition.plan_application import inline_region, set_types
 from mlir_shard.transforms.shardings import meshes_around
 
 
@@ -49,25 +55,22 @@ class Localization:
         """Makes one op local."""
         op = plan.op
         if op.name in COLLECTIVES:
-            self._replace(plan, self._collective(plan))
+            replace_with(op, [self._collective(plan)])
         elif op.name == "sdy.constant":
-            self._replace(plan, self._constant(plan))
+            replace_with(op, [self._constant(plan)])
         elif op.name == DRAWING:
             self._draw(plan)
-        elif op.name in REMARKS:
-            self._replace(plan, op.operands[0])
+        elif op.name in IDENTITY_OPS:
+            replace_with(op, [op.operands[0]])
         elif op.name == "sdy.sharding_group":
             op.erase()
         elif op.name == "sdy.manual_computation":
-            _inline(op)
+            inline_region(op)
+            replace_with(op, list(terminator(op).operands))
         elif plan.on_blocks is None or plan.on_blocks.partition.localize is set_result_types:
             _set_types(plan)
         else:
             self._compute(plan)
-
-    def _replace(self, plan: OpPlan, value: Any) -> None:
-        plan.op.results[0].replace_all_uses_with(value)
-        plan.op.erase()
 
     def _collective(self, plan: OpPlan) -> Any:
         op, (before,), (after,) = plan.op, plan.operands, plan.results
@@ -148,7 +151,7 @@ class Localization:
             )
 
         return Blocks(
-            tuple(local_type(placed, value.type) for value, placed in zip(op.results, plan.results, strict=True)),
+            tuple(_local_types(op.results, plan.results)),
             on_blocks.rule,
             tuple(map(numbers, on_blocks.factor_axes)),
             device_index,
@@ -179,28 +182,13 @@ def refresh_lengths(op: Any) -> None:
 
 def _set_types(plan: OpPlan) -> None:
     op = plan.op
-    for result, placed in zip(op.results, plan.results, strict=True):
-        if placed is not None:
-            result.set_type(local_type(placed, result.type))
-    blocks = (block for region in op.regions for block in region.blocks)
-    for block, arguments in zip(blocks, plan.arguments, strict=False):
-        for argument, placed in zip(block.arguments, arguments, strict=True):
-            if placed is not None:
-                argument.set_type(local_type(placed, argument.type))
+    blocks = [block for region in op.regions for block in region.blocks]
+    arguments = [_local_types(block.arguments, of) for block, of in zip(blocks, plan.arguments, strict=False)]
+    set_types(op, _local_types(op.results, plan.results), arguments)
 
 
-def _inline(op: Any) -> None:
-    """Puts what is in a manual computation in its place."""
-    block = op.regions[0].blocks[0]
-    for argument, value in zip(block.arguments, op.operands, strict=True):
-        argument.replace_all_uses_with(value)
-    *inner, terminator = (one.operation for one in block.operations)
-    for one in inner:
-        one.move_before(op)
-    for result, value in zip(op.results, terminator.operands, strict=True):
-        result.replace_all_uses_with(value)
-    terminator.erase()
-    op.erase()
+def _local_types(values: Sequence[Any], placed: Sequence[Placed | None]) -> list[Any]:
+    return [local_type(one, value.type) for value, one in zip(values, placed, strict=True)]
 
 
 @register
@@ -228,12 +216,10 @@ class ConvertGlobalToLocal(Pass):
     remarks_above: int | None = remarks_above()
 
     def run(self, op: Any) -> None:
-        if self.replica_count > 1 and self.partition_count > 1:
-            counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
-            raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        by_replica = is_by_replica(op, self.replica_count, self.partition_count)
         forms = CollectiveForms(self.per_dim_all_gather, self.combine_multi_dimension_reduce_scatter, self.enable_rgv3)
         gathers = Gathers(self.remarks_above)
-        program = StablehloProgram(Channels.of(op), self.replica_count > 1, forms)
+        program = StablehloProgram(Channels.of(op), by_replica, forms)
         convert_global_to_local(op, program, gathers)
         gathers.remark()
 

@@ -7,13 +7,15 @@ The ops concerned are read before anything is padded; what enters and leaves reg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import ops_below
+from mlir_shard.ir.editing import terminator as last_op
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.rules.builder import shape_of
@@ -24,7 +26,6 @@ from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.partition import padded_ops
 from mlir_shard.transforms.partition.padded_values import PaddedValues, PaddingError, Shape
 from mlir_shard.transforms.partition.padding_rules import UnevenOp, pad, padding_of
-from mlir_shard.transforms.reshard.op_choices import UNSHARDED, ShardedFunction
 from mlir_shard.transforms.shardings import COMPUTING, Side, meshes_around, rule_cache, shardings_of, types_of
 
 __all__ = ["PadForDivisibility", "pad_function", "padded_ops", "padding_of"]
@@ -58,21 +59,14 @@ def loop(uneven: UnevenOp) -> None:
 def computation(uneven: UnevenOp) -> None:
     """Operands and arguments are padded as the computation has them in, results as it has them out."""
     op, values = uneven.op, uneven.values
-    attribute = op.attributes.get("in_shardings")
-    shardings = attribute.value.shardings if attribute is not None else map(sharding_of, op.operands)
-    manual = manual_axes(op)
-    meshes = meshes_around(op)
-    operands = []
-    for own, sharding in zip(uneven.operand_shapes, shardings, strict=True):
-        _check_not_split(op, own, sharding, manual, None if sharding is None else mesh_of(sharding, meshes))
-        operands.append(values.even_shape(own, sharding) if own else ())
-    uneven.set_operands(operands)
+    inside = op.attributes.get("in_shardings")
+    shardings = list(map(sharding_of, op.operands) if inside is None else inside.value.shardings)
+    _check_not_split(op, [*uneven.operand_shapes, *uneven.result_shapes], [*shardings, *map(sharding_of, op.results)])
+    pairs = zip(uneven.operand_shapes, shardings, strict=True)
+    uneven.set_operands([values.even_shape(own, sharding) if own else () for own, sharding in pairs])
     for argument in op.regions[0].blocks[0].arguments:
         if isinstance(argument.type, ir.RankedTensorType):
             values.set_shape(argument, values.even_shape(values.shape(argument), sharding_of(argument)))
-    for result, own in zip(op.results, uneven.result_shapes, strict=True):
-        sharding = sharding_of(result)
-        _check_not_split(op, own, sharding, manual, None if sharding is None else mesh_of(sharding, meshes))
     uneven.set_results(uneven.even_result_shapes())
 
 
@@ -81,20 +75,21 @@ def manual_axes(op: Any) -> frozenset[str]:
     return frozenset(op.attributes["manual_axes"].value.value) if op.name == MANUAL else frozenset()
 
 
-def _check_not_split(
-    op: Any, own: Shape, sharding: TensorSharding | None, manual: frozenset[str], mesh: Mesh | None
-) -> None:
-    """Raises PassFailure where manual blocks are sharded further, unevenly: each had to have its own padding."""
-    if sharding is None or mesh is None:
-        return
-    for dim, of in enumerate(sharding.dim_shardings):
-        shards = of.sharded_size(mesh)
-        if own[dim] % shards and any(axis.name in manual for axis in of.axes):
-            raise PassFailure(
-                f"'{op.name}' op has a tensor sharded as {sharding}, whose dimension {dim} of size {own[dim]} is not "
-                f"divisible by {shards}: blocks along manual axes have to be divisible by the other axes",
-                op,
-            )
+def _check_not_split(op: Any, shapes: Sequence[Shape], shardings: Sequence[TensorSharding | None]) -> None:
+    """Raises PassFailure where manual shards are sharded further, unevenly: each had to have its own padding."""
+    manual, meshes = manual_axes(op), meshes_around(op)
+    for own, sharding in zip(shapes, shardings, strict=True):
+        mesh = None if sharding is None else mesh_of(sharding, meshes)
+        if sharding is None or mesh is None:
+            continue
+        for dim, of in enumerate(sharding.dim_shardings):
+            shards = of.sharded_size(mesh)
+            if own[dim] % shards and any(axis.name in manual for axis in of.axes):
+                raise PassFailure(
+                    f"'{op.name}' op has a tensor sharded as {sharding}, whose dimension {dim} of size {own[dim]} is "
+                    f"not divisible by {shards}: blocks along manual axes have to be divisible by the other axes",
+                    op,
+                )
 
 
 @padding_of("sdy.return", "stablehlo.return")
@@ -132,65 +127,30 @@ def uneven_ops(function: Any, values: PaddedValues) -> list[UnevenOp]:
 
     RuleError where one has no valid sharding rule.
     """
-    read = ShardedFunction(function)
-    uneven = _uneven_values(read, values)
-    if not uneven:
-        return []
-    arrays, rules = read.arrays, rule_cache(COMPUTING)
-    numbers = _around(read, uneven)
-    found = []
-    for number in numbers:
-        op = arrays.operation(number)
-        found.append(
-            UnevenOp(
+    rules = rule_cache(COMPUTING)
+    known: dict[Any, bool] = {}
+
+    def is_uneven(value: Any) -> bool:
+        if value not in known:
+            shape = shape_of(value.type)
+            known[value] = values.even_shape(shape, sharding_of(value)) != shape if shape else False
+        return known[value]
+
+    found: dict[Any, UnevenOp] = {}
+    for op in ops_below(function):
+        inside = (
+            [] if op.name not in REGION_OPS else [one for region in op.regions for one in region.blocks[0].arguments]
+        )
+        gives_results = op.name in ("sdy.return", "stablehlo.return") and op.parent.operation in found
+        if gives_results or any(map(is_uneven, (*op.operands, *op.results, *inside))):
+            found[op] = UnevenOp(
                 op,
                 rules.rule_for(op) if has_rule(op) or sdy.SHARDING_RULE in op.attributes else None,
                 tuple(shape_of(operand.type) for operand in op.operands),
                 tuple(shape_of(result.type) for result in op.results),
                 values,
             )
-        )
-    return found
-
-
-def _around(read: ShardedFunction, uneven: set[int]) -> list[int]:
-    arrays = read.arrays
-    parents, signatures = arrays.parents, arrays.signatures
-    terminators = [op.name in ("sdy.return", "stablehlo.return") for op in read.representatives]
-    regions = [op.name in REGION_OPS for op in read.representatives]
-    found: set[int] = set()
-    for op, signature in enumerate(signatures):
-        around = (*arrays.operands(op), *arrays.results(op), *(arrays.arguments(op) if regions[signature] else ()))
-        gives_results = terminators[signature] and parents[op] in found and regions[signatures[parents[op]]]
-        if gives_results or not uneven.isdisjoint(around):
-            found.add(op)
-    return sorted(found)
-
-
-def _uneven_values(read: ShardedFunction, values: PaddedValues) -> set[int]:
-    """The numbers of the values whose shards are not even."""
-    arrays, numbers = read.arrays, read.numbers
-    known: dict[tuple[int, Any], bool] = {}
-
-    def is_uneven(sharding: int, type_: Any) -> bool:
-        key = (sharding, type_)
-        if key not in known:
-            own = read.shardings[sharding]
-            known[key] = isinstance(type_, ir.RankedTensorType) and values.even_shape(type_.shape, own) != tuple(
-                type_.shape
-            )
-        return known[key]
-
-    types = [[result.type for result in op.results] for op in read.representatives]
-    found = set()
-    for op, signature in enumerate(arrays.signatures):
-        for value, type_ in zip(arrays.results(op), types[signature], strict=True):
-            if numbers[value] != UNSHARDED and is_uneven(numbers[value], type_):
-                found.add(value)
-    for value, definer in enumerate(arrays.definers):
-        if definer < 0 and numbers[value] != UNSHARDED and is_uneven(numbers[value], arrays.value(value).type):
-            found.add(value)
-    return found
+    return list(found.values())
 
 
 @register
@@ -257,8 +217,7 @@ def _pad_arguments(function: Any, values: PaddedValues) -> None:
 
 def _set_type(function: Any) -> None:
     """Gives a function the types of its arguments, and of what it returns."""
-    block = function.regions[0].blocks[0]
-    returned = block.operations[len(block.operations) - 1].operation.operands
+    block, returned = function.regions[0].blocks[0], last_op(function).operands
     type_ = ir.FunctionType.get([value.type for value in block.arguments], [value.type for value in returned])
     function.attributes["function_type"] = ir.TypeAttr.get(type_)
 

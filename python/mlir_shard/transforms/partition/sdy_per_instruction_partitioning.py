@@ -12,7 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import children, operations_named, replace_with, terminator
 from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
@@ -25,7 +25,8 @@ from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.halo.halo_exchange import ManualPart
 from mlir_shard.transforms.halo.moving_ops import Surroundings, exchange_around
 from mlir_shard.transforms.halo.sdy_resolve_permutation_factors import resolve_permutation_factors
-from mlir_shard.transforms.limits import check_sizes
+from mlir_shard.transforms.limits import check_sizes, is_by_replica
+from mlir_shard.transforms.partition.named_ops import RESHARDING_OPS
 from mlir_shard.transforms.partition.padded_values import PaddedValues
 from mlir_shard.transforms.partition.sdy_convert_global_to_local import convert_global_to_local
 from mlir_shard.transforms.partition.sdy_pad_for_divisibility import pad_function
@@ -56,123 +57,94 @@ def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_excha
     around = replace(around, manual_axes=names)
     if op.name in MOVING and by_exchange and exchange_around(op, around, is_alone=True):
         return
-    _Instruction(op, operands, results, mesh, around, gathers).replace(by_exchange=by_exchange)
+    try:
+        module = _local_module(op, operands, results, around, gathers, by_exchange=by_exchange)
+    except PassFailure as error:
+        raise _failure(op, error.message.removeprefix(f"'{op.name}' op cannot be computed on blocks: ")) from error
+    (function,) = children(module.operation, "func.func")
+    last = terminator(function)
+    for index, sharding in enumerate(results):
+        _return_uncut(last, index, sharding)
+    with ir.InsertionPoint(op), op.location:
+        part, sizes = around.part(mesh, ()), PaddedValues(around.meshes)
+        pairs = zip(op.operands, operands, strict=True)
+        given = [(_padded(op, value, sharding, sizes), sharding) for value, sharding in pairs]
+        made = [(_global_type(value.type, one, part), one) for value, one in zip(last.operands, results, strict=True)]
+        new = part.build_all(given, made, lambda local: _cloned(function, local))
+        new = [
+            value if value.type == old.type else stablehlo.first(value, old.type.shape, sharding)
+            for old, value, sharding in zip(op.results, new, results, strict=True)
+        ]
+    replace_with(op, new)
 
 
-class _Instruction:
-    """An op, with the shardings in which it is computed."""
-
-    def __init__(
-        self,
-        op: Any,
-        operands: Sequence[TensorSharding],
-        results: Sequence[TensorSharding],
-        mesh: Mesh,
-        around: Surroundings,
-        gathers: Gathers,
-    ) -> None:
-        self._op = op
-        self._operands = operands
-        self._results = results
-        self._mesh = mesh
-        self._around = around
-        self._gathers = gathers
-        self._sizes = PaddedValues(around.meshes)
-
-    def replace(self, *, by_exchange: bool) -> None:
-        """Puts the manual computation in the place of the op."""
-        op = self._op
-        module = self._outlined()
-        function = next(iter(reversed(list(module.body.operations)))).operation
-        try:
-            self._make_local(module, function, by_exchange=by_exchange)
-        except PassFailure as error:
-            raise _failure(op, error.message.removeprefix(f"'{op.name}' op cannot be computed on blocks: ")) from error
-        returned = _terminator(function).operands
-        for index, sharding in enumerate(self._results):
-            _return_uncut(_terminator(function), index, sharding)
-        with ir.InsertionPoint(op), op.location:
-            operands = list(zip(map(self._padded, op.operands, self._operands), self._operands, strict=True))
-            part = self._around.part(self._mesh, ())
-            types = [_global_type(value.type, one, part) for value, one in zip(returned, self._results, strict=True)]
-            made = part.build_all(
-                operands, list(zip(types, self._results, strict=True)), lambda local: _cloned(function, local)
-            )
-            for old, new, sharding in zip(op.results, made, self._results, strict=True):
-                if new.type != old.type:
-                    new = stablehlo.first(new, old.type.shape, sharding)
-                old.replace_all_uses_with(new)
-        op.erase()
-
-    def _make_local(self, module: Any, function: Any, *, by_exchange: bool) -> None:
-        CompatibleOps(function, sdy.meshes(module.operation), is_full=True, gathers=self._gathers).make()
-        resolve_permutation_factors(module.operation, self._around, by_exchange=by_exchange)
-        meshes = sdy.meshes(module.operation)
-        reshards_to_collectives(function, CollectivePlans(meshes, module.context, keeps_redundant=False), self._gathers)
-        pad_function(function, meshes, pads_signature=True)
-        convert_global_to_local(module.operation, self._around.program, self._gathers)
-
-    def _even_type(self, type_: Any, sharding: TensorSharding) -> Any:
-        if not isinstance(type_, ir.RankedTensorType):
-            return type_
-        return stablehlo.with_shape(type_, self._sizes.even_shape(type_.shape, sharding))
-
-    def _padded(self, value: Any, sharding: TensorSharding) -> Any:
-        type_ = self._even_type(value.type, sharding)
-        if type_ == value.type:
-            return value
-        if not stablehlo.has_zero(type_.element_type):
-            raise _failure(self._op, f"shards of {value.type} are not even, and there is no zero to pad it with")
-        return stablehlo.pad_behind(value, stablehlo.scalar(0, type_.element_type), type_.shape, sharding)
-
-    def _outlined(self) -> Any:
-        """A module with a function that does what the op does."""
-        op = self._op
-        with op.location:
-            module = ir.Module.create()
-            types = [value.type for value in op.operands]
-            with ir.InsertionPoint(module.body):
-                for one in sdy.enclosing_module(op).regions[0].blocks[0].operations:
-                    if one.operation.name == "sdy.mesh":
-                        one.operation.clone()
-                type_ = ir.FunctionType.get(types, [result.type for result in op.results])
-                attributes = {"sym_name": ir.StringAttr.get("op"), "function_type": ir.TypeAttr.get(type_)}
-                function = ir.Operation.create("func.func", attributes=attributes, regions=1)
-            block = function.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
-            for argument, sharding in zip(block.arguments, self._operands, strict=True):
-                sdy.set_sharding(argument, sharding)
-            for index, sharding in enumerate(self._results):
-                sdy.set_result_sharding(function, index, sharding)
-            with ir.InsertionPoint(block):
-                ir.Operation.create("func.return", [], list(self._copy(block.arguments).results))
-        return module
-
-    def _copy(self, operands: Sequence[Any]) -> Any:
-        op = self._op
-        if op.name == "sdy.constant":
-            attributes = {name: op.attributes[name] for name in op.attributes}
-            return ir.Operation.create("stablehlo.constant", [op.results[0].type], [], attributes)
-        copied = op.clone().operation
-        for index, value in enumerate(operands):
-            copied.operands[index] = value
-        return copied
+def _local_module(
+    op: Any,
+    operands: Sequence[TensorSharding],
+    results: Sequence[TensorSharding],
+    around: Surroundings,
+    gathers: Gathers,
+    *,
+    by_exchange: bool,
+) -> Any:
+    """A module with a local function that does what the op does."""
+    with op.location:
+        module = ir.Module.create()
+        types = [value.type for value in op.operands]
+        with ir.InsertionPoint(module.body):
+            for one in sdy.enclosing_module(op).regions[0].blocks[0].operations:
+                if one.operation.name == "sdy.mesh":
+                    one.operation.clone()
+            type_ = ir.FunctionType.get(types, [result.type for result in op.results])
+            attributes = {"sym_name": ir.StringAttr.get("op"), "function_type": ir.TypeAttr.get(type_)}
+            function = ir.Operation.create("func.func", attributes=attributes, regions=1)
+        block = function.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+        for argument, sharding in zip(block.arguments, operands, strict=True):
+            sdy.set_sharding(argument, sharding)
+        for index, sharding in enumerate(results):
+            sdy.set_result_sharding(function, index, sharding)
+        with ir.InsertionPoint(block):
+            ir.Operation.create("func.return", [], list(_copy(op, block.arguments).results))
+    CompatibleOps(function, sdy.meshes(module.operation), is_full=True, gathers=gathers).make()
+    resolve_permutation_factors(module.operation, around, by_exchange=by_exchange)
+    meshes = sdy.meshes(module.operation)
+    reshards_to_collectives(function, CollectivePlans(meshes, module.context, keeps_redundant=False), gathers)
+    pad_function(function, meshes, pads_signature=True)
+    convert_global_to_local(module.operation, around.program, gathers)
+    return module
 
 
-def _terminator(function: Any) -> Any:
-    block = function.regions[0].blocks[0]
-    return block.operations[len(block.operations) - 1].operation
+def _copy(op: Any, operands: Sequence[Any]) -> Any:
+    if op.name == "sdy.constant":
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        return ir.Operation.create("stablehlo.constant", [op.results[0].type], [], attributes)
+    copied = op.clone().operation
+    for index, value in enumerate(operands):
+        copied.operands[index] = value
+    return copied
 
 
-def _return_uncut(terminator: Any, index: int, sharding: TensorSharding) -> None:
+def _padded(op: Any, value: Any, sharding: TensorSharding, sizes: PaddedValues) -> Any:
+    """An operand, padded with zeros where its shards are not even."""
+    shape = sizes.even_shape(value.type.shape, sharding) if isinstance(value.type, ir.RankedTensorType) else ()
+    if not shape or list(shape) == list(value.type.shape):
+        return value
+    element = value.type.element_type
+    if not stablehlo.has_zero(element):
+        raise _failure(op, f"shards of {value.type} are not even, and there is no zero to pad it with")
+    return stablehlo.pad_behind(value, stablehlo.scalar(0, element), shape, sharding)
+
+
+def _return_uncut(last: Any, index: int, sharding: TensorSharding) -> None:
     """Leaves it to the caller to cut off what a result has too much of in dimensions that are not sharded."""
-    cut = defining_op(terminator.operands[index], "stablehlo.slice")
+    cut = defining_op(last.operands[index], "stablehlo.slice")
     if cut is None or not has_one_use(cut.results[0]):
         return
     value = cut.operands[0]
     sizes = zip(sharding.dim_shardings, value.type.shape, cut.results[0].type.shape, strict=True)
     if any(cut.attributes["start_indices"]) or any(of.axes and size != new for of, size, new in sizes):
         return
-    terminator.operands[index] = value
+    last.operands[index] = value
     cut.erase()
 
 
@@ -186,7 +158,7 @@ def _cloned(function: Any, arguments: Sequence[Any]) -> list[Any]:
     """The results of a local function of one block, whose ops are built at the current insertion point."""
     block = function.regions[0].blocks[0]
     values = dict(zip(block.arguments, arguments, strict=True))
-    *ops, terminator = (op.operation for op in block.operations)
+    *ops, last = (op.operation for op in block.operations)
     for op in ops:
         copied = op.clone().operation
         for index, value in enumerate(op.operands):
@@ -195,7 +167,7 @@ def _cloned(function: Any, arguments: Sequence[Any]) -> list[Any]:
             if name in copied.attributes:
                 del copied.attributes[name]
         values |= dict(zip(op.results, copied.results, strict=True))
-    return [values[value] for value in terminator.operands]
+    return [values[value] for value in last.operands]
 
 
 def _check_static(op: Any, type_: Any, sharding: TensorSharding, mesh: Mesh) -> None:
@@ -213,24 +185,8 @@ def _failure(op: Any, why: str) -> PassFailure:
     return PassFailure(f"'{op.name}' op cannot be partitioned alone: {why}", op)
 
 
-# What the dialect says about a program, and collectives, which are for what comes later.
-LEFT_GLOBAL = frozenset(
-    (
-        "sdy.all_gather",
-        "sdy.all_reduce",
-        "sdy.all_slice",
-        "sdy.all_to_all",
-        "sdy.collective_permute",
-        "sdy.data_flow_edge",
-        "sdy.manual_computation",
-        "sdy.propagation_barrier",
-        "sdy.reduce_scatter",
-        "sdy.replicated_to_unreduced",
-        "sdy.sharded_to_unreduced",
-        "sdy.sharding_constraint",
-        "sdy.sharding_group",
-    )
-)
+# Collectives, and what the dialect says about a program, are for what comes later.
+LEFT_GLOBAL = {*RESHARDING_OPS, "sdy.manual_computation", "sdy.sharding_group"} - {"sdy.reshard"}
 SHARDING_CALLS = ("Sharding", "mhlo.sharding")
 
 
@@ -257,15 +213,13 @@ class PerInstructionPartitioning(Pass):
     remarks_above: int | None = remarks_above()
 
     def run(self, op: Any) -> None:
-        if self.replica_count > 1 and self.partition_count > 1:
-            counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
-            raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        by_replica = is_by_replica(op, self.replica_count, self.partition_count)
         try:
             selection = Selection.parse(self.filter)
         except ValueError as error:
             raise PassFailure(str(error), op) from error
         check_sizes(op)
-        around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), self.replica_count > 1))
+        around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), by_replica))
         gathers = Gathers(self.remarks_above)
         chosen = [one for number, one in enumerate(_candidates(op)) if selection.selects(number, one.name)]
         for one in chosen:

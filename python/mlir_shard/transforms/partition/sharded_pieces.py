@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.ir import stablehlo
+from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.sharding.axes import Axes
+from mlir_shard.transforms.insertion import apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,11 @@ class ShardedValue:
         before[dim], behind[dim] = low, high
         return self._with(stablehlo.pad(self.value, fill, before, behind, none, self.sharding))
 
+    def resharded(self, dim: int, axes: Axes) -> ShardedValue:
+        """Returns the value with a dimension sharded along other axes."""
+        moved = replace(self, axes=(*self.axes[:dim], axes, *self.axes[dim + 1 :]))
+        return moved._with(apply(self.value, [Reshard(moved.sharding)]))
+
     def with_borders(self, dim: int, before: int, after: int, fill: Any) -> ShardedValue:
         """Returns shards, cut along `dim`, with elements of the shards around them, and `fill` at both ends."""
         size = self.value.type.shape[dim + 1]
@@ -116,4 +123,4 @@ class ShardedValue:
         return made._with(stablehlo.build("reshape", type_, self.value, sharding=made.sharding))
 
     def _with(self, value: Any) -> ShardedValue:
-        return ShardedValue(value, self.axes, self.mesh)
+        return replace(self, value=value)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from mlir_shard.dialects import sdy
@@ -17,12 +17,11 @@ from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.resharding.operator.common_axes import mesh_of
-from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules.reduction import combination_of, may_combine, may_repeat_initial_values, reduction_op
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.windows import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
-from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.insertion import apply
+from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.partition.sharded_pieces import ShardedValue
 from mlir_shard.transforms.shardings import meshes_around, rule_cache
 
 _RESHARD = "sdy.reshard"
@@ -103,12 +102,11 @@ class ScanInBlocks(Pass):
             mesh = None if sharding is None else mesh_of(sharding, meshes)
             if dim is None or sharding is None or mesh is None or mesh.is_maximal:
                 continue
-            blocks = sharding.dim_shardings[dim].sharded_size(mesh)
-            size = -(-inner.operands[0].type.shape[dim] // blocks)
-            if blocks == 1 or size == 1:
+            shards = sharding.dim_shardings[dim].sharded_size(mesh)
+            if shards == 1 or inner.operands[0].type.shape[dim] <= shards:
                 continue
             with ir.InsertionPoint(inner), inner.location:
-                value = _Scan(inner, dim, blocks, size, sharding).build()
+                value = _scanned(inner, dim, shards, sharding)
             inner.results[0].replace_all_uses_with(value)
             inner.erase()
             changed = True
@@ -143,94 +141,52 @@ def _agreed_sharding(op: Any) -> TensorSharding | None:
     return sharding
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """A cumulative reduction along `dim`, which is in `blocks` blocks of `size` elements, as `sharding` says."""
+def _scanned(op: Any, dim: int, shards: int, sharding: TensorSharding) -> Any:
+    """The result of a cumulative reduction along `dim`, which `sharding` has in `shards` shards."""
+    value, initial = op.operands
+    cut = _in_shards(value, initial, dim, shards, sharding)
+    axes, size = cut.axes[dim], cut.value.type.shape[dim + 1]
+    is_forward = windows_along_dims(op)[0].low > 0
+    scanned = _windows(op, cut, dim + 1, size, size, is_forward=is_forward)
+    last, first = (size - 1, 0) if is_forward else (0, 1)
+    totals = scanned.along(dim + 1, last, last + 1).uncut(dim).resharded(dim, ())
+    totals = totals.along(dim, first, first + shards - 1)
+    before = _windows(op, totals, dim, shards - 1, shards, is_forward=is_forward).resharded(dim, axes).value
+    type_, dims = scanned.value.type, [one for one in range(scanned.value.type.rank) if one != dim + 1]
+    before = stablehlo.build(
+        "broadcast_in_dim", type_, before, sharding=scanned.sharding, broadcast_dimensions=stablehlo.sizes(dims)
+    )
+    combiner = op.regions[0].blocks[0].operations[0].operation.name
+    pair = (before, scanned.value) if is_forward else (scanned.value, before)
+    combined = ir.Operation.create(combiner, [type_], pair).results[0]
+    sdy.set_sharding(combined, scanned.sharding)
+    return replace(scanned, value=combined).uncut(dim).along(dim, 0, value.type.shape[dim]).value
 
-    op: Any
-    dim: int
-    blocks: int
-    size: int
-    sharding: TensorSharding
 
-    def build(self) -> Any:
-        """Its result."""
-        (value, initial), dim = self.op.operands, self.dim
-        shape, whole = list(value.type.shape), self.blocks * self.size
-        cut = [*shape[:dim], self.blocks, self.size, *shape[dim + 1 :]]
-        inside = self._with_dims(dim + 1, dim + 1, (DimensionSharding((), True),))
-        if shape[dim] < whole:
-            value = stablehlo.pad_behind(value, initial, [*shape[:dim], whole, *shape[dim + 1 :]], self.sharding)
-        of_blocks = self._reshaped(value, cut, inside)
-        of_blocks = self._windows(of_blocks, dim + 1, self.size, self.size, inside)
-        before = self._before(of_blocks, inside)
-        dims = [one for one in range(len(cut)) if one != dim + 1]
-        type_ = of_blocks.type
-        before = stablehlo.build(
-            "broadcast_in_dim",
-            type_,
-            before,
-            sharding=inside,
-            broadcast_dimensions=ir.DenseI64ArrayAttr.get(dims),
-        )
-        combiner = self.op.regions[0].blocks[0].operations[0].operation.name
-        pair = (before, of_blocks) if self._is_forward else (of_blocks, before)
-        combined = ir.Operation.create(combiner, [type_], pair).results[0]
-        sdy.set_sharding(combined, inside)
-        return stablehlo.first(self._reshaped(combined, value.type.shape, self.sharding), shape, self.sharding)
+def _in_shards(value: Any, initial: Any, dim: int, shards: int, sharding: TensorSharding) -> ShardedValue:
+    """A value cut along a dimension that `sharding` has in `shards` shards; behind it there are initial values."""
+    axes = tuple(of_dim.axes for of_dim in sharding.dim_shardings)
+    missing = -value.type.shape[dim] % shards
+    whole = ShardedValue(value, axes, sharding.mesh_or_ref).padded(dim, 0, missing, initial)
+    return whole.cut(dim, axes[dim], shards)
 
-    @property
-    def _is_forward(self) -> bool:
-        return windows_along_dims(self.op)[0].low > 0
 
-    def _before(self, of_blocks: Any, inside: TensorSharding) -> Any:
-        """For each block what all that come before it, in the direction of the windows, are reduced to."""
-        dim = self.dim
-        at = self.size - 1 if self._is_forward else 0
-        totals = self._along(of_blocks, dim + 1, at, at + 1, inside)
-        shape = [*totals.type.shape[: dim + 1], *totals.type.shape[dim + 2 :]]
-        totals = self._reshaped(totals, shape, self.sharding)
-        gathered = self._with_dims(dim, dim + 1, (DimensionSharding((), True),))
-        totals = apply(totals, [Reshard(gathered)])
-        first = 0 if self._is_forward else 1
-        others = self._along(totals, dim, first, first + self.blocks - 1, gathered)
-        reduced = self._windows(others, dim, self.blocks - 1, self.blocks, gathered)
-        return apply(reduced, [Reshard(self.sharding)])
-
-    def _windows(self, value: Any, dim: int, size: int, results: int, sharding: TensorSharding) -> Any:
-        """The op on another value, with windows of as many elements along a dimension as are there."""
-        copied = self.op.clone().operation
-        copied.operands[0] = value
-        rank = value.type.rank
-        for name in list(copied.attributes):
-            if name in _PER_DIMENSION or name.startswith("sdy."):
-                del copied.attributes[name]
-        sizes = [size if one == dim else 1 for one in range(rank)]
-        copied.attributes["window_dimensions"] = ir.DenseI64ArrayAttr.get(sizes)
-        copied.results[0].set_type(stablehlo.with_size(value.type, dim, results))
-        padding = results - 1
-        set_padding(copied, {dim: (padding, 0) if self._is_forward else (0, padding)})
-        copied.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue((sharding,)))
-        return copied.results[0]
-
-    def _with_dims(self, begin: int, end: int, dims: Sequence[DimensionSharding]) -> TensorSharding:
-        """The sharding with others in place of those of some dimensions."""
-        kept = self.sharding.dim_shardings
-        return replace(self.sharding, dim_shardings=(*kept[:begin], *dims, *kept[end:]))
-
-    @staticmethod
-    def _reshaped(value: Any, shape: Sequence[int], sharding: TensorSharding) -> Any:
-        return stablehlo.build("reshape", stablehlo.with_shape(value.type, shape), value, sharding=sharding)
-
-    @staticmethod
-    def _along(value: Any, dim: int, start: int, limit: int, sharding: TensorSharding) -> Any:
-        starts, limits = [0] * value.type.rank, list(value.type.shape)
-        starts[dim], limits[dim] = start, limit
-        return stablehlo.slice_(value, starts, limits, sharding=sharding)
+def _windows(op: Any, value: ShardedValue, dim: int, size: int, results: int, *, is_forward: bool) -> ShardedValue:
+    """A windowed reduction of another value, with windows of `size` elements along a dimension."""
+    copied = op.clone().operation
+    copied.operands[0] = value.value
+    type_ = value.value.type
+    for name in list(copied.attributes):
+        if name in _PER_DIMENSION or name.startswith("sdy."):
+            del copied.attributes[name]
+    copied.attributes["window_dimensions"] = stablehlo.sizes([size if one == dim else 1 for one in range(type_.rank)])
+    copied.results[0].set_type(stablehlo.with_size(type_, dim, results))
+    set_padding(copied, {dim: (results - 1, 0) if is_forward else (0, results - 1)})
+    copied.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue((value.sharding,)))
+    return replace(value, value=copied.results[0])
 
 
 _PER_DIMENSION = frozenset(("base_dilations", "padding", "window_dilations", "window_strides"))
-_CLOSED = DimensionSharding((), True)
 
 
 @register
@@ -255,11 +211,11 @@ class SplitReductions(Pass):
         for inner in operations_named(op, "stablehlo.reduce"):
             if not self._is_for(inner):
                 continue
-            cut = _cut(inner, meshes)
+            cut = _sharded_reduction(inner, meshes)
             if cut is None or not may_repeat_initial_values(inner):
                 continue
             with ir.InsertionPoint(inner), inner.location:
-                results = cut.build()
+                results = _reduced_by_shards(inner, *cut)
             for old, new in zip(inner.results, results, strict=True):
                 old.replace_all_uses_with(new)
             inner.erase()
@@ -273,11 +229,11 @@ class SplitReductions(Pass):
         return self.collectives == "stablehlo" or combination is None or not combination.combiners
 
 
-def _cut(op: Any, meshes: Mapping[str, Mesh]) -> _Cut | None:
-    """Where to cut, by the first operand that is sharded along something reduced."""
+def _sharded_reduction(op: Any, meshes: Mapping[str, Mesh]) -> tuple[int, int, TensorSharding] | None:
+    """The dimension to cut, its shards, and the sharding of the first operand that is sharded along a reduced one."""
     values = list(op.operands)[: len(op.results)]
     reduced = [dim for dim in op.attributes["dimensions"] if values[0].type.shape[dim] != 1]
-    # Elements keep their order where what is reduced otherwise is all in one block.
+    # Elements keep their order where what is reduced otherwise is all in one shard.
     for value in values if reduced else ():
         sharding = sharding_of(value)
         mesh = None if sharding is None else mesh_of(sharding, meshes)
@@ -285,60 +241,37 @@ def _cut(op: Any, meshes: Mapping[str, Mesh]) -> _Cut | None:
             continue
         counts = [of_dim.sharded_size(mesh) for of_dim in sharding.dim_shardings]
         dim = min(reduced)
-        size = -(-value.type.shape[dim] // counts[dim])
-        if counts[dim] > 1 and size > 1 and all(counts[other] == 1 for other in reduced if other != dim):
-            return _Cut(op, dim, counts[dim], size, sharding)
+        is_cut = 1 < counts[dim] < value.type.shape[dim]
+        if is_cut and all(counts[other] == 1 for other in reduced if other != dim):
+            return dim, counts[dim], sharding
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """A reduction whose dimension `dim` is in `blocks` blocks of `size` elements, as `sharding` says."""
+def _reduced_by_shards(op: Any, dim: int, shards: int, sharding: TensorSharding) -> list[Any]:
+    """The results of a reduction whose dimension `dim` is in `shards` shards, as `sharding` says."""
+    count = len(op.results)
+    initial = list(op.operands)[count:]
+    cut = [_in_shards(*one, dim, shards, sharding) for one in zip(list(op.operands)[:count], initial, strict=True)]
+    within = sorted(other + (other >= dim) for other in op.attributes["dimensions"])
+    kept = [other for other in range(len(cut[0].axes)) if other not in within]
+    of_shards = TensorSharding.closed_with((cut[0].axes[other] for other in kept), sharding.mesh_or_ref)
+    partial = _reduction(op, [*(one.value for one in cut), *initial], within, [of_shards] * count)
+    return _reduction(op, [*partial, *initial], [kept.index(dim)], None)
 
-    op: Any
-    dim: int
-    blocks: int
-    size: int
-    sharding: TensorSharding
 
-    def build(self) -> list[Any]:
-        """The results of the op."""
-        op, count = self.op, len(self.op.results)
-        initial = list(op.operands)[count:]
-        reduced = list(op.attributes["dimensions"])
-        inside = self._with_dims(self.dim + 1, self.dim + 1, (_CLOSED,))
-        values = [self._in_blocks(*one, inside) for one in zip(list(op.operands)[:count], initial, strict=True)]
-        within = sorted(other + (other >= self.dim) for other in reduced)
-        kept = [other for other in range(values[0].type.rank) if other not in within]
-        of_blocks = replace(inside, dim_shardings=tuple(inside.dim_shardings[other] for other in kept))
-        partial = self._reduction([*values, *initial], within, [of_blocks] * count)
-        return self._reduction([*partial, *initial], [kept.index(self.dim)], None)
-
-    def _in_blocks(self, value: Any, initial: Any, inside: TensorSharding) -> Any:
-        shape, dim = list(value.type.shape), self.dim
-        whole = self.blocks * self.size
-        if shape[dim] < whole:
-            value = stablehlo.pad_behind(value, initial, [*shape[:dim], whole, *shape[dim + 1 :]], self.sharding)
-        cut = [*shape[:dim], self.blocks, self.size, *shape[dim + 1 :]]
-        return stablehlo.build("reshape", stablehlo.with_shape(value.type, cut), value, sharding=inside)
-
-    def _reduction(
-        self, operands: Sequence[Any], dims: Sequence[int], shardings: Sequence[TensorSharding] | None
-    ) -> list[Any]:
-        """The op on other operands and along other dimensions; its results lie as they did where nothing is said."""
-        copied = self.op.clone().operation
-        for number, value in enumerate(operands):
-            copied.operands[number] = value
-        copied.attributes["dimensions"] = ir.DenseI64ArrayAttr.get(dims)
-        if sdy.SHARDING_RULE in copied.attributes:
-            del copied.attributes[sdy.SHARDING_RULE]
-        if shardings is not None:
-            copied.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue(tuple(shardings)))
-        for result, value in zip(copied.results, operands, strict=False):
-            shape = [size for dim, size in enumerate(value.type.shape) if dim not in dims]
-            result.set_type(stablehlo.with_shape(result.type, shape))
-        return list(copied.results)
-
-    def _with_dims(self, begin: int, end: int, dims: Sequence[DimensionSharding]) -> TensorSharding:
-        kept = self.sharding.dim_shardings
-        return replace(self.sharding, dim_shardings=(*kept[:begin], *dims, *kept[end:]))
+def _reduction(
+    op: Any, operands: Sequence[Any], dims: Sequence[int], shardings: Sequence[TensorSharding] | None
+) -> list[Any]:
+    """A reduction of other operands along other dimensions; its results are sharded as before by default."""
+    copied = op.clone().operation
+    for number, value in enumerate(operands):
+        copied.operands[number] = value
+    copied.attributes["dimensions"] = stablehlo.sizes(dims)
+    if sdy.SHARDING_RULE in copied.attributes:
+        del copied.attributes[sdy.SHARDING_RULE]
+    if shardings is not None:
+        copied.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue(tuple(shardings)))
+    for result, value in zip(copied.results, operands, strict=False):
+        shape = [size for dim, size in enumerate(value.type.shape) if dim not in dims]
+        result.set_type(stablehlo.with_shape(result.type, shape))
+    return list(copied.results)

@@ -28,10 +28,10 @@ from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.partition.manual_devices import renumber_devices
+from mlir_shard.transforms.partition.named_ops import RESHARDING_OPS
 from mlir_shard.transforms.partition.op_decisions import OpPlan, Signature
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.partition.plan_application import PlanApplication
-from mlir_shard.transforms.partition.regions import RESHARDING_OPS
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
 from mlir_shard.transforms.partition.verified_repetition import partition_verified, verify_repetition
 from mlir_shard.transforms.shardings import Side, meshes_around, shardings_of

@@ -16,6 +16,7 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.sharding import AxisRef, AxisRefList, Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.limits import is_by_replica
 from mlir_shard.transforms.reshard.single_device import program_mesh
 from mlir_shard.transforms.shardings import meshes_around
 
@@ -88,13 +89,11 @@ class ResolveSingleDeviceSharding(Pass):
             return False
         # Those inside others first: the others take them along.
         ops = list(reversed(_ops_on_one_device(op, meshes)))
-        if ops and self.replica_count > 1 and self.partition_count > 1:
-            counts = f"{self.replica_count} replicas of {self.partition_count} partitions"
-            raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        by_replica = bool(ops) and is_by_replica(op, self.replica_count, self.partition_count)
         for one in ops:
             device = _device(one, meshes)
             if device is not None:
-                _resolve(one, device, name, meshes, by_replica=self.replica_count > 1)
+                _resolve(one, device, name, meshes, by_replica=by_replica)
         return bool(ops)
 
 
