@@ -7,7 +7,7 @@ A dimension may be made of several factors; factors of size 1 among several are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mlir_shard.host import ir
@@ -165,6 +165,14 @@ def resized(op: Any, changed: FactorType, *, blocked: bool = False) -> OpShardin
     """The rule of an op from its first operand to its first result, see `RuleBuilder.add_resized`."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     return RuleBuilder.for_op(op).add_resized(before, after, changed, blocked=blocked).build()
+
+
+def transposed(op: Any, permutation: Iterable[int]) -> OpShardingRule:
+    """The rule of a transpose: a factor for each result dimension, in their order."""
+    shape, builder = shape_of(op.operands[0].type), RuleBuilder.for_op(op)
+    for result_dim, operand_dim in enumerate(permutation):
+        builder.add_factor([operand_dim], [result_dim], shape[operand_dim])
+    return builder.build()
 
 
 def without_ones(rule: OpShardingRule) -> OpShardingRule:

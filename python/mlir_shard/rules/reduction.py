@@ -47,28 +47,27 @@ class Combiner(str, Enum):
         return ReductionOp(self.value) if self in (Combiner.SUM, Combiner.MAX, Combiner.MIN) else None
 
 
+STABLEHLO_OPS = {
+    Combiner.SUM: "add",
+    Combiner.MAX: "maximum",
+    Combiner.MIN: "minimum",
+    Combiner.PRODUCT: "multiply",
+    Combiner.AND: "and",
+    Combiner.OR: "or",
+    Combiner.XOR: "xor",
+}
 # Unsigned maxima and minima are missing on purpose: collectives compare signless integers as signed ones.
-_COMBINERS = {
-    "arith.addf": Combiner.SUM,
-    "arith.addi": Combiner.SUM,
-    "arith.andi": Combiner.AND,
-    "arith.maximumf": Combiner.MAX,
-    "arith.maxnumf": Combiner.MAX,
-    "arith.maxsi": Combiner.MAX,
-    "arith.minimumf": Combiner.MIN,
-    "arith.minnumf": Combiner.MIN,
-    "arith.minsi": Combiner.MIN,
-    "arith.mulf": Combiner.PRODUCT,
-    "arith.muli": Combiner.PRODUCT,
-    "arith.ori": Combiner.OR,
-    "arith.xori": Combiner.XOR,
-    "stablehlo.add": Combiner.SUM,
-    "stablehlo.and": Combiner.AND,
-    "stablehlo.maximum": Combiner.MAX,
-    "stablehlo.minimum": Combiner.MIN,
-    "stablehlo.multiply": Combiner.PRODUCT,
-    "stablehlo.or": Combiner.OR,
-    "stablehlo.xor": Combiner.XOR,
+_ARITH_OPS = {
+    Combiner.SUM: "addf addi",
+    Combiner.MAX: "maximumf maxnumf maxsi",
+    Combiner.MIN: "minimumf minnumf minsi",
+    Combiner.PRODUCT: "mulf muli",
+    Combiner.AND: "andi",
+    Combiner.OR: "ori",
+    Combiner.XOR: "xori",
+}
+_COMBINERS = {f"stablehlo.{name}": combiner for combiner, name in STABLEHLO_OPS.items()} | {
+    name: combiner for combiner, names in _ARITH_OPS.items() for name in op_names("arith", names)
 }
 SELECTING_OPS = ("stablehlo.dynamic_slice", "stablehlo.gather", "stablehlo.slice")
 """Ops that take elements out of their first operand: a sum, as a device that does not have one contributes zero."""

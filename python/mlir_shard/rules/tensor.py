@@ -152,6 +152,12 @@ def _dims_of_slice(sizes: Sequence[int], shape: Sequence[int]) -> list[int | Non
     return found
 
 
+def _known_dims(op: Any) -> list[bool]:
+    """For each dimension whether it is known where the slice is."""
+    pairs = zip(op.attributes["static_offsets"], op.attributes["static_strides"], strict=True)
+    return [_DYNAMIC not in pair for pair in pairs]
+
+
 @sharding_rule("tensor.extract_slice")
 def extract_slice(op: Any, options: RuleOptions) -> OpShardingRule:
     """Where the size changes, neighbours can exchange elements, if it is known where the slice is.
@@ -159,10 +165,7 @@ def extract_slice(op: Any, options: RuleOptions) -> OpShardingRule:
     If it is not, and where a dimension is left out, it has to be whole.
     """
     sizes = list(op.attributes["static_sizes"])
-    known = [
-        _DYNAMIC not in pair
-        for pair in zip(op.attributes["static_offsets"], op.attributes["static_strides"], strict=True)
-    ]
+    known = _known_dims(op)
     shape, result = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     further = [None] * (len(op.operands) - 1)
     builder = RuleBuilder.for_op(op)
@@ -181,10 +184,7 @@ def insert_slice(op: Any, options: RuleOptions) -> OpShardingRule:
     Along a dimension where the slice is smaller, it has to be whole unless it is known where it goes.
     """
     sizes = list(op.attributes["static_sizes"])
-    known = [
-        _DYNAMIC not in pair
-        for pair in zip(op.attributes["static_offsets"], op.attributes["static_strides"], strict=True)
-    ]
+    known = _known_dims(op)
     source, shape = (shape_of(operand.type) for operand in list(op.operands)[:2])
     further = [None] * (len(op.operands) - 2)
     builder = RuleBuilder.for_op(op)

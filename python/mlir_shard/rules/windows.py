@@ -234,19 +234,10 @@ class Window:
 def windows_of(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
     """The windows along permutation factors of a rule, of which a device can be given what its block needs."""
     op = op.operation
-    if is_structured(op) and rule.permutation_factors:
-        return _of_loops(op, rule)
-    if op.name in _SLICES and rule.permutation_factors:
-        return _of_slice(op, rule)
-    if op.name == "stablehlo.concatenate" and rule.permutation_factors:
-        return _of_parts(op, rule)
-    if op.name in ("tensor.pad", "tosa.pad") and rule.permutation_factors:
-        return _of_pad(op, rule)
-    if op.name in _KERNEL_DIMS and rule.permutation_factors:
-        return _of_tosa(op, rule)
-    if op.name in WINDOWED and rule.permutation_factors:
-        return _of_stablehlo(op, rule)
-    return ()
+    if not rule.permutation_factors:
+        return ()
+    find = _of_loops if is_structured(op) else _OF_OPS.get(op.name)
+    return () if find is None else find(op, rule)
 
 
 def factor_windows(op: Any, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
@@ -374,3 +365,12 @@ def _of_tosa(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
             extent = op.attributes["dilation"][dim - 1] * (shape_of(op.operands[1].type)[dim + moved] - 1) + 1
         found.append(Window(0, dim, factor, strides[dim - 1], extent, -low))
     return tuple(found)
+
+
+_OF_OPS = {
+    **dict.fromkeys(_SLICES, _of_slice),
+    **dict.fromkeys(("tensor.pad", "tosa.pad"), _of_pad),
+    **dict.fromkeys(_KERNEL_DIMS, _of_tosa),
+    **dict.fromkeys(WINDOWED, _of_stablehlo),
+    "stablehlo.concatenate": _of_parts,
+}

@@ -13,7 +13,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.rules.builder import RuleBuilder, rank_of, shape_of
+from mlir_shard.rules.builder import RuleBuilder, rank_of, shape_of, transposed
 from mlir_shard.rules.partition import (
     BlockedTensor,
     Blocks,
@@ -126,11 +126,7 @@ def broadcast_in_dim(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("stablehlo.transpose")
 def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
     """A factor for each result dimension, in their order."""
-    shape = shape_of(op.operands[0].type)
-    builder = RuleBuilder.for_op(op)
-    for result_dim, operand_dim in enumerate(op.attributes["permutation"]):
-        builder.add_factor([operand_dim], [result_dim], shape[operand_dim])
-    return builder.build()
+    return transposed(op, op.attributes["permutation"])
 
 
 @sharding_rule("stablehlo.reverse")

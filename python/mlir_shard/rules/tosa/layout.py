@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.rules.builder import RuleBuilder, shape_of, without_ones
+from mlir_shard.rules.builder import RuleBuilder, shape_of, transposed, without_ones
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.rules.tensor import join, reshape_beside_whole
 from mlir_shard.rules.windows import padding_of
@@ -37,11 +37,7 @@ def reshape_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("tosa.transpose")
 def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
     """A factor for each result dimension, in their order."""
-    shape = shape_of(op.operands[0].type)
-    builder = RuleBuilder.for_op(op)
-    for result_dim, operand_dim in enumerate(op.attributes["perms"]):
-        builder.add_factor([operand_dim], [result_dim], shape[operand_dim])
-    return builder.build()
+    return transposed(op, op.attributes["perms"])
 
 
 # What a device's block of the result needs of others differs by the padding.

@@ -19,23 +19,13 @@ import numpy.typing as npt
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.device_permutation import Digit
-from mlir_shard.rules.reduction import Combiner
+from mlir_shard.rules.reduction import STABLEHLO_OPS, Combiner
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.sharding.layout import device_array, device_group_array
 from mlir_shard.transforms.collectives.channels import Channels
 
 _arith, _tensor = dialect("arith"), dialect("tensor")
-
-COMBINERS = {
-    Combiner.SUM: "add",
-    Combiner.MAX: "maximum",
-    Combiner.MIN: "minimum",
-    Combiner.PRODUCT: "multiply",
-    Combiner.AND: "and",
-    Combiner.OR: "or",
-    Combiner.XOR: "xor",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +121,7 @@ class StablehloCollectives:
     def all_reduce(self, value: Any, axes: Sequence[AxisRef], kind: ReductionOp | Combiner) -> Any:
         """Reduces over the devices along axes."""
         attributes = self._among(axes) | _global_ids()
-        return stablehlo.combining("all_reduce", value.type, [value], COMBINERS[Combiner(kind.value)], **attributes)
+        return stablehlo.combining("all_reduce", value.type, [value], STABLEHLO_OPS[Combiner(kind.value)], **attributes)
 
     def reduce_scatter(self, value: Any, axes: Mapping[int, Sequence[AxisRef]], kind: ReductionOp) -> Any:
         """Reduces and scatters; several dimensions by an all-reduce and slices, unless `scatters_together`."""
@@ -205,7 +195,7 @@ class StablehloCollectives:
     def _scatter(self, value: Any, dim: int, axes: Sequence[AxisRef], kind: ReductionOp) -> Any:
         type_ = stablehlo.with_shape(value.type, self._divided(value, {dim: axes}))
         attributes = self._among(axes) | {"scatter_dimension": stablehlo.integer(dim), **_global_ids()}
-        return stablehlo.combining("reduce_scatter", type_, [value], COMBINERS[Combiner(kind.value)], **attributes)
+        return stablehlo.combining("reduce_scatter", type_, [value], STABLEHLO_OPS[Combiner(kind.value)], **attributes)
 
     def _exchange(self, value: Any, source: int, target: int, axes: Sequence[AxisRef]) -> Any:
         count = self.group_size(axes)

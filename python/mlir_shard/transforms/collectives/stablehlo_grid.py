@@ -15,11 +15,11 @@ from mlir_shard.resharding.device_permutation import axis_orders
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.resharding.windows import WindowHalo
-from mlir_shard.rules.reduction import Combiner, neutral_number
+from mlir_shard.rules.reduction import STABLEHLO_OPS, Combiner, neutral_number
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
 from mlir_shard.transforms.collectives import separate_reduction
 from mlir_shard.transforms.collectives.separate_reduction import stablehlo_forms
-from mlir_shard.transforms.collectives.stablehlo import COMBINERS, StablehloProgram, as_index
+from mlir_shard.transforms.collectives.stablehlo import StablehloProgram, as_index
 from mlir_shard.transforms.collectives.stablehlo_exchange import exchange
 from mlir_shard.transforms.collectives.stablehlo_halo import BorderExchange, with_borders
 from mlir_shard.transforms.device_grid import DeviceGrid
@@ -53,7 +53,7 @@ class StablehloGridCollectives:
     def all_reduce(self, value: Any, axes: Sequence[int], kind: ReductionOp | Combiner) -> Any:
         """Reduces over the devices along axes; bitwise by a gather, as XLA has no such reduction of integers."""
         if mesh := self._grid.separate_mesh_of(axes):
-            forms = stablehlo_forms(COMBINERS[Combiner(kind.value)])
+            forms = stablehlo_forms(STABLEHLO_OPS[Combiner(kind.value)])
             return separate_reduction.all_reduce(value, mesh, self._grid.separate_axes(axes), self, forms)
         refs, combiner = self._refs(sorted(axes)), Combiner(kind.value)
         neutral = neutral_number(combiner, value.type.element_type)
@@ -62,7 +62,7 @@ class StablehloGridCollectives:
         gathered = self._builder.all_gather(stablehlo.reshape(value, [1, *value.type.shape]), {0: refs})
         initial = stablehlo.scalar(neutral, value.type.element_type)
         return stablehlo.combining(
-            "reduce", value.type, [gathered, initial], COMBINERS[combiner], dimensions=stablehlo.sizes([0])
+            "reduce", value.type, [gathered, initial], STABLEHLO_OPS[combiner], dimensions=stablehlo.sizes([0])
         )
 
     def reduce_scatter(self, value: Any, axes: Mapping[int, Sequence[int]], kind: ReductionOp) -> Any:

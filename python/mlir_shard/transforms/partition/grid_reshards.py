@@ -153,34 +153,19 @@ def relocated(
     """The reshards, of what a caller has in the order of the meshes: what arrives from there, or leaves for it."""
     found = []
     for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True):
-        relocation = None if mesh is None else (_arriving if arrives else _leaving)(mesh, placement, grid)
+        relocation = None if mesh not in grid.reordered else _relocation(mesh, placement, grid, arrives=arrives)
         if relocation is not None:
             resharding = resharding or Resharding(placement, (), shape_of(value.type))
-            if arrives:
-                resharding = replace(resharding, arrival=relocation)
-            else:
-                resharding = replace(resharding, departure=relocation)
+            arrival, departure = (relocation, None) if arrives else (None, relocation)
+            resharding = replace(resharding, arrival=arrival, departure=departure)
         found.append(resharding)
     return tuple(found)
 
 
-def _arriving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
-    """From where the mesh has shards to where the grid has them; None where that is the same."""
-    if mesh not in grid.reordered:
-        return None
-    return _between(_relocated_positions(mesh), grid.processes(), placement, grid)
-
-
-def _leaving(mesh: Mesh, placement: Placement, grid: DeviceGrid) -> Relocation | None:
-    """From where the grid has shards to where the mesh has them; None where that is the same."""
-    if mesh not in grid.reordered:
-        return None
-    return _between(grid.processes(), _relocated_positions(mesh), placement, grid)
-
-
-def _relocated_positions(mesh: Mesh) -> _Numbers:
-    """The position in the mesh of each device."""
-    return np.argsort(device_array(mesh))
+def _relocation(mesh: Mesh, placement: Placement, grid: DeviceGrid, *, arrives: bool) -> Relocation | None:
+    """Between where the mesh has shards and where the grid has them; None where that is the same."""
+    on_mesh, on_grid = np.argsort(device_array(mesh)), grid.processes()
+    return _between(on_mesh, on_grid, placement, grid) if arrives else _between(on_grid, on_mesh, placement, grid)
 
 
 def _between(held: _Numbers, wanted: _Numbers, placement: Placement, grid: DeviceGrid) -> Relocation | None:

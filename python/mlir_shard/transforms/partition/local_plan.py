@@ -111,13 +111,7 @@ class LocalPlanner:
 
     def _check_operands(self, op: Any, wanted: Sequence[Placed | None], verb: str) -> None:
         for index, (value, want) in enumerate(zip(op.operands, wanted, strict=True)):
-            have = self._values.of(value)
-            if not are_alike(have, want):
-                raise PassFailure(
-                    f"'{op.name}' op {verb} operand {index} as {_text_of(have)}, and it has to be {_text_of(want)}: "
-                    f"{_RESHARD_FIRST}",
-                    op,
-                )
+            _check_alike(op, f"{verb} operand {index} as {{}}, and it has to be {{}}", self._values.of(value), want)
 
     def _call(self, op: Any) -> OpPlan:
         callee = op.attributes["callee"].value
@@ -127,11 +121,9 @@ class LocalPlanner:
         self._check_operands(op, signature.arguments, f"passes @{callee}")
         has_shardings = sdy.SHARDING in op.attributes
         for index, (result, made) in enumerate(zip(op.results, signature.results, strict=True)):
-            if has_shardings and not are_alike(self._values.of(result), made):
-                raise PassFailure(
-                    f"'func.call' op has result {index} as {_text_of(self._values.of(result))}, and @{callee} "
-                    f"returns it as {_text_of(made)}: {_RESHARD_FIRST}",
-                    op,
+            if has_shardings:
+                _check_alike(
+                    op, f"has result {index} as {{}}, and @{callee} returns it as {{}}", self._values.of(result), made
                 )
             self._values.set(result, made)
         return OpPlan(op, signature.arguments, signature.results)
@@ -146,33 +138,21 @@ class LocalPlanner:
         )
 
     def _identity(self, op: Any, operands: tuple[Placed | None, ...], results: tuple[Placed | None, ...]) -> OpPlan:
-        if not are_alike(operands[0], results[0]):
-            raise PassFailure(
-                f"'{op.name}' op changes a tensor that is {_text_of(operands[0])} to {_text_of(results[0])}: "
-                "make collectives of reshards first, as sdy-reshard-to-collectives does",
-                op,
-            )
+        advice = "make collectives of reshards first, as sdy-reshard-to-collectives does"
+        _check_alike(op, "changes a tensor that is {} to {}", operands[0], results[0], advice)
         return OpPlan(op, operands, results)
 
     def _with_edges(self, op: Any) -> OpPlan:
         """An op with regions: what is on one data-flow edge has to be in the same blocks."""
-        is_manual = op.name == "sdy.manual_computation"
-        for edge in edges_of(op):
-            owner = edge.owner
-            if is_manual:
-                break
-            wanted = self._values.of(owner)
-            for source in edge.sources:
-                if not are_alike(self._values.of(source), wanted):
-                    raise PassFailure(
-                        f"'{op.name}' op passes on a tensor that is {_text_of(self._values.of(source))} as "
-                        f"{_text_of(wanted)}: {_RESHARD_FIRST}",
-                        op,
-                    )
-            for target in edge.other_targets:
-                self._values.set(target, wanted)
-        if is_manual:
+        if op.name == "sdy.manual_computation":
             self._check_manual(op)
+        else:
+            for edge in edges_of(op):
+                wanted = self._values.of(edge.owner)
+                for source in edge.sources:
+                    _check_alike(op, "passes on a tensor that is {} as {}", self._values.of(source), wanted)
+                for target in edge.other_targets:
+                    self._values.set(target, wanted)
         arguments = tuple(self._placed(block.arguments) for region in op.regions for block in region.blocks)
         return OpPlan(op, self._placed(op.operands), self._placed(op.results), None, arguments)
 
@@ -185,12 +165,8 @@ class LocalPlanner:
         returned = terminator(op).operands
         for index, (value, sharding) in enumerate(zip(returned, outside, strict=True)):
             made = self._values.placed(value.type, sharding.without_axes(manual), op)
-            if not are_alike(self._values.of(value), made):
-                raise PassFailure(
-                    f"'{op.name}' op returns result {index} as {_text_of(self._values.of(value))}, and out_shardings "
-                    f"has it {_text_of(made)} inside: {_RESHARD_FIRST}",
-                    op,
-                )
+            text = f"returns result {index} as {{}}, and out_shardings has it {{}} inside"
+            _check_alike(op, text, self._values.of(value), made)
 
     def _check_inside(self, op: Any) -> None:
         """Regions that combine elements know nothing of blocks."""
@@ -208,6 +184,8 @@ def _is_manual(op: Any) -> bool:
     return False
 
 
-def _text_of(placed: Placed | None) -> str:
-    """How messages say where a tensor is."""
-    return "replicated" if placed is None else str(placed.sharding)
+def _check_alike(op: Any, text: str, have: Placed | None, want: Placed | None, advice: str = _RESHARD_FIRST) -> None:
+    """Raises PassFailure where devices have other shards than they have to have; `text` has a place for each."""
+    if not are_alike(have, want):
+        shown = ("replicated" if one is None else str(one.sharding) for one in (have, want))
+        raise PassFailure(f"'{op.name}' op {text.format(*shown)}: {advice}", op)

@@ -20,6 +20,7 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
+from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.rules.uneven_shards import mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.collectives.separate_reduction import can_combine
@@ -40,7 +41,7 @@ from mlir_shard.transforms.partition.op_decisions import (
     uneven_edges,
 )
 from mlir_shard.transforms.partition.regions import captured_uses, computation_sides, has_single_blocks, passed_on
-from mlir_shard.transforms.partition.repeated_ops import RepeatedOps, is_repeatable
+from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
 from mlir_shard.transforms.partition.value_placements import ValuePlacements, goes_elsewhere, replicated, settled
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
 from mlir_shard.transforms.shardings import COMPUTING, rule_cache
@@ -383,4 +384,6 @@ def _is_template(op: Any, plans: Sequence[OpPlan]) -> bool:
     """Whether the plan of an op is the plan of all isomorphic ops."""
     if len(plans) != 1 or plans[0].captured or plans[0].role not in (Role.KEPT, Role.COMPUTED, Role.REPLACED):
         return False
-    return is_repeatable(op, plans[0].partition)
+    # Its partition rule is pure, and its sharding rule does not look around the op.
+    partition = plans[0].partition
+    return (partition is None or partition.pure) and not depends_on_context(op)

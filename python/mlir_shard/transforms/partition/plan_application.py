@@ -14,7 +14,7 @@ from typing import Any
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import replace_with, terminator
+from mlir_shard.ir.editing import block_count, replace_with, terminator
 from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.ir.values import Use, replace_uses, uses_of
 from mlir_shard.passes.registry import PassFailure
@@ -258,4 +258,12 @@ def set_types(op: Any, results: Sequence[Any], arguments: Sequence[Sequence[Any]
     blocks = (block for region in op.regions for block in region.blocks)
     for block, types in zip(blocks, arguments, strict=False):
         for argument, type_ in zip(block.arguments, types, strict=True):
+            argument.set_type(type_)
+
+
+def localize_signature(function: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    """Gives a function, and the arguments of its body, the types of shards."""
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+    if block_count(function):
+        for argument, type_ in zip(function.regions[0].blocks[0].arguments, inputs, strict=True):
             argument.set_type(type_)

@@ -13,8 +13,6 @@ from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
 from mlir_shard.ir.arrays import ModuleArrays
-from mlir_shard.rules.partition import PartitionRule
-from mlir_shard.rules.registry import depends_on_context
 
 Known = TypeVar("Known", bound=Hashable)
 
@@ -144,11 +142,3 @@ class RepeatedOps:
         while self._deferred and self._deferred[0][0] < end:
             number, change = heappop(self._deferred)
             change(self.arrays.operation(number))
-
-
-def is_repeatable(op: Any, partition: PartitionRule | None) -> bool:
-    """Whether what becomes of an op depends on nothing but what isomorphic ops agree in.
-
-    That is so where its partition rule is registered as pure, and its sharding rule does not look around the op.
-    """
-    return (partition is None or partition.pure) and not depends_on_context(op)

@@ -37,7 +37,7 @@ from mlir_shard.transforms.partition.placed_values import (
     local_type,
     of_first_device,
 )
-from mlir_shard.transforms.partition.plan_application import inline_region, set_types
+from mlir_shard.transforms.partition.plan_application import inline_region, localize_signature, set_types
 from mlir_shard.transforms.shardings import meshes_around
 
 
@@ -161,17 +161,6 @@ class Localization:
         )
 
 
-def localize_signature(function: Any, signature: Signature) -> None:
-    """Gives a function, and the arguments of its body, the types of blocks."""
-    type_ = function.attributes["function_type"].value
-    inputs = [local_type(placed, one) for one, placed in zip(type_.inputs, signature.arguments, strict=True)]
-    results = [local_type(placed, one) for one, placed in zip(type_.results, signature.results, strict=True)]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
-    if len(function.regions[0].blocks):
-        for argument, local in zip(function.regions[0].blocks[0].arguments, inputs, strict=True):
-            argument.set_type(local)
-
-
 def refresh_lengths(op: Any) -> None:
     """Says anew where the types of an op of sdy change, as blocks have other types."""
     if OPERAND_LENGTHS in op.attributes:
@@ -233,7 +222,9 @@ def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gat
     plans = [plan for function in functions for plan in planner.plan(function)]
     localization = Localization(program, values.program_mesh)
     for function in functions:
-        localize_signature(function, signatures[function.attributes["sym_name"].value])
+        signature, type_ = signatures[function.attributes["sym_name"].value], function.attributes["function_type"].value
+        pairs = ((type_.inputs, signature.arguments), (type_.results, signature.results))
+        localize_signature(function, *([local_type(to, one) for one, to in zip(*of, strict=True)] for of in pairs))
     for plan in plans:
         if plan.op.name == DRAWING and values.program_mesh is not None:
             received = bytes_of(value.type for value in plan.op.results)

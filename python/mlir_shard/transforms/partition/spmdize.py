@@ -31,7 +31,7 @@ from mlir_shard.transforms.partition.manual_devices import renumber_devices
 from mlir_shard.transforms.partition.named_ops import RESHARDING_OPS
 from mlir_shard.transforms.partition.op_decisions import OpPlan, Signature
 from mlir_shard.transforms.partition.plan import Planner
-from mlir_shard.transforms.partition.plan_application import PlanApplication
+from mlir_shard.transforms.partition.plan_application import PlanApplication, localize_signature
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
 from mlir_shard.transforms.partition.verified_repetition import partition_verified, verify_repetition
 from mlir_shard.transforms.shardings import Side, meshes_around, shardings_of
@@ -67,7 +67,7 @@ class Spmdize(Pass):
             self._partition(op, True)
 
     def _partition(self, op: Any, reuses: bool) -> None:
-        meshes = [inner.operation for inner in _top(op) if inner.operation.name == "sdy.mesh"]
+        meshes = editing.children(op, "sdy.mesh")
         repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"), reuses=reuses)
         check_sizes(op, repeated.representatives)
         grid, device_ids = _grid(op, repeated.representatives)
@@ -81,17 +81,17 @@ class Spmdize(Pass):
                 # Collectives of StableHLO name devices, so shards of the only mesh stay where it has them.
                 grid = replace(grid, reordered=frozenset())
             builder = StablehloGridCollectives(program, grid, device_ids)
-        functions = [inner.operation for inner in _top(op) if inner.operation.name == "func.func"]
+        functions = editing.children(op, "func.func")
         signatures = {function.attributes["sym_name"].value: _signature(function, grid) for function in functions}
         gathers = Gathers(self.remarks_above if reuses else None)
         planner = Planner(grid, signatures, repeated, gathers)
-        plans = [planner.plan_function(function) if _has_body(function) else [] for function in functions]
+        plans = [planner.plan_function(function) if editing.block_count(function) else [] for function in functions]
         types = [_local_type(function, signatures, grid) for function in functions]
         gathers.remark()
         renumber_devices(op, grid)
         application = PlanApplication(grid, builder)
         for function, planned, type_ in zip(functions, plans, types, strict=True):
-            _localize_signature(function, type_)
+            localize_signature(function, type_.inputs, type_.results)
             for one in planned:
                 application.arrive(one)
                 repeated.carry_out(one.op, partial(_apply, application, one))
@@ -113,14 +113,6 @@ class Spmdize(Pass):
                     names = [ir.StringAttr.get(name) for name in grid.axis_names]
                     new.attributes[shard.AXIS_NAMES] = ir.ArrayAttr.get(names)
         _remove_attributes(op)
-
-
-def _top(module: Any) -> list[Any]:
-    return list(module.regions[0].blocks[0].operations)
-
-
-def _has_body(function: Any) -> bool:
-    return len(function.regions[0].blocks) > 0
 
 
 def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
@@ -183,8 +175,7 @@ def _shardings(representatives: Sequence[Any]) -> Iterator[TensorSharding]:
 
 def _signature(function: Any, grid: DeviceGrid) -> Signature:
     type_ = function.attributes["function_type"].value
-
-    is_private = "sym_visibility" in function.attributes and function.attributes["sym_visibility"].value == "private"
+    is_private = editing.is_private(function)
 
     def placement(type_: Any, sharding: TensorSharding | None) -> Placement:
         try:
@@ -222,13 +213,6 @@ def _local_type(function: Any, signatures: dict[str, Signature], grid: DeviceGri
 
     inputs = local("argument", type_.inputs, signature.arguments)
     return ir.FunctionType.get(inputs, local("result", type_.results, signature.results))
-
-
-def _localize_signature(function: Any, type_: Any) -> None:
-    function.attributes["function_type"] = ir.TypeAttr.get(type_)
-    if _has_body(function):
-        for argument, local in zip(function.regions[0].blocks[0].arguments, type_.inputs, strict=True):
-            argument.set_type(local)
 
 
 def _remove_attributes(module: Any) -> None:
