@@ -128,7 +128,7 @@ def constant_like(*names: str) -> None:
     Each use of it gets a copy of its own, so that uses which have nothing else in common do not shard alike.
     """
     check_op_names(names, dialects=False)
-    constants.register_constant(*names)
+    constants.CONSTANTS.update(names)
 
 
 def constant_op(*names: str) -> None:
@@ -137,7 +137,8 @@ def constant_op(*names: str) -> None:
     After propagation, equal ones that are sharded alike become one again.
     """
     check_op_names(names, dialects=False)
-    constants.register_constant_op(*names)
+    constants.CONSTANTS.update(names)
+    constants.CONSTANT_OPS.update(names)
 
 
 def constant_foldable(*names: str) -> None:
@@ -146,4 +147,4 @@ def constant_foldable(*names: str) -> None:
     Where all their operands are constant, their result is split like a constant, with all that makes it.
     """
     check_op_names(names, dialects=False)
-    constants.register_constant_of_constants(*names)
+    constants.CONSTANTS_OF_CONSTANTS.update(names)

@@ -29,9 +29,9 @@ TABLES = (
     (registry, "_by_dialect"),
     (data_flow_edges, "_entries"),
     (contexts, "_loaders"),
-    (constants, "_constant"),
-    (constants, "_constant_op"),
-    (constants, "_constant_of_constants"),
+    (constants, "CONSTANTS"),
+    (constants, "CONSTANT_OPS"),
+    (constants, "CONSTANTS_OF_CONSTANTS"),
     (elementwise_ops, "_names"),
     (registry, "_order"),
 )
@@ -73,10 +73,9 @@ def test_marks() -> None:
     interfaces.constant_op("test.constant")
     interfaces.constant_foldable("test.slice")
     assert elementwise_ops.is_elementwise("test.scale")
-    assert constants.is_constant("test.iota")
-    assert not constants.is_constant_op("test.iota")
-    assert constants.is_constant("test.constant")
-    assert constants.is_constant_op("test.constant")
+    assert {"test.iota", "test.constant"} <= constants.CONSTANTS
+    assert "test.iota" not in constants.CONSTANT_OPS
+    assert "test.constant" in constants.CONSTANT_OPS
     slice_, scale, _ = ops("""(%a: tensor<4xf32>) {
         %0 = "test.slice"(%a) : (tensor<4xf32>) -> tensor<4xf32>
         %1 = "test.scale"(%a) : (tensor<4xf32>) -> tensor<4xf32>

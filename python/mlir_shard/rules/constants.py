@@ -3,57 +3,40 @@
 """Which ops make constant tensors, and which make constant tensors of constant ones, by op name.
 
 The uses of a constant say nothing about each other, so each may have a copy of what makes it. What is elementwise
-makes constants of constants too. A dialect registers its other ops here.
+makes constants of constants too.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.elementwise import is_elementwise
 
-_constant: set[str] = set()
-_constant_op: set[str] = set()
-_constant_of_constants: set[str] = set()
-_scalar_expansion: set[str] = set()
-
-
-def register_constant(*names: str) -> None:
-    """Says of ops that their results are constant."""
-    _constant.update(names)
-
-
-def register_constant_op(*names: str) -> None:
-    """Says of ops that they hold the value of their result in an attribute; of equal ones, one is enough."""
-    _constant_op.update(names)
-    register_constant(*names)
-
-
-def register_constant_of_constants(*names: str) -> None:
-    """Says of ops that their results are constant where their operands are."""
-    _constant_of_constants.update(names)
-
-
-def register_scalar_expansion(*names: str) -> None:
-    """Says of ops that they repeat a scalar, so that it costs as little as a constant to make their result twice."""
-    _scalar_expansion.update(names)
-    register_constant_of_constants(*names)
-
-
-def is_constant(name: str) -> bool:
-    """Whether ops of this name have constant results."""
-    return name in _constant
-
-
-def is_constant_op(name: str) -> bool:
-    """Whether ops of this name hold their value in an attribute, as MLIR's trait ConstantLike says of ops."""
-    return name in _constant_op
-
-
-def constant_ops() -> frozenset[str]:
-    """The names of the ops of which `is_constant_op` holds."""
-    return frozenset(_constant_op)
+CONSTANTS = {
+    *("arith.constant", "complex.constant", "sdy.constant", "stablehlo.constant", "stablehlo.iota"),
+    *("tosa.const", "tosa.const_shape"),
+}
+"""Ops whose results are constant."""
+# Of the last ones no tensor that shards is made: equal ones are merged and none is split.
+CONSTANT_OPS = {
+    *(CONSTANTS - {"stablehlo.iota"}),
+    *("chlo.constant", "func.constant", "index.bool.constant", "index.constant"),
+    *("shape.const_shape", "shape.const_size"),
+}
+"""Ops that hold the value of their result in an attribute, as MLIR's trait ConstantLike says: one of equal ones is
+enough."""
+SCALAR_EXPANSIONS = {"linalg.fill", "stablehlo.broadcast_in_dim", "tensor.splat"}
+"""Ops that repeat a scalar, so that it costs as little as a constant to make their result twice."""
+CONSTANTS_OF_CONSTANTS = {
+    *SCALAR_EXPANSIONS,
+    *op_names("sdy", "propagation_barrier reshard"),
+    *op_names("stablehlo", "reshape slice"),
+    *op_names("tensor", "collapse_shape empty expand_shape extract_slice"),
+    *op_names("tosa", "reshape slice tile"),
+}
+"""Ops whose results are constant where their operands are."""
 
 
 def is_constant_of_constants(op: Any) -> bool:
@@ -64,45 +47,4 @@ def is_constant_of_constants(op: Any) -> bool:
         return False
     if name == "stablehlo.bitcast_convert":
         return shape_of(op.operands[0].type) == shape_of(op.results[0].type)
-    return name in _constant_of_constants or name.startswith("chlo.broadcast_") or is_elementwise(name)
-
-
-def is_scalar_expansion(name: str) -> bool:
-    """Whether ops of this name repeat a scalar where their operand is one."""
-    return name in _scalar_expansion
-
-
-register_constant_op(
-    "arith.constant",
-    "complex.constant",
-    "sdy.constant",
-    "stablehlo.constant",
-    "tosa.const",
-    "tosa.const_shape",
-)
-register_constant("stablehlo.iota")
-# Of what no tensor that shards is made of, equal ones are merged and none is split.
-_constant_op.update(
-    (
-        "chlo.constant",
-        "func.constant",
-        "index.bool.constant",
-        "index.constant",
-        "shape.const_shape",
-        "shape.const_size",
-    )
-)
-register_constant_of_constants(
-    "sdy.propagation_barrier",
-    "sdy.reshard",
-    "stablehlo.reshape",
-    "stablehlo.slice",
-    "tensor.collapse_shape",
-    "tensor.empty",
-    "tensor.expand_shape",
-    "tensor.extract_slice",
-    "tosa.reshape",
-    "tosa.slice",
-    "tosa.tile",
-)
-register_scalar_expansion("linalg.fill", "stablehlo.broadcast_in_dim", "tensor.splat")
+    return name in CONSTANTS_OF_CONSTANTS or name.startswith("chlo.broadcast_") or is_elementwise(name)

@@ -163,16 +163,6 @@ def _winograd(op: Any, common: Sequence[tuple[int, int]], tiles: Sequence[tuple[
         builder.add_factor([one, other], [other], number, type_)
         if side_by_side and in_tile > 1:
             builder.add_factor([None, other], [other], in_tile, FactorType.NEED_REPLICATION)
-    return _with_whole_rest(builder, before, after, common, tiles)
-
-
-def _with_whole_rest(
-    builder: RuleBuilder,
-    before: Sequence[int],
-    after: Sequence[int],
-    common: Sequence[tuple[int, int]],
-    tiles: Sequence[tuple[int, int]],
-) -> OpShardingRule:
     pairs = (*common, *tiles)
     rest: list[tuple[Dims, Dims, int]] = []
     rest += [([dim, None], [None], size) for dim, size in enumerate(before) if dim not in [one for one, _ in pairs]]

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from mlir_shard.host import dialect, ir
-from mlir_shard.ir.index_arithmetic import constant
+from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.partition import Blocks, continue_with, partition_rule, set_result_types
 from mlir_shard.rules.uneven_shards import Bounds, inside_bounds
-from mlir_shard.rules.windows import Window, padding_of, scalar_of_region, windows_of
+from mlir_shard.rules.windows import Window, moving_windows, padding_of, scalar_of_region
 from mlir_shard.sharding import OpShardingRule
 
-_arith = dialect("arith")
 _tensor = dialect("tensor")
 _tosa = dialect("tosa")
 
@@ -42,7 +41,7 @@ def _unshardable(op: Any, rule: OpShardingRule) -> list[int]:
 @partition_rule("tensor.pad", unshardable=_unshardable, allows_uneven=True, pure=True)
 def pad(op: Any, blocks: Blocks) -> None:
     """Along a dimension that is in blocks and is padded, the block of the result is filled up on each device."""
-    windows = _in_blocks(op, blocks)
+    windows = {one.dim: one for one in moving_windows(op, blocks)}
     for name in ("static_low", "static_high"):
         amounts = [0 if dim in windows else one for dim, one in enumerate(op.attributes[name])]
         op.attributes[name] = ir.DenseI64ArrayAttr.get(amounts)
@@ -52,7 +51,7 @@ def pad(op: Any, blocks: Blocks) -> None:
 @partition_rule("tosa.pad", unshardable=_moved_in_place, allows_uneven=True, pure=True)
 def tosa_pad(op: Any, blocks: Blocks) -> None:
     """As `pad`; how much is padded is an operand."""
-    windows = _in_blocks(op, blocks)
+    windows = {one.dim: one for one in moving_windows(op, blocks)}
     amounts = padding_of(op)
     if windows and amounts is not None:
         index = ir.IndexType.get()
@@ -63,12 +62,6 @@ def tosa_pad(op: Any, blocks: Blocks) -> None:
     _pad_blocks(op, windows, blocks, lambda: _tensor.ExtractOp(op.operands[2], [constant(0)]).result)
 
 
-def _in_blocks(op: Any, blocks: Blocks) -> dict[int, Window]:
-    if blocks.rule is None:
-        return {}
-    return {one.dim: one for one in windows_of(op, blocks.rule) if blocks.factor_axes[one.factor]}
-
-
 def _pad_blocks(op: Any, windows: dict[int, Window], blocks: Blocks, filling: Callable[[], Any]) -> None:
     set_result_types(op, blocks)
     if not windows or blocks.rule is None:
@@ -77,11 +70,7 @@ def _pad_blocks(op: Any, windows: dict[int, Window], blocks: Blocks, filling: Ca
     with ir.InsertionPoint(op), op.location:
         bounds = []
         for dim, window in windows.items():
-            start = _arith.MulIOp(blocks.device_index(blocks.factor_axes[window.factor]), constant(shape[dim])).result
-            ends = (
-                constant(-window.offset),
-                constant(sizes[window.factor] - window.offset),
-            )
-            bounds.append(Bounds(dim, *(_arith.SubIOp(one, start).result for one in ends)))
+            start = multiply(blocks.device_index(blocks.factor_axes[window.factor]), constant(shape[dim]))
+            bounds.append(Bounds.behind(dim, -window.offset, sizes[window.factor], start))
         scalar = filling()
     continue_with(op, 0, lambda: inside_bounds(op.results[0], bounds, scalar))

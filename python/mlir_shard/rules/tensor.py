@@ -13,7 +13,7 @@ from mlir_shard.rules.elementwise import register_elementwise
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
 from mlir_shard.rules.stablehlo.layout import reshape as reshape_factors
-from mlir_shard.rules.windows import dim_of, windows_of
+from mlir_shard.rules.windows import dim_of, moving_windows
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 register_elementwise("tensor.bitcast", "tensor.cast")
@@ -224,9 +224,9 @@ def partition_extract_slice(op: Any, blocks: Blocks) -> None:
     if blocks.rule is None:
         return
     sizes, offsets = (list(op.attributes[f"static_{name}"]) for name in ("sizes", "offsets"))
-    for window in windows_of(op, blocks.rule):
+    for window in moving_windows(op, blocks):
         result_dim = dim_of(window.factor, blocks.rule.result_mappings[0])
-        if blocks.factor_axes[window.factor] and result_dim is not None:
+        if result_dim is not None:
             offsets[window.dim], sizes[window.dim] = 0, op.results[0].type.shape[result_dim]
     op.attributes["static_sizes"], op.attributes["static_offsets"] = map(ir.DenseI64ArrayAttr.get, (sizes, offsets))
 

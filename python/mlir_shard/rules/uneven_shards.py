@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.index_arithmetic import constant
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.linalg_loops import is_structured
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number, reduction_op
@@ -106,6 +107,11 @@ class Bounds:
     dim: int
     begin: Any
     end: Any
+
+    @staticmethod
+    def behind(dim: int, first: int, size: int, start: Any) -> Bounds:
+        """Of `size` elements from `first` on, those behind `start`, an `index` value, counted from there."""
+        return Bounds(dim, *(_arith.SubIOp(constant(one), start).result for one in (first, first + size)))
 
 
 def is_before(loop: int, end: Any) -> Any:

@@ -16,7 +16,7 @@ from mlir_shard.host import dialect, ir
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg_loops import is_structured, loops_of
-from mlir_shard.rules.partition import is_everywhere
+from mlir_shard.rules.partition import Blocks, is_everywhere
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import TensorMapping
@@ -238,6 +238,12 @@ def windows_of(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
         return ()
     find = _of_loops if is_structured(op) else _OF_OPS.get(op.name)
     return () if find is None else find(op, rule)
+
+
+def moving_windows(op: Any, blocks: Blocks) -> list[Window]:
+    """The windows of an op along factors that are sharded; none where its rule is not known."""
+    found = () if blocks.rule is None or not blocks.factor_axes else windows_of(op, blocks.rule)
+    return [window for window in found if blocks.factor_axes[window.factor]]
 
 
 def factor_windows(op: Any, rule: OpShardingRule) -> tuple[FactorWindow, ...]:

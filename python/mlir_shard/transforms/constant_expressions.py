@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.rules.builder import shape_of
-from mlir_shard.rules.constants import is_constant, is_constant_of_constants, is_scalar_expansion
+from mlir_shard.rules.constants import CONSTANTS, SCALAR_EXPANSIONS, is_constant_of_constants
 from mlir_shard.rules.linalg_loops import is_pointwise
 from mlir_shard.transforms.call_graph import FunctionCopies, callee, name_of, original_name
 
@@ -31,9 +31,9 @@ def expression_kind(op: Any) -> Kind:
     name = op.name
     if name in _KINDS:
         return _KINDS[name]
-    if is_constant(name):
+    if name in CONSTANTS:
         return Kind.CONSTANT
-    if is_scalar_expansion(name):
+    if name in SCALAR_EXPANSIONS:
         return Kind.EXPANSION
     if is_constant_of_constants(op):
         return Kind.OF_CONSTANTS

@@ -47,24 +47,12 @@ def custom_call(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 
 @custom_call_rule(
-    "annotate_device_placement",
-    "Cholesky",
-    "CompactWyHelper",
-    "InspectSharding",
-    "InvertDiagBlocksLowerTriangular",
-    "InvertDiagBlocksUpperTriangular",
-    "LayoutConstraint",
-    "MoveToDevice",
-    "MoveToHost",
-    "X64SplitHigh",
-    "X64SplitLow",
-    "_SPMDInternalOp_MultiPad",
-    "_SPMDInternalOp_MultiRotate",
-    "_SPMDInternalOp_MultiSlice",
-    "_SPMDInternalOp_RotateRight",
-    "_SPMDInternalOp_Wrap",
-    "mhlo.erf",
-    "xla.megascale.provide_metadata",
+    *("annotate_device_placement", "Cholesky", "CompactWyHelper", "InspectSharding"),
+    *("InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular"),
+    *("LayoutConstraint", "MoveToDevice", "MoveToHost", "X64SplitHigh", "X64SplitLow"),
+    *("_SPMDInternalOp_MultiPad", "_SPMDInternalOp_MultiRotate", "_SPMDInternalOp_MultiSlice"),
+    *("_SPMDInternalOp_RotateRight", "_SPMDInternalOp_Wrap"),
+    *("mhlo.erf", "xla.megascale.provide_metadata"),
 )
 def same_shape(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """All tensors are sharded alike."""

@@ -8,7 +8,7 @@ the operand, or are padding.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,7 @@ from mlir_shard.rules.partition import (
 )
 from mlir_shard.rules.stablehlo.slicing import selected_dims, with_room
 from mlir_shard.rules.stablehlo.windows import pad_within_blocks
-from mlir_shard.rules.windows import windows_of
-from mlir_shard.sharding import OpShardingRule
+from mlir_shard.rules.windows import moving_windows
 
 
 def _check_same_blocks(before: BlockedTensor, after: BlockedTensor, but_for: Collection[int] = ()) -> None:
@@ -49,7 +48,7 @@ def slice_of_blocks(op: Any, blocks: Blocks) -> None:
     if selected:
         _take_own_part(op, selected, blocks)
     if blocks.rule is not None and blocks.factor_axes:
-        _slice_stretches(op, blocks.rule, selected, blocks)
+        _slice_stretches(op, selected, blocks)
         return
     (before,), (after,) = blocks.operands, blocks.results
     _check_same_blocks(before, after, selected)
@@ -75,6 +74,10 @@ def slice_of_blocks(op: Any, blocks: Blocks) -> None:
             for dim, begins in moving.items():
                 first[dim] = stablehlo.reshape(blocks.entry(before.axes[dim], begins.__getitem__, None), ())
             op.operands[0] = stablehlo.dynamic_slice(op.operands[0], first, stretch)
+    _set_bounds(op, starts, limits)
+
+
+def _set_bounds(op: Any, starts: Sequence[int], limits: Sequence[int]) -> None:
     op.attributes["start_indices"], op.attributes["limit_indices"] = map(stablehlo.sizes, (starts, limits))
 
 
@@ -92,16 +95,16 @@ def _take_own_part(op: Any, dims: list[int], blocks: Blocks) -> None:
         op.operands[0] = stablehlo.dynamic_slice(padded, local, span)
     for dim in dims:
         starts[dim], limits[dim] = 0, span[dim]
-    op.attributes["start_indices"], op.attributes["limit_indices"] = map(stablehlo.sizes, (starts, limits))
+    _set_bounds(op, starts, limits)
 
 
-def _slice_stretches(op: Any, rule: OpShardingRule, selected: list[int], blocks: Blocks) -> None:
+def _slice_stretches(op: Any, selected: list[int], blocks: Blocks) -> None:
     starts, limits = (list(op.attributes[name]) for name in ("start_indices", "limit_indices"))
-    moving = {window.dim for window in windows_of(op, rule) if blocks.factor_axes[window.factor]}
+    moving = {window.dim for window in moving_windows(op, blocks)}
     for dim, size in enumerate(op.operands[0].type.shape):
         if dim in moving or (blocks.operands[0].counts[dim] > 1 and dim not in selected):
             starts[dim], limits[dim] = 0, size
-    op.attributes["start_indices"], op.attributes["limit_indices"] = map(stablehlo.sizes, (starts, limits))
+    _set_bounds(op, starts, limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.windows import part_halo, window_halo
 from mlir_shard.rules.builder import RuleBuilder, resized, shape_of
-from mlir_shard.rules.constants import is_constant_op
+from mlir_shard.rules.constants import CONSTANT_OPS
 from mlir_shard.rules.partition import (
     BlockedTensor,
     Blocks,
@@ -101,7 +101,7 @@ def _selecting(op: Any, selected: Sequence[int], changed: FactorType) -> OpShard
 
 def _has_constant_starts(op: Any) -> bool:
     starts = list(op.operands)[2:]
-    return all(not isinstance(start.owner, ir.Block) and is_constant_op(start.owner.name) for start in starts)
+    return all(not isinstance(start.owner, ir.Block) and start.owner.name in CONSTANT_OPS for start in starts)
 
 
 @sharding_rule("stablehlo.dynamic_update_slice", context_key=_has_constant_starts)

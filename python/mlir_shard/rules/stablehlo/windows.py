@@ -29,10 +29,10 @@ from mlir_shard.rules.windows import (
     REDUCE_WINDOW,
     DimWindows,
     Window,
+    moving_windows,
     set_padding,
     window_along,
     windows_along_dims,
-    windows_of,
 )
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
@@ -160,7 +160,7 @@ def pad_within_blocks(op: Any, blocks: Blocks) -> Collection[int]:
     if blocks.rule is None or not blocks.factor_axes:
         return ()
     along = {one.dim: one for one in windows_along_dims(op)}
-    moving = [window for window in windows_of(op, blocks.rule) if blocks.factor_axes[window.factor]]
+    moving = moving_windows(op, blocks)
     for number in sorted({window.operand for window in moving}):
         padded = [one for one in moving if one.operand == number and along[one.dim].is_padded]
         if padded:

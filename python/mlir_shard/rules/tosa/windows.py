@@ -15,7 +15,7 @@ from mlir_shard.rules.partition import Blocks, count_once, partition_rule, set_r
 from mlir_shard.rules.reduction import Combiner, neutral_number, reduces_with
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.rules.uneven_shards import Bounds, inside_bounds
-from mlir_shard.rules.windows import Window, windows_of
+from mlir_shard.rules.windows import Window, moving_windows
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 
@@ -157,8 +157,7 @@ def partition_convolution(op: Any, blocks: Blocks) -> None:
 def windows(op: Any, blocks: Blocks) -> None:
     """Along dimensions of which neighbours gave elements there is no padding any more: it takes their place."""
     set_result_types(op, blocks)
-    found = [] if blocks.rule is None else windows_of(op, blocks.rule)
-    moving = [window for window in found if blocks.factor_axes[window.factor]]
+    moving = moving_windows(op, blocks)
     if not moving:
         return
     padding = list(op.attributes["pad"])
@@ -184,8 +183,7 @@ def _elements(op: Any, window: Window, size: int, blocks: Blocks) -> Bounds:
     """Which elements of what a device has for its windows are of the tensor."""
     step = window.stride * shape_of(op.results[0].type)[window.dim]
     moved = multiply(blocks.device_index(blocks.factor_axes[window.factor]), constant(step))
-    ends = (constant(-window.offset), constant(size - window.offset))
-    return Bounds(window.dim, *(_arith.SubIOp(one, moved).result for one in ends))
+    return Bounds.behind(window.dim, -window.offset, size, moved)
 
 
 def _filling(op: Any) -> Any:

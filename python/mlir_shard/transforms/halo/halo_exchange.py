@@ -116,13 +116,14 @@ class ManualPart:
         buffer = stablehlo.pad(buffer, padding, edges, edges, between, local)
         index = self.builder.shard_number(exchange.axes)
         starts = [edge + start for start in halo.starts]
-        zero = stablehlo.scalar(0)
         if exchange.is_affine:
             step, base = stablehlo.scalar(starts[1] - starts[0]), stablehlo.scalar(starts[0])
             start = stablehlo.binary("add", stablehlo.binary("multiply", index, step), base)
-            start = stablehlo.binary("maximum", start, zero)
         else:
             start = stablehlo.entry(starts, index)
+        zero = stablehlo.scalar(0)
+        if exchange.is_affine:
+            start = stablehlo.binary("maximum", start, zero)
         positions = [start if one == dim else zero for one in range(value.type.rank)]
         shape = [*value.type.shape[:dim], halo.footprint, *value.type.shape[dim + 1 :]]
         return stablehlo.dynamic_slice(buffer, positions, shape, local)

@@ -27,7 +27,7 @@ from mlir_shard.ir.editing import (
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.builder import shape_of
-from mlir_shard.rules.constants import constant_ops
+from mlir_shard.rules.constants import CONSTANT_OPS
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms import debug_record
@@ -97,7 +97,7 @@ class ConstantOrScalarMerger(Pass):
     expressions: bool = option(False, "Merge constant expressions, tensors without content among them")
 
     def run(self, op: Any) -> None:
-        names = first_names(op) if self.expressions else [*constant_ops(), BROADCAST]
+        names = first_names(op) if self.expressions else [*sorted(CONSTANT_OPS), BROADCAST]
         native_host().merge_equal(op.operation._CAPIPtr, names, _of_expressions if self.expressions else _of_constants)
 
 
@@ -111,7 +111,7 @@ def _of_expressions(capsule: Any) -> list[int] | None:
     op = ir.Operation._CAPICreate(capsule)
     if len(op.results) != 1 or expression_kind(op) not in _MERGED:
         return None
-    is_constant_op = op.name in constant_ops()
+    is_constant_op = op.name in CONSTANT_OPS
     if rank_of(op.results[0].type) == 0 and not is_constant_op:
         return None
     return [index for index, operand in enumerate(op.operands) if rank_of(operand.type) > 0]
