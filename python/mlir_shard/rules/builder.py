@@ -36,13 +36,17 @@ class RuleBuilder:
         self._sizes: list[int] = []
         self._of_type: dict[FactorType, list[int]] = {type_: [] for type_ in FactorType}
         self._blocked: list[int] = []
+        self._unrelated: tuple[None, ...] = ()
         self._operands: list[list[list[int]]] = [[[] for _ in range(rank)] for rank in operand_ranks]
         self._results: list[list[list[int]]] = [[[] for _ in range(rank)] for rank in result_ranks]
 
     @classmethod
-    def for_op(cls, op: Any) -> RuleBuilder:
-        """A builder for the operands and results of `op`."""
-        return cls([rank_of(value.type) for value in op.operands], [rank_of(value.type) for value in op.results])
+    def for_op(cls, op: Any, related: int | None = None) -> RuleBuilder:
+        """A builder for the operands and results of `op`; of the operands the first `related`, by default all, have
+        factors."""
+        builder = cls([rank_of(value.type) for value in op.operands], [rank_of(value.type) for value in op.results])
+        builder._unrelated = (None,) * (0 if related is None else len(op.operands) - related)
+        return builder
 
     def add_factor(
         self,
@@ -58,6 +62,7 @@ class RuleBuilder:
         A dimension that has factors already gets this one as its minor-most, unless its size is 1.
         A blocked factor carries no sharding from one tensor to another.
         """
+        operand_dims = (*operand_dims, *self._unrelated)
         if len(operand_dims) != len(self._operands) or len(result_dims) != len(self._results):
             raise ValueError(
                 f"a factor names a dimension, or None, for each of {len(self._operands)} operands and "
@@ -74,16 +79,16 @@ class RuleBuilder:
         self, dim: int, size: int, type_: FactorType = FactorType.PASS_THROUGH, *, blocked: bool = False
     ) -> RuleBuilder:
         """Adds a factor mapped to dimension `dim` of every operand and result that has that many dimensions."""
-        operand_dims, result_dims = _wherever(self._operands, dim), _wherever(self._results, dim)
-        return self.add_factor(operand_dims, result_dims, size, type_, blocked=blocked)
+        result_dims = _wherever(self._results, dim)
+        return self.add_factor(self._operands_with(dim), result_dims, size, type_, blocked=blocked)
 
     def add_factors_of_sides(
         self, dim: int, operand_size: int, result_size: int, type_: FactorType = FactorType.NEED_REPLICATION
     ) -> RuleBuilder:
         """Adds two factors: one mapped to dimension `dim` of all operands, then one to that of all results."""
-        no_operand, no_result = (None,) * len(self._operands), (None,) * len(self._results)
-        self.add_factor(_wherever(self._operands, dim), no_result, operand_size, type_)
-        return self.add_factor(no_operand, _wherever(self._results, dim), result_size, type_)
+        with_dim, no_result = self._operands_with(dim), (None,) * len(self._results)
+        self.add_factor(with_dim, no_result, operand_size, type_)
+        return self.add_factor((None,) * len(with_dim), _wherever(self._results, dim), result_size, type_)
 
     def add_pointwise(
         self,
@@ -138,6 +143,9 @@ class RuleBuilder:
             tuple(self._blocked),
         )
 
+    def _operands_with(self, dim: int) -> list[int | None]:
+        return _wherever(self._operands[: len(self._operands) - len(self._unrelated)], dim)
+
     def _new(self, size: int, type_: FactorType, blocked: bool) -> int:
         factor = len(self._sizes)
         self._sizes.append(size)
@@ -161,10 +169,10 @@ def pointwise(op: Any) -> OpShardingRule | None:
     return RuleBuilder.for_op(op).add_pointwise(op.results[0].type.shape).build()
 
 
-def resized(op: Any, changed: FactorType, *, blocked: bool = False) -> OpShardingRule:
+def resized(op: Any, changed: FactorType, *, blocked: bool = False, related: int | None = None) -> OpShardingRule:
     """The rule of an op from its first operand to its first result, see `RuleBuilder.add_resized`."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    return RuleBuilder.for_op(op).add_resized(before, after, changed, blocked=blocked).build()
+    return RuleBuilder.for_op(op, related).add_resized(before, after, changed, blocked=blocked).build()
 
 
 def transposed(op: Any, permutation: Iterable[int]) -> OpShardingRule:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mlir_shard.host import ir
@@ -14,7 +15,7 @@ from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
 from mlir_shard.rules.stablehlo.layout import reshape as reshape_factors
 from mlir_shard.rules.windows import dim_of, moving_windows
-from mlir_shard.sharding.rule import FactorType, OpShardingRule
+from mlir_shard.sharding.rule import FactorType, OpShardingRule, TensorMapping
 
 register_elementwise("tensor.bitcast", "tensor.cast")
 without_rule("tensor.empty", "tensor.splat", because="no operand is a tensor: its users decide")
@@ -30,12 +31,11 @@ def reassociate(op: Any, options: RuleOptions) -> OpShardingRule:
     """A dimension of the smaller rank is made of those it is expanded to, major to minor."""
     expands = op.name == "tensor.expand_shape"
     expanded = shape_of((op.results if expands else op.operands)[0].type)
-    further = [None] * (len(op.operands) - 1)
-    builder = RuleBuilder.for_op(op)
+    builder = RuleBuilder.for_op(op, 1)
     for whole, parts in enumerate(op.attributes["reassociation"]):
         for part in parts:
             operand_dim, result_dim = (whole, part.value) if expands else (part.value, whole)
-            builder.add_factor([operand_dim, *further], [result_dim], expanded[part.value])
+            builder.add_factor([operand_dim], [result_dim], expanded[part.value])
     return without_ones(builder.build())
 
 
@@ -44,21 +44,15 @@ def reshape_beside_whole(op: Any, options: RuleOptions) -> OpShardingRule | None
     of_tensors = reshape_factors(op, options)
     if of_tensors is None:
         return None
-    builder = RuleBuilder.for_op(op)
-    further = [None] * (len(op.operands) - 1)
-    operand, result = of_tensors.operand_mappings[0], of_tensors.result_mappings[0]
-    for factor, size in enumerate(of_tensors.factor_sizes):
-        dims = (
-            next((dim for dim, of in enumerate(mapping.dim_mappings) if factor in of.factor_indices), None)
-            for mapping in (operand, result)
-        )
-        operand_dim, result_dim = dims
-        builder.add_factor([operand_dim, *further], [result_dim], size)
-    for number, value in enumerate(list(op.operands)[1:], start=1):
-        for dim, size in enumerate(shape_of(value.type)):
-            own = [dim if other == number else None for other in range(len(op.operands))]
-            builder.add_factor(own, [None], size, FactorType.NEED_REPLICATION)
-    return builder.build()
+    sizes, mappings = list(of_tensors.factor_sizes), list(of_tensors.operand_mappings)
+    for value in list(op.operands)[1:]:
+        shape = shape_of(value.type)
+        mappings.append(TensorMapping.of(*((len(sizes) + dim,) for dim in range(len(shape)))))
+        sizes += shape
+    whole = tuple(range(len(of_tensors.factor_sizes), len(sizes)))
+    return replace(
+        of_tensors, factor_sizes=tuple(sizes), operand_mappings=tuple(mappings), need_replication_factors=whole
+    )
 
 
 sharding_rule("tensor.reshape")(reshape_beside_whole)
@@ -167,13 +161,12 @@ def extract_slice(op: Any, options: RuleOptions) -> OpShardingRule:
     sizes = list(op.attributes["static_sizes"])
     known = _known_dims(op)
     shape, result = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    further = [None] * (len(op.operands) - 1)
-    builder = RuleBuilder.for_op(op)
+    builder = RuleBuilder.for_op(op, 1)
     for dim, (size, result_dim) in enumerate(zip(shape, _dims_of_slice(sizes, result), strict=True)):
         changed = FactorType.PERMUTATION if known[dim] and result_dim is not None else FactorType.NEED_REPLICATION
         type_ = FactorType.PASS_THROUGH if sizes[dim] == size else changed
         blocked = type_ is FactorType.NEED_REPLICATION or (options.conservative and type_ is FactorType.PERMUTATION)
-        builder.add_factor([dim, *further], [result_dim], size, type_, blocked=blocked)
+        builder.add_factor([dim], [result_dim], size, type_, blocked=blocked)
     return builder.build()
 
 
@@ -186,16 +179,15 @@ def insert_slice(op: Any, options: RuleOptions) -> OpShardingRule:
     sizes = list(op.attributes["static_sizes"])
     known = _known_dims(op)
     source, shape = (shape_of(operand.type) for operand in list(op.operands)[:2])
-    further = [None] * (len(op.operands) - 2)
-    builder = RuleBuilder.for_op(op)
+    builder = RuleBuilder.for_op(op, 2)
     for dim, (size, source_dim) in enumerate(zip(shape, _dims_of_slice(sizes, source), strict=True)):
         if sizes[dim] == size:
-            builder.add_factor([source_dim, dim, *further], [dim], size)
+            builder.add_factor([source_dim, dim], [dim], size)
             continue
-        builder.add_factor([None, dim, *further], [dim], size)
+        builder.add_factor([None, dim], [dim], size)
         if source_dim is not None:
             type_ = FactorType.PASS_THROUGH if known[dim] else FactorType.NEED_REPLICATION
-            builder.add_factor([source_dim, None, *further], [None], source[source_dim], type_)
+            builder.add_factor([source_dim, None], [None], source[source_dim], type_)
     return builder.build()
 
 

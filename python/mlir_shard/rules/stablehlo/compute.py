@@ -122,14 +122,13 @@ def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
     """Reduced dimensions are reduction factors of the inputs; initial values are scalars and take no part."""
     reduced = set(op.attributes["dimensions"])
     inputs = len(op.results)
-    builder = RuleBuilder.for_op(op)
+    builder = RuleBuilder.for_op(op, inputs)
     result_dim = 0
     for dim, size in enumerate(shape_of(op.operands[0].type)):
-        operand_dims = [dim] * inputs + [None] * inputs
         if dim in reduced:
-            builder.add_factor(operand_dims, [None] * inputs, size, FactorType.REDUCTION)
+            builder.add_factor([dim] * inputs, [None] * inputs, size, FactorType.REDUCTION)
         else:
-            builder.add_factor(operand_dims, [result_dim] * inputs, size)
+            builder.add_factor([dim] * inputs, [result_dim] * inputs, size)
             result_dim += 1
     return builder.build()
 

@@ -86,16 +86,15 @@ def dynamic_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 def _selecting(op: Any, selected: Sequence[int], changed: FactorType) -> OpShardingRule:
     """A factor for each dimension of the operand; along those that are `selected` the result has another, behind."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    builder = RuleBuilder.for_op(op)
-    starts = [None] * (len(op.operands) - 1)
+    builder = RuleBuilder.for_op(op, 1)
     for dim, size in enumerate(before):
         type_ = FactorType.PASS_THROUGH if size == after[dim] else changed
         if dim in selected:
-            builder.add_factor([dim, *starts], [None], size, FactorType.REDUCTION)
+            builder.add_factor([dim], [None], size, FactorType.REDUCTION)
         else:
-            builder.add_factor([dim, *starts], [dim], size, type_)
+            builder.add_factor([dim], [dim], size, type_)
     for dim in selected:
-        builder.add_factor([None, *starts], [dim], after[dim], FactorType.NEED_REPLICATION)
+        builder.add_factor([None], [dim], after[dim], FactorType.NEED_REPLICATION)
     return builder.build()
 
 
@@ -111,15 +110,14 @@ def dynamic_update_slice(op: Any, options: RuleOptions) -> OpShardingRule:
     Along a dimension where the update is smaller, it has to be whole unless it is known where it goes.
     """
     shape, update = (shape_of(operand.type) for operand in list(op.operands)[:2])
-    starts = [None] * (len(op.operands) - 2)
     of_update = FactorType.PASS_THROUGH if _has_constant_starts(op) else FactorType.NEED_REPLICATION
-    builder = RuleBuilder.for_op(op)
+    builder = RuleBuilder.for_op(op, 2)
     for dim, (size, update_size) in enumerate(zip(shape, update, strict=True)):
         if size == update_size:
             builder.add_common_factor(dim, size)
         else:
-            builder.add_factor([dim, None, *starts], [dim], size)
-            builder.add_factor([None, dim, *starts], [None], update_size, of_update)
+            builder.add_factor([dim, None], [dim], size)
+            builder.add_factor([None, dim], [None], update_size, of_update)
     return builder.build()
 
 

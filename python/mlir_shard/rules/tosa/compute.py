@@ -26,13 +26,12 @@ def matmul(op: Any, options: RuleOptions) -> OpShardingRule:
     """
     columns, summed = (1, 2) if op.name == "tosa.matmul_t" else (2, 1)
     (batch, rows, depth), right = (shape_of(operand.type) for operand in list(op.operands)[:2])
-    zero_points = [None] * (len(op.operands) - 2)
     return (
-        RuleBuilder.for_op(op)
-        .add_factor([0, 0 if right[0] == batch else None, *zero_points], [0], batch)
-        .add_factor([1, None, *zero_points], [1], rows)
-        .add_factor([None, columns, *zero_points], [2], right[columns])
-        .add_factor([2, summed, *zero_points], [None], depth, FactorType.REDUCTION)
+        RuleBuilder.for_op(op, 2)
+        .add_factor([0, 0 if right[0] == batch else None], [0], batch)
+        .add_factor([1, None], [1], rows)
+        .add_factor([None, columns], [2], right[columns])
+        .add_factor([2, summed], [None], depth, FactorType.REDUCTION)
         .build()
     )
 
@@ -118,18 +117,20 @@ def cast_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
     return without_ones(builder.add_factor(*dims, block, FactorType.NEED_REPLICATION).build())
 
 
-@sharding_rule(
-    *op_names("tosa", "reduce_all reduce_any reduce_max reduce_min reduce_product reduce_sum"),
-)
+@sharding_rule(*op_names("tosa", "argmax reduce_all reduce_any reduce_max reduce_min reduce_product reduce_sum"))
 def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The reduced dimension is a reduction; the result has a dimension of size 1 in its place."""
-    axis = op.attributes["axis"].value
+    """The reduced dimension is a reduction; the result has a dimension of size 1 in its place.
+
+    The dimension that an argmax searches has to be whole, as positions in a shard are not those in the tensor; its
+    result has none in its place.
+    """
+    axis, is_search = op.attributes["axis"].value, op.name == "tosa.argmax"
     builder = RuleBuilder.for_op(op)
     for dim, size in enumerate(shape_of(op.operands[0].type)):
         if dim == axis:
-            builder.add_factor([dim], [None], size, FactorType.REDUCTION)
+            builder.add_factor([dim], [None], size, FactorType.NEED_REPLICATION if is_search else FactorType.REDUCTION)
         else:
-            builder.add_factor([dim], [dim], size)
+            builder.add_factor([dim], [dim - (is_search and dim > axis)], size)
     return builder.build()
 
 
@@ -139,19 +140,6 @@ reduces_with(Combiner.MAX, "tosa.reduce_max")
 reduces_with(Combiner.MIN, "tosa.reduce_min")
 reduces_with(Combiner.PRODUCT, "tosa.reduce_product")
 reduces_with(Combiner.SUM, "tosa.reduce_sum")
-
-
-@sharding_rule("tosa.argmax")
-def argmax(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The dimension that is searched has to be whole: positions in a block are not those in the whole."""
-    axis = op.attributes["axis"].value
-    builder = RuleBuilder.for_op(op)
-    for dim, size in enumerate(shape_of(op.operands[0].type)):
-        if dim == axis:
-            builder.add_factor([dim], [None], size, FactorType.NEED_REPLICATION)
-        else:
-            builder.add_factor([dim], [dim - (dim > axis)], size)
-    return builder.build()
 
 
 @sharding_rule("tosa.fft2d", "tosa.rfft2d")

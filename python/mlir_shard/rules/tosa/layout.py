@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.rules.builder import RuleBuilder, shape_of, transposed, without_ones
+from mlir_shard.rules.builder import RuleBuilder, resized, shape_of, transposed, without_ones
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.rules.tensor import join, reshape_beside_whole
 from mlir_shard.rules.windows import padding_of
@@ -45,14 +45,7 @@ def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("tosa.slice")
 def shift(op: Any, options: RuleOptions) -> OpShardingRule:
     """Where the size changes, elements move by offsets that are constant, so neighbours can exchange them."""
-    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    further = [None] * (len(op.operands) - 1)
-    builder = RuleBuilder.for_op(op)
-    for dim, (size, result_size) in enumerate(zip(before, after, strict=True)):
-        moves = size != result_size
-        type_ = FactorType.PERMUTATION if moves else FactorType.PASS_THROUGH
-        builder.add_factor([dim, *further], [dim], size, type_, blocked=moves and options.conservative)
-    return builder.build()
+    return resized(op, FactorType.PERMUTATION, blocked=options.conservative, related=1)
 
 
 @sharding_rule("tosa.reverse")
@@ -68,12 +61,11 @@ def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
 def tile(op: Any, options: RuleOptions) -> OpShardingRule:
     """A dimension of the result is made of the repetitions and of what is repeated."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    further = [None] * (len(op.operands) - 1)
-    builder = RuleBuilder.for_op(op)
+    builder = RuleBuilder.for_op(op, 1)
     for dim, (size, result_size) in enumerate(zip(before, after, strict=True)):
         if result_size != size:
-            builder.add_factor([None, *further], [dim], result_size // size)
-        builder.add_factor([dim, *further], [dim], size)
+            builder.add_factor([None], [dim], result_size // size)
+        builder.add_factor([dim], [dim], size)
     return without_ones(builder.build())
 
 

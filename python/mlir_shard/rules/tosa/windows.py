@@ -25,14 +25,13 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 def pool(op: Any, options: RuleOptions) -> OpShardingRule:
     """Batches and channels go through; along height and width a factor for the windows."""
     size = shape_of(op.operands[0].type)
-    further = [None] * (len(op.operands) - 1)
     moving = _moving_dims(op, range(1, 3))
-    builder = RuleBuilder.for_op(op)
+    builder = RuleBuilder.for_op(op, 1)
     for dim, result_size in enumerate(shape_of(op.results[0].type)):
         if dim in (0, 3):
-            builder.add_factor([dim, *further], [dim], size[dim])
+            builder.add_factor([dim], [dim], size[dim])
         else:
-            _add_windows(builder, [dim, *further], dim, result_size, dim in moving, options)
+            _add_windows(builder, [dim], dim, result_size, dim in moving, options)
     return builder.build()
 
 
@@ -40,13 +39,12 @@ def pool(op: Any, options: RuleOptions) -> OpShardingRule:
 def convolution(op: Any, options: RuleOptions) -> OpShardingRule:
     """Of (n, h, w, c) with weights (o, kh, kw, c): `c` is a reduction, whose bias is to be counted once."""
     image, weights, bias = (shape_of(operand.type) for operand in list(op.operands)[:3])
-    further = [None] * (len(op.operands) - 3)
     last = len(image) - 1
-    builder = RuleBuilder.for_op(op)
-    builder.add_factor([0, None, None, *further], [0], image[0])
-    _add_spatial(builder, op, [None, *further], weights, range(1, last), range(1, last), options)
-    builder.add_factor([None, 0, 0 if bias[0] == weights[0] else None, *further], [last], weights[0])
-    return builder.add_factor([last, last, None, *further], [None], image[last], FactorType.REDUCTION).build()
+    builder = RuleBuilder.for_op(op, 3)
+    builder.add_factor([0, None, None], [0], image[0])
+    _add_spatial(builder, op, weights, range(1, last), range(1, last), options)
+    builder.add_factor([None, 0, 0 if bias[0] == weights[0] else None], [last], weights[0])
+    return builder.add_factor([last, last, None], [None], image[last], FactorType.REDUCTION).build()
 
 
 reduces_with(Combiner.SUM, "tosa.conv2d", "tosa.conv2d_block_scaled", "tosa.conv3d", "tosa.transpose_conv2d")
@@ -57,18 +55,17 @@ def convolution_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
     """As `tosa.conv2d`; channels are made of blocks, each with a scale, and each of them whole."""
     image, scales, weights, _, bias = (shape_of(operand.type) for operand in list(op.operands)[:5])
     result = shape_of(op.results[0].type)
-    further = [None] * (len(op.operands) - 5)
-    builder = RuleBuilder.for_op(op)
-    builder.add_factor([0, 0, None, None, None, *further], [0], image[0])
+    builder = RuleBuilder.for_op(op, 5)
+    builder.add_factor([0, 0, None, None, None], [0], image[0])
     for dim in (1, 2):
         whole = weights[dim] == 1 and result[dim] == image[dim]
-        _add_windows(builder, [dim, dim, None, None, None, *further], dim, result[dim], not whole, options)
-        window = [None, None, dim, dim, None, *further]
+        _add_windows(builder, [dim, dim, None, None, None], dim, result[dim], not whole, options)
+        window = [None, None, dim, dim, None]
         builder.add_factor(window, [None], weights[dim], FactorType.NEED_REPLICATION)
     of_bias = 0 if bias[0] == weights[0] else None
-    builder.add_factor([None, None, 0, 0, of_bias, *further], [3], weights[0])
-    builder.add_factor([3, 3, 3, 3, None, *further], [None], scales[3], FactorType.REDUCTION)
-    block = [3, None, 3, None, None, *further]
+    builder.add_factor([None, None, 0, 0, of_bias], [3], weights[0])
+    builder.add_factor([3, 3, 3, 3, None], [None], scales[3], FactorType.REDUCTION)
+    block = [3, None, 3, None, None]
     return without_ones(
         builder.add_factor(block, [None], image[3] // max(scales[3], 1), FactorType.NEED_REPLICATION).build()
     )
@@ -78,19 +75,17 @@ def convolution_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
 def depthwise(op: Any, options: RuleOptions) -> OpShardingRule:
     """Of (n, h, w, c) with weights (kh, kw, c, m): result channels are made of `c` and `m`."""
     image, weights, bias = (shape_of(operand.type) for operand in list(op.operands)[:3])
-    further = [None] * (len(op.operands) - 3)
     of_bias = 0 if bias[0] == weights[2] * weights[3] else None
-    builder = RuleBuilder.for_op(op)
-    builder.add_factor([0, None, None, *further], [0], image[0])
-    _add_spatial(builder, op, [None, *further], weights, (1, 2), (0, 1), options)
-    builder.add_factor([3, 2, of_bias, *further], [3], weights[2])
-    return without_ones(builder.add_factor([None, 3, of_bias, *further], [3], weights[3]).build())
+    builder = RuleBuilder.for_op(op, 3)
+    builder.add_factor([0, None, None], [0], image[0])
+    _add_spatial(builder, op, weights, (1, 2), (0, 1), options)
+    builder.add_factor([3, 2, of_bias], [3], weights[2])
+    return without_ones(builder.add_factor([None, 3, of_bias], [3], weights[3]).build())
 
 
 def _add_spatial(
     builder: RuleBuilder,
     op: Any,
-    further: list[None],
     weights: Sequence[int],
     spatial: Sequence[int],
     in_weights: Sequence[int],
@@ -100,16 +95,9 @@ def _add_spatial(
     result = shape_of(op.results[0].type)
     moving = _moving_dims(op, spatial)
     for dim, weights_dim in zip(spatial, in_weights, strict=True):
-        _add_windows(
-            builder,
-            [dim, None, *further],
-            dim,
-            result[dim],
-            dim in moving or weights[weights_dim] != 1,
-            options,
-        )
-        window = [None, weights_dim, *further]
-        builder.add_factor(window, [None], weights[weights_dim], FactorType.NEED_REPLICATION)
+        is_moving = dim in moving or weights[weights_dim] != 1
+        _add_windows(builder, [dim, None, None], dim, result[dim], is_moving, options)
+        builder.add_factor([None, weights_dim, None], [None], weights[weights_dim], FactorType.NEED_REPLICATION)
 
 
 def _add_windows(
