@@ -176,6 +176,16 @@ def slice_(
     return build("slice", with_shape(value.type, shape), value, sharding=sharding, **attributes)
 
 
+def along(value: Any, dim: int, start: int, limit: int, sharding: TensorSharding | None = None) -> Any:
+    """The elements of a dimension from `start` up to `limit`; the value itself where that is all."""
+    shape = list(value.type.shape)
+    if (start, limit) == (0, shape[dim]):
+        return value
+    starts, limits = [0] * len(shape), shape
+    starts[dim], limits[dim] = start, limit
+    return slice_(value, starts, limits, sharding=sharding)
+
+
 def first(value: Any, shape: Sizes, sharding: TensorSharding | None = None) -> Any:
     """The first elements of each dimension, as many as `shape` says; the value itself where that is all."""
     if list(shape) == list(value.type.shape):

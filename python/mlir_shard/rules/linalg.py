@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.host import dialect, ir
+from mlir_shard.host import ir
+from mlir_shard.ir.index_arithmetic import add, constant, multiply
 from mlir_shard.rules.builder import Dims, RuleBuilder, shape_of, without_ones
 from mlir_shard.rules.linalg_loops import Loops, is_structured, loops_of
 from mlir_shard.rules.partition import Blocks, count_once, neutral_initial_values, partition_rule, set_result_types
@@ -172,9 +173,6 @@ def _winograd(op: Any, common: Sequence[tuple[int, int]], tiles: Sequence[tuple[
     return without_ones(builder.build())
 
 
-_arith = dialect("arith")
-
-
 @partition_rule(when=is_structured, allows_uneven=True, pure=True)
 def partition_structured(op: Any, blocks: Blocks) -> None:
     """The same op on blocks.
@@ -190,10 +188,6 @@ def partition_structured(op: Any, blocks: Blocks) -> None:
     _offset_indices(op, blocks)
 
 
-def _constant(type_: Any, value: int) -> Any:
-    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
-
-
 def _offset_indices(op: Any, blocks: Blocks) -> None:
     """Adds to each `linalg.index` of a sharded loop where this device's block begins along it."""
     for inner in list(op.regions[0].blocks[0].operations):
@@ -204,11 +198,10 @@ def _offset_indices(op: Any, blocks: Blocks) -> None:
         if not axes:
             continue
         with ir.InsertionPoint(op), op.location:
-            index = blocks.device_index(axes)
-            offset = _arith.MulIOp(index, _constant(index.type, size)).result
+            offset = multiply(blocks.device_index(axes), constant(size))
         with ir.InsertionPoint.after(inner), inner.location:
-            shifted = _arith.AddIOp(inner.results[0], offset)
-        inner.results[0].replace_all_uses_except(shifted.result, [shifted.operation])
+            shifted = add(inner.results[0], offset)
+        inner.results[0].replace_all_uses_except(shifted, [shifted.owner.operation])
 
 
 def _axes_and_size(op: Any, loop: int, blocks: Blocks) -> tuple[tuple[int, ...], int]:

@@ -63,17 +63,13 @@ def mask_of(op: Any) -> Mask | None:
 
 def masking_number(op: Any, type_: Any) -> float | None:
     """What the elements of an operand are that a reduction must not see; None where its type has no such number."""
-    if mask_is_zeros(op):
+    if op.operation.name not in _REDUCTIONS:
+        # Its operands are multiplied before they are added up.
         return neutral_number(Combiner.SUM, type_.element_type)
     combiner = combiners_of_elements(op)[0]
     if combiner is None or reduction_op(op) is not combiner.reduction_op:
         return None
     return neutral_number(combiner, type_.element_type)
-
-
-def mask_is_zeros(op: Any) -> bool:
-    """Whether the op is no reduction of its operands themselves."""
-    return op.operation.name not in _REDUCTIONS
 
 
 def may_fail(op: Any) -> bool:

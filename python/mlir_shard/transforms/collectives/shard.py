@@ -16,8 +16,8 @@ from mlir_shard.rules.reduction import Combiner
 from mlir_shard.sharding import ReductionOp
 from mlir_shard.transforms.collectives import separate_reduction, shard_permutations
 from mlir_shard.transforms.collectives.separate_reduction import upstream_forms
-from mlir_shard.transforms.collectives.shard_exchange import exchange
 from mlir_shard.transforms.collectives.shard_halo import with_halo
+from mlir_shard.transforms.collectives.tile_exchange import TileForms, exchange
 from mlir_shard.transforms.device_grid import DeviceGrid
 
 
@@ -101,7 +101,17 @@ class ShardCollectives:
 
     def exchange_tiles(self, value: Any, source: TensorLayout, target: TensorLayout, shape: Sequence[int]) -> Any:
         """Sends and receives tiles in rounds."""
-        return exchange(value, source, target, shard.zeros(shard.resized(value.type, shape)), self._grid)
+        grid = self._grid
+        forms = TileForms(
+            shard.zeros,
+            shard.reshape,
+            shard.cut_or_padded,
+            shard.extract_slice,
+            shard.insert_slice,
+            lambda by_process: shard_permutations.table_index(by_process, grid),
+            lambda tile, one: shard_permutations.between_some(tile, one.senders, one.receivers, grid),
+        )
+        return exchange(value, source, target, shape, prod(grid.shape), forms)
 
     def exchange_halo(self, value: Any, dim: int, axes: GridAxes, halo: WindowHalo) -> Any:
         """Updates halos; what comes from further away than the neighbours these have received before."""

@@ -20,8 +20,8 @@ from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
 from mlir_shard.transforms.collectives import separate_reduction
 from mlir_shard.transforms.collectives.separate_reduction import stablehlo_forms
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram, as_index
-from mlir_shard.transforms.collectives.stablehlo_exchange import exchange
 from mlir_shard.transforms.collectives.stablehlo_halo import BorderExchange, with_borders
+from mlir_shard.transforms.collectives.tile_exchange import TileForms, exchange
 from mlir_shard.transforms.device_grid import DeviceGrid
 
 
@@ -105,10 +105,23 @@ class StablehloGridCollectives:
 
     def exchange_tiles(self, value: Any, source: TensorLayout, target: TensorLayout, shape: Sequence[int]) -> Any:
         """Permutes a tile in each round."""
-        if not self._device_ids:
-            return exchange(value, source, target, shape, self._builder)
-        mesh = replace(source.mesh, device_ids=self._device_ids)
-        return exchange(value, replace(source, mesh=mesh), replace(target, mesh=mesh), shape, self._builder)
+        if self._device_ids:
+            mesh = replace(source.mesh, device_ids=self._device_ids)
+            source, target = replace(source, mesh=mesh), replace(target, mesh=mesh)
+        forms = TileForms(
+            lambda type_: stablehlo.splat(type_, 0),
+            stablehlo.reshape,
+            stablehlo.first,
+            lambda value, starts, shape: stablehlo.dynamic_slice(value, _scalars(starts), shape),
+            lambda tile, into, starts: stablehlo.build(
+                "dynamic_update_slice", into.type, into, tile, *_scalars(starts)
+            ),
+            self._builder.entry_of_device,
+            lambda tile, one: self._builder.permute(
+                tile, [(sender, receiver) for receiver, sender in enumerate(one.senders) if sender is not None]
+            ),
+        )
+        return exchange(value, source, target, shape, len(self._devices), forms)
 
     def exchange_halo(self, value: Any, dim: int, axes: GridAxes, halo: WindowHalo) -> Any:
         """Permutes borders; what comes from further away by a permutation of its own."""
@@ -137,3 +150,7 @@ class StablehloGridCollectives:
 
     def _per_dim(self, axes: Mapping[int, Sequence[int]]) -> dict[int, tuple[AxisRef, ...]]:
         return {dim: self._refs(along) for dim, along in axes.items()}
+
+
+def _scalars(starts: Sequence[Any]) -> list[Any]:
+    return [stablehlo.scalar(one) if isinstance(one, int) else one for one in starts]

@@ -71,10 +71,10 @@ def with_borders(
     segments = [value]
     for hop, below, above in halo.hops():
         if below:
-            sent = _along(value, dim, size - below, size)
+            sent = stablehlo.along(value, dim, size - below, size)
             segments.insert(0, received(sent, padding, exchange.axes, hop, builder, is_zero=is_zero))
         if above:
-            sent = _along(value, dim, 0, above)
+            sent = stablehlo.along(value, dim, 0, above)
             segments.append(received(sent, padding, exchange.axes, -hop, builder, is_zero=is_zero))
     if len(segments) > 1:
         value = stablehlo.concatenate(segments, dim, None)
@@ -84,7 +84,7 @@ def with_borders(
         )
         value = stablehlo.pad(value, padding, head, tail, none)
     if not halo.step:
-        return _along(value, dim, halo.first, halo.first + halo.footprint)
+        return stablehlo.along(value, dim, halo.first, halo.first + halo.footprint)
     # A device whose block of the result is empty may find no window; a slice is then of the nearest place there is.
     index = builder.shard_number(exchange.axes)
     moved = stablehlo.binary("multiply", index, stablehlo.scalar(halo.step))
@@ -92,13 +92,3 @@ def with_borders(
     zero = stablehlo.scalar(0)
     starts = [start if one == dim else zero for one in range(value.type.rank)]
     return stablehlo.dynamic_slice(value, starts, stablehlo.with_size(value.type, dim, halo.footprint).shape, None)
-
-
-def _along(value: Any, dim: int, start: int, limit: int) -> Any:
-    """The elements of a dimension from `start` up to `limit`."""
-    shape = list(value.type.shape)
-    if (start, limit) == (0, shape[dim]):
-        return value
-    starts, limits = [0] * len(shape), shape
-    starts[dim], limits[dim] = start, limit
-    return stablehlo.slice_(value, starts, limits)

@@ -53,11 +53,7 @@ class ShardedValue:
 
     def along(self, dim: int, start: int, limit: int) -> ShardedValue:
         """Returns the elements of a dimension from `start` up to `limit`."""
-        if (start, limit) == (0, self.value.type.shape[dim]):
-            return self
-        starts, limits = [0] * self.value.type.rank, list(self.value.type.shape)
-        starts[dim], limits[dim] = start, limit
-        return self._with(stablehlo.slice_(self.value, starts, limits, sharding=self.sharding))
+        return self._with(stablehlo.along(self.value, dim, start, limit, self.sharding))
 
     def padded(self, dim: int, low: int, high: int, fill: Any) -> ShardedValue:
         """Returns the value with a scalar before and behind the elements of a dimension; negative amounts cut off."""
