@@ -169,6 +169,13 @@ def pointwise(op: Any) -> OpShardingRule | None:
     return RuleBuilder.for_op(op).add_pointwise(op.results[0].type.shape).build()
 
 
+def pointwise_but(
+    op: Any, dims: Collection[int], type_: FactorType, *, blocked: Collection[int] = ()
+) -> OpShardingRule:
+    """The rule of an op whose tensors have the dimensions of its first operand, see `RuleBuilder.add_pointwise`."""
+    return RuleBuilder.for_op(op).add_pointwise(shape_of(op.operands[0].type), dims, type_, blocked=blocked).build()
+
+
 def resized(op: Any, changed: FactorType, *, blocked: bool = False, related: int | None = None) -> OpShardingRule:
     """The rule of an op from its first operand to its first result, see `RuleBuilder.add_resized`."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)

@@ -120,7 +120,7 @@ def _elements_of_pad(op: Any) -> tuple[DimWindows, ...]:
 def window_along(op: Any, dim: int) -> DimWindows:
     """Returns the windows of a windowed reduction, or of a `select_and_scatter`, along a dimension."""
     size = op.attributes["window_dimensions"][dim] if "window_dimensions" in op.attributes else 1
-    return _Given(op, "base_dilations", "window_dilations").windows(dim, dim, dim, size)
+    return _windows_at(op, dim, dim, dim, size, "base_dilations", "window_dilations")
 
 
 def _of_reduce_window(op: Any) -> tuple[DimWindows, ...]:
@@ -136,32 +136,21 @@ def _of_convolution(op: Any) -> tuple[DimWindows, ...]:
         (kernel[dim] for dim in numbers.kernel_spatial_dimensions),
         strict=True,
     )
-    given = _Given(op, "lhs_dilation", "rhs_dilation")
-    return tuple(given.windows(position, *one) for position, one in enumerate(dims))
+    return tuple(_windows_at(op, place, *one, "lhs_dilation", "rhs_dilation") for place, one in enumerate(dims))
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """The attributes of an op with windows, two of them by their names: those of dilations."""
+def _windows_at(
+    op: Any, position: int, dim: int, result_dim: int, size: int, between: str, in_window: str
+) -> DimWindows:
+    """The windows at a position, of `size` elements each; `between` and `in_window` are attributes of dilations."""
 
-    op: Any
-    between: str
-    in_window: str
+    def given(name: str) -> int:
+        return op.attributes[name][position] if name in op.attributes else 1
 
-    def windows(self, position: int, dim: int, result_dim: int, size: int) -> DimWindows:
-        """Those at a position, of `size` elements each."""
-        low, high = self._around(position)
-        extent = (size - 1) * self._at(position, self.in_window) + 1
-        stride, dilation = self._at(position, "window_strides"), self._at(position, self.between)
-        return DimWindows(dim, result_dim, position, extent, stride, low, high, dilation)
-
-    def _at(self, position: int, name: str) -> int:
-        return self.op.attributes[name][position] if name in self.op.attributes else 1
-
-    def _around(self, position: int) -> list[int]:
-        if "padding" not in self.op.attributes:
-            return [0, 0]
-        return list(self.op.attributes["padding"])[2 * position : 2 * position + 2]
+    padding = list(op.attributes["padding"]) if "padding" in op.attributes else []
+    low, high = padding[2 * position : 2 * position + 2] or (0, 0)
+    extent = (size - 1) * given(in_window) + 1
+    return DimWindows(dim, result_dim, position, extent, given("window_strides"), low, high, given(between))
 
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()

@@ -11,7 +11,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.ir.op_names import op_names
-from mlir_shard.rules.builder import Dims, RuleBuilder, shape_of
+from mlir_shard.rules.builder import Dims, RuleBuilder, pointwise_but, rank_of, shape_of
 from mlir_shard.rules.elementwise import register_elementwise
 from mlir_shard.rules.partition import partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
@@ -60,9 +60,8 @@ def dot(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("stablehlo.cholesky")
 def cholesky(op: Any, options: RuleOptions) -> OpShardingRule:
     """The two dimensions of a matrix have to be whole."""
-    shape = shape_of(op.operands[0].type)
-    builder = RuleBuilder.for_op(op)
-    return builder.add_pointwise(shape, (len(shape) - 2, len(shape) - 1), FactorType.NEED_REPLICATION).build()
+    rank = rank_of(op.operands[0].type)
+    return pointwise_but(op, (rank - 2, rank - 1), FactorType.NEED_REPLICATION)
 
 
 @sharding_rule("stablehlo.triangular_solve")
@@ -91,8 +90,7 @@ def fft(op: Any, options: RuleOptions) -> OpShardingRule:
     batch = len(before) - len(op.attributes["fft_length"])
     last = len(before) - 1
     transformed, blocked = range(batch, len(before)), (last,) if before[last] != after[last] else ()
-    builder = RuleBuilder.for_op(op).add_pointwise(before, transformed, FactorType.NEED_REPLICATION, blocked=blocked)
-    return builder.build()
+    return pointwise_but(op, transformed, FactorType.NEED_REPLICATION, blocked=blocked)
 
 
 @sharding_rule("stablehlo.batch_norm_inference")
@@ -140,8 +138,7 @@ def sort(op: Any, options: RuleOptions) -> OpShardingRule:
     dimension = op.attributes["dimension"].value if "dimension" in op.attributes else -1
     dims = (dimension % max(len(shape), 1),)
     nowhere_else = all(dim in dims or size == 1 for dim, size in enumerate(shape))
-    builder = RuleBuilder.for_op(op)
-    return builder.add_pointwise(shape, dims, FactorType.NEED_REPLICATION, blocked=dims if nowhere_else else ()).build()
+    return pointwise_but(op, dims, FactorType.NEED_REPLICATION, blocked=dims if nowhere_else else ())
 
 
 # What there is beyond a tensor is a slice of its own.

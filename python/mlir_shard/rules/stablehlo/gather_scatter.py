@@ -11,12 +11,9 @@ from typing import Any
 from mlir_shard.host import ir
 from mlir_shard.ir.slice_numbers import SliceNumbers
 from mlir_shard.rules.builder import RuleBuilder, shape_of
+from mlir_shard.rules.reduction import Combiner, combiners_of_body
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
-
-# What partial results of a scatter can be combined with, on all element types and on booleans alone.
-_COMBINERS = ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply")
-_BOOLEAN_COMBINERS = ("stablehlo.and", "stablehlo.or")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +106,12 @@ def gather(op: Any, options: RuleOptions) -> OpShardingRule:
 
 def _combines(op: Any) -> bool:
     """Whether one op, the same for all inputs, combines updates with what is there, in any order."""
-    inputs = len(op.results)
-    block = op.regions[0].blocks[0]
-    arguments = list(block.arguments)
-    names = set()
-    for number, value in enumerate(list(block.operations)[-1].operation.operands):
-        if isinstance(value.owner, ir.Block):
-            return False
-        combiner = value.owner
-        boolean = value.type.element_type == ir.IntegerType.get_signless(1, op.context)
-        if combiner.name not in _COMBINERS and not (boolean and combiner.name in _BOOLEAN_COMBINERS):
-            return False
-        expected = [arguments[number], arguments[number + inputs]]
-        if list(combiner.operands) not in (expected, expected[::-1]):
-            return False
-        names.add(combiner.name)
-    return len(names) == 1
+    found = set(combiners_of_body(op, first_element=len(op.results)))
+    combiner = found.pop() if len(found) == 1 else None
+    if combiner is None or not combiner.is_bitwise:
+        return combiner is not None
+    boolean = ir.IntegerType.get_signless(1, op.context)
+    return combiner is not Combiner.XOR and all(result.type.element_type == boolean for result in op.results)
 
 
 @sharding_rule("stablehlo.scatter", context_key=_combines)

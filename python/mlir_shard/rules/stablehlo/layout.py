@@ -13,7 +13,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.rules.builder import RuleBuilder, rank_of, shape_of, transposed
+from mlir_shard.rules.builder import RuleBuilder, pointwise_but, rank_of, shape_of, transposed
 from mlir_shard.rules.partition import (
     BlockedTensor,
     Blocks,
@@ -132,10 +132,7 @@ def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("stablehlo.reverse")
 def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
     """Reversed dimensions exchange their blocks."""
-    builder = RuleBuilder.for_op(op)
-    return builder.add_pointwise(
-        shape_of(op.results[0].type), set(op.attributes["dimensions"]), FactorType.PERMUTATION
-    ).build()
+    return pointwise_but(op, set(op.attributes["dimensions"]), FactorType.PERMUTATION)
 
 
 @sharding_rule("stablehlo.bitcast_convert")

@@ -15,7 +15,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.windows import part_halo, window_halo
-from mlir_shard.rules.builder import RuleBuilder, resized, shape_of
+from mlir_shard.rules.builder import RuleBuilder, pointwise_but, resized, shape_of
 from mlir_shard.rules.constants import CONSTANT_OPS
 from mlir_shard.rules.partition import (
     BlockedTensor,
@@ -35,9 +35,7 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 def pad(op: Any, options: RuleOptions) -> OpShardingRule:
     """Where the size changes, elements move by offsets that are known, so neighbours can exchange them."""
     if options.computing:
-        moved = {one.dim for one in windows_along_dims(op)}
-        builder = RuleBuilder.for_op(op)
-        return builder.add_pointwise(shape_of(op.operands[0].type), moved, FactorType.PERMUTATION).build()
+        return pointwise_but(op, {one.dim for one in windows_along_dims(op)}, FactorType.PERMUTATION)
     return resized(op, FactorType.PERMUTATION, blocked=options.conservative)
 
 

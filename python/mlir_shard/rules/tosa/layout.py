@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.rules.builder import RuleBuilder, resized, shape_of, transposed, without_ones
+from mlir_shard.rules.builder import RuleBuilder, pointwise_but, resized, shape_of, transposed, without_ones
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.rules.tensor import join, reshape_beside_whole
 from mlir_shard.rules.windows import padding_of
@@ -51,10 +51,7 @@ def shift(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("tosa.reverse")
 def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
     """The reversed dimension exchanges its blocks."""
-    builder = RuleBuilder.for_op(op)
-    return builder.add_pointwise(
-        shape_of(op.results[0].type), (op.attributes["axis"].value,), FactorType.PERMUTATION
-    ).build()
+    return pointwise_but(op, (op.attributes["axis"].value,), FactorType.PERMUTATION)
 
 
 @sharding_rule("tosa.tile")

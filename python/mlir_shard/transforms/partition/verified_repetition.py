@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
@@ -32,7 +32,7 @@ def partition_verified(module: Any, partition: Partition) -> None:
     partition(alone, False)
     partition(module, True)
     numbers: tuple[dict[Any, int], dict[Any, int]] = {}, {}
-    for reused, single in zip_longest(_in_order(module), _in_order(alone)):
+    for reused, single in zip_longest(list(ops_below(module)), list(ops_below(alone))):
         if reused is not None and single is not None and _text(reused, numbers[0]) == _text(single, numbers[1]):
             continue
         shown = single or reused
@@ -43,10 +43,6 @@ def partition_verified(module: Any, partition: Partition) -> None:
             f"({made[1]}): a rule that is registered as pure looks at more than isomorphic ops agree in",
             shown.location,
         )
-
-
-def _in_order(module: Any) -> Iterator[Any]:
-    return iter(list(ops_below(module)))
 
 
 def _text(op: Any, numbers: dict[Any, int]) -> tuple[Any, ...]:
