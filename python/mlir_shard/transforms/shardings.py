@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir_shard.dialects import _sdy_gen, sdy
 from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import editing
 from mlir_shard.ir.editing import distinct_attributes, replace_attributes, set_signature_column, signature_column
@@ -38,6 +39,13 @@ def meshes_around(op: Any) -> dict[str, Mesh]:
     meshes = sdy.meshes(module)
     check_devices(module, meshes)
     return meshes
+
+
+def sharding_and_mesh(value: Any, meshes: Mapping[str, Mesh]) -> tuple[TensorSharding, Mesh] | None:
+    """The sharding of a value and its mesh; None where it has none, or is on a single device."""
+    sharding = sharding_of(value)
+    mesh = None if sharding is None else mesh_of(sharding, meshes)
+    return None if sharding is None or mesh is None or mesh.is_maximal else (sharding, mesh)
 
 
 def common_mesh(

@@ -13,12 +13,12 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.values import defining_op
-from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.resharding.windows import Halo, halo_of_window
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.layout import even_shape
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
 from mlir_shard.transforms.halo.halo_exchange import Exchange, ManualPart
+from mlir_shard.transforms.shardings import sharding_and_mesh
 
 Sizes = Sequence[int]
 
@@ -76,11 +76,8 @@ def communicates_along(op: Any, dim: int, shards: int) -> bool:
 
 def sharded_on(value: Any, around: Surroundings) -> tuple[TensorSharding, Mesh] | None:
     """Returns the sharding of a value and its mesh; None where every device has all of the value."""
-    sharding = sharding_of(value)
-    if sharding is None or sharding.is_fully_replicated:
-        return None
-    mesh = mesh_of(sharding, around.meshes)
-    return None if mesh is None or mesh.is_maximal else (sharding, mesh)
+    found = sharding_and_mesh(value, around.meshes)
+    return None if found is None or found[0].is_fully_replicated else found
 
 
 def exchange_around(op: Any, around: Surroundings, *, is_alone: bool = False) -> bool:

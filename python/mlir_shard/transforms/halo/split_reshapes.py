@@ -12,7 +12,6 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.resharding.operator.reshape import ReshapeGroup, cuts_alike, holds_equal_blocks, reshape_groups
 from mlir_shard.resharding.windows import halo_of_split
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
@@ -20,6 +19,7 @@ from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference
 from mlir_shard.sharding.layout import even_shape
 from mlir_shard.transforms.halo.halo_exchange import Exchange, ManualPart
 from mlir_shard.transforms.halo.moving_ops import Surroundings, is_static
+from mlir_shard.transforms.shardings import sharding_and_mesh
 
 
 class ShardedReshape:
@@ -138,13 +138,11 @@ class ShardedReshape:
 
 def resolve_reshape(op: Any, around: Surroundings, *, by_exchange: bool) -> None:
     """Makes a reshape one that each device can do, where operand and result are sharded along the same axes."""
-    before, after = sharding_of(op.operands[0]), sharding_of(op.results[0])
-    if before is None or after is None:
+    found, after = sharding_and_mesh(op.operands[0], around.meshes), sharding_of(op.results[0])
+    if found is None or after is None or not is_static(op):
         return
-    mesh = mesh_of(before, around.meshes)
-    if mesh is None or mesh.is_maximal or _axes_in_order(before, mesh) != _axes_in_order(after, mesh):
-        return
-    if not is_static(op):
+    before, mesh = found
+    if _axes_in_order(before, mesh) != _axes_in_order(after, mesh):
         return
     reshape = ShardedReshape(op, before, after, mesh)
     if reshape.is_local() or (by_exchange and reshape.exchange(around)):

@@ -17,7 +17,6 @@ from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.rules.partition import is_zero
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.windows import (
@@ -33,7 +32,7 @@ from mlir_shard.rules.windows import (
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
 from mlir_shard.transforms.partition.sharded_pieces import ShardedValue
-from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.shardings import meshes_around, sharding_and_mesh
 
 _bindings = host.module("_mlir_libs._stablehlo")
 _SELECT_AND_SCATTER = "stablehlo.select_and_scatter"
@@ -136,13 +135,12 @@ class _Cut:
 
 def _common_mesh(image: Any, other: Any, meshes: Mapping[str, Mesh]) -> tuple[TensorSharding, Mesh] | None:
     """The sharding and the mesh of an image, where another value may be on it, too."""
-    sharding, of_other = sharding_of(image), sharding_of(other)
-    mesh = None if sharding is None else mesh_of(sharding, meshes)
-    if sharding is None or mesh is None or mesh.is_maximal or sharding.unreduced_axes:
+    found, of_other = sharding_and_mesh(image, meshes), sharding_of(other)
+    if found is None or found[0].unreduced_axes:
         return None
-    if of_other is not None and (of_other.mesh_or_ref != sharding.mesh_or_ref or of_other.unreduced_axes):
+    if of_other is not None and (of_other.mesh_or_ref != found[0].mesh_or_ref or of_other.unreduced_axes):
         return None
-    return sharding, mesh
+    return found
 
 
 def _axes_along(value: Any, dim: int) -> Axes:

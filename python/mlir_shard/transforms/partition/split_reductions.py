@@ -16,13 +16,12 @@ from mlir_shard.ir.editing import operations_named, operations_where
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.rules.reduction import combination_of, may_combine, may_repeat_initial_values, reduction_op
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.windows import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.partition.sharded_pieces import ShardedValue
-from mlir_shard.transforms.shardings import meshes_around, rule_cache
+from mlir_shard.transforms.shardings import meshes_around, rule_cache, sharding_and_mesh
 
 _RESHARD = "sdy.reshard"
 
@@ -98,9 +97,11 @@ class ScanInBlocks(Pass):
         changed = False
         for inner in operations_named(op, REDUCE_WINDOW):
             dim = cumulative_dim(inner)
-            sharding = None if dim is None else _agreed_sharding(inner)
-            mesh = None if sharding is None else mesh_of(sharding, meshes)
-            if dim is None or sharding is None or mesh is None or mesh.is_maximal:
+            found = sharding_and_mesh(inner.operands[0], meshes)
+            if dim is None or found is None or found[0].unreduced_axes:
+                continue
+            sharding, mesh = found
+            if not sharding.is_equivalent(sharding_of(inner.results[0])):
                 continue
             shards = sharding.dim_shardings[dim].sharded_size(mesh)
             if shards == 1 or inner.operands[0].type.shape[dim] <= shards:
@@ -132,13 +133,6 @@ def cumulative_dim(op: Any) -> int | None:
     combiner, *rest = (inner.operation for inner in block.operations)
     is_plain = [inner.name for inner in rest] == ["stablehlo.return"] and set(combiner.operands) == set(block.arguments)
     return one.dim if is_plain and is_padding_neutral(op) else None
-
-
-def _agreed_sharding(op: Any) -> TensorSharding | None:
-    sharding = sharding_of(op.operands[0])
-    if sharding is None or sharding.unreduced_axes or not sharding.is_equivalent(sharding_of(op.results[0])):
-        return None
-    return sharding
 
 
 def _scanned(op: Any, dim: int, shards: int, sharding: TensorSharding) -> Any:
@@ -235,10 +229,10 @@ def _sharded_reduction(op: Any, meshes: Mapping[str, Mesh]) -> tuple[int, int, T
     reduced = [dim for dim in op.attributes["dimensions"] if values[0].type.shape[dim] != 1]
     # Elements keep their order where what is reduced otherwise is all in one shard.
     for value in values if reduced else ():
-        sharding = sharding_of(value)
-        mesh = None if sharding is None else mesh_of(sharding, meshes)
-        if sharding is None or mesh is None or mesh.is_maximal or sharding.unreduced_axes:
+        found = sharding_and_mesh(value, meshes)
+        if found is None or found[0].unreduced_axes:
             continue
+        sharding, mesh = found
         counts = [of_dim.sharded_size(mesh) for of_dim in sharding.dim_shardings]
         dim = min(reduced)
         is_cut = 1 < counts[dim] < value.type.shape[dim]
