@@ -11,5 +11,6 @@ namespace mlir_shard {
 void defineEditor(pybind11::module_ &module);
 void defineExpressions(pybind11::module_ &module);
 void defineRepetitions(pybind11::module_ &module);
+void defineResharding(pybind11::module_ &module);
 
 } // namespace mlir_shard

@@ -291,6 +291,7 @@ PYBIND11_MODULE(_native, module) {
   defineEditor(module);
   defineExpressions(module);
   defineRepetitions(module);
+  defineResharding(module);
 
   py::class_<Nodes>(module, "Nodes", "Nodes of some kind, each with the values it uses and those it defines.")
       .def(py::init<>())

@@ -1,18 +1,26 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Searches on grids, cached up to a permutation of equal axes, and the moves of a path that is found."""
+"""The search for the cheapest path between placements on a grid, and the moves of a path.
+
+The search is native: A* (Hart, Nilsson, Raphael 1968) over the placements of a tensor, with an admissible bound and a
+budget of states. Problems that are equal up to a permutation of equal axes are searched once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import chain
+from math import inf
+from typing import NamedTuple
 
+from mlir_shard._native import ReshardSearch
+from mlir_shard.resharding.cost.block_arrays import Dims
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
-from mlir_shard.resharding.cost.links import common_length
+from mlir_shard.resharding.cost.links import common_length, link_times
 from mlir_shard.resharding.grid_tensor import GridTensor
-from mlir_shard.resharding.search import Path, RemainingCost, Renaming, Search, least_memory
-from mlir_shard.resharding.search_space import Cost, Kind, SearchSpace, State
 from mlir_shard.resharding.steps import (
     AllGather,
     AllReduce,
@@ -27,6 +35,35 @@ from mlir_shard.resharding.steps import (
     ReduceScatter,
     Together,
 )
+
+# What the objective counts, then what decides among equals.
+Cost = tuple[float, float]
+DEAREST: Cost = (inf, inf)
+# By how much equal sums of seconds may differ.
+ROUNDING = 1e-9
+
+
+class State(NamedTuple):
+    """The axes of each dimension, and those along which values are still to be reduced."""
+
+    dims: Dims
+    unreduced: GridAxes
+
+
+class Kind(Enum):
+    """What a move is; from it and the states before and after follows which."""
+
+    SLICE = "slice"
+    GATHER = "gather"
+    ALL_TO_ALL = "all-to-all"
+    PERMUTE = "permute"
+    ALL_REDUCE = "all-reduce"
+    REDUCE_SCATTER = "reduce-scatter"
+    EXCHANGE = "exchange"
+
+
+# As the native search numbers them.
+_KINDS = tuple(Kind)
 
 PathSteps = tuple[tuple[Kind, State], ...]
 
@@ -56,48 +93,62 @@ def move_between(kind: Kind, before: Placement, after: Placement) -> Move:
     return steps[0] if len(steps) == 1 else Together(tuple(steps))
 
 
-def in_fewer_moves(source: State, steps: PathSteps, space: SearchSpace) -> PathSteps:
-    """The steps with those slices in a row that can be one as one, and gathers where that costs no more."""
-    result: list[tuple[Kind, State]] = []
-    befores: list[State] = []
-    before = source
-    for kind, after in steps:
-        if result and result[-1][0] is kind and space.can_be_one(kind, befores[-1], before, after):
-            result[-1] = (kind, after)
-        else:
-            befores.append(before)
-            result.append((kind, after))
-        before = after
-    return tuple(result)
-
-
 def placement_of(state: State, kept: GridAxes, like: Placement) -> Placement:
     """The placement that a state is, partial along `kept` too."""
     return Placement(state.dims, tuple(sorted((*kept, *state.unreduced))), like.reduction)
 
 
 MOST_PERMUTATIONS = 150
-"""Where there are more permutations of devices than these from one placement, none is tried."""
-GREED = 3.0
-"""How much dearer what remains is taken to be where the search has to come to an end."""
+"""Where there are more permutations of devices than these from one placement, only likely ones are tried."""
+_MOST_MEMORY = 1 << 126
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """For each axis the one that takes its name."""
+
+    names: GridAxes
+
+    @staticmethod
+    def by_appearance(kinds: Sequence[Hashable], axes: Iterable[int]) -> Renaming:
+        """Names that axes of one kind take in the order in which they appear in `axes`, then of what is left."""
+        members: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for axis, kind in enumerate(kinds):
+            members[kind].append(axis)
+        names: dict[int, int] = {}
+        for axis in (*axes, *range(len(kinds))):
+            if axis not in names:
+                names[axis] = members[kinds[axis]].pop(0)
+        return Renaming(tuple(names[axis] for axis in range(len(kinds))))
+
+    @property
+    def back(self) -> Renaming:
+        """The renaming that undoes this one."""
+        return Renaming(tuple(map(self.names.index, range(len(self.names)))))
+
+    def axes(self, axes: GridAxes) -> GridAxes:
+        """Axes in the same order."""
+        return tuple(self.names[axis] for axis in axes)
+
+    def state(self, state: State) -> State:
+        """A state of a search."""
+        return State(tuple(map(self.axes, state.dims)), tuple(sorted(self.axes(state.unreduced))))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The path that was found, None if none was, and what no path on the grid costs less than, by the objective."""
+    """The path that was found, None if none was, and the least cost of any path on the grid, by the objective."""
 
     steps: PathSteps | None
     least: float
 
 
 class GridSearch:
-    """Searches by one cost model, each until `most_states` states have been looked at."""
+    """Native searches by one cost model, each until `most_states` states have been looked at."""
 
     def __init__(self, model: CostModel, most_states: int, *, most_messages: int) -> None:
         self._model, self._most_states, self._most_messages = model, most_states, most_messages
-        self._with_exchange = most_messages > 0
-        self._spaces: dict[Hashable, SearchSpace] = {}
-        self._bounds: dict[tuple[SearchSpace, State], RemainingCost] = {}
+        self._searches: dict[Hashable, ReshardSearch] = {}
         self._found: dict[Hashable, Found] = {}
 
     def find(self, tensor: GridTensor, source: State, target: State, kept: GridAxes, at_most: Cost) -> Found:
@@ -118,9 +169,9 @@ class GridSearch:
         return replace(found, steps=tuple((kind, back.state(state)) for kind, state in found.steps))
 
     def least(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> float:
-        """What no path on the grid costs less than, by seconds or bytes, without a search."""
-        space = SearchSpace(tensor, self._model, kept, None, 0, self._most_messages)
-        return self._remaining(space, target, kept).of(source)[0]
+        """The least cost of any path on the grid, by seconds or bytes, without a search."""
+        problem = tensor.grid, tensor.shape, tensor.element_size, kept
+        return self._native(tensor, problem, kept, None).least(source, target)
 
     def _search(
         self,
@@ -134,31 +185,35 @@ class GridSearch:
         if self._model.objective is Objective.MEMORY:
             # More than any two local tensors: there is a limit so that the space has the moves that matter to memory.
             limit = limit or 2 * tensor.element_size * (max(tensor.shape, default=1) + 1) ** (len(tensor.shape) + 1)
-            space = self._space(tensor, problem, kept, limit)
-            memory = least_memory(space, source, target, self._most_states, self._with_exchange)
-            if memory.limit is None:
-                return Found(None, memory.least)
-            limit, least = memory.limit, float(memory.least)
-        space = self._space(tensor, problem, kept, limit)
-        path = self._path(space, source, target, kept, at_most)
-        steps = None if path.steps is None else in_fewer_moves(source, path.steps, space)
-        return Found(steps, path.least if least is None else least)
+            limit = min(limit, _MOST_MEMORY)
+            of_limit = self._native(tensor, problem, kept, limit)
+            memory, least_memory = of_limit.least_memory(source, target, self._most_states)
+            if memory is None:
+                return Found(None, least_memory)
+            limit, least = memory, float(least_memory)
+        search = self._native(tensor, problem, kept, limit)
+        steps, of_path = search.find(source, target, at_most, self._most_states)
+        path = (
+            None if steps is None else tuple((_KINDS[kind], State(dims, unreduced)) for kind, dims, unreduced in steps)
+        )
+        return Found(path, of_path if least is None else least)
 
-    def _path(self, space: SearchSpace, source: State, target: State, kept: GridAxes, at_most: Cost) -> Path:
-        remaining = self._bounds.get((space, target))
-        if remaining is None:
-            remaining = self._bounds[space, target] = self._remaining(space, target, kept)
-        # A search of a large space comes to no end: it goes for the target rather than for a proof.
-        weight = GREED if space.is_large else 1.0
-        search = Search(space, remaining, target, with_exchange=self._with_exchange, at_most=at_most, weight=weight)
-        return search.run(source, self._most_states)
-
-    def _remaining(self, space: SearchSpace, target: State, kept: GridAxes) -> RemainingCost:
-        return RemainingCost(space, target, space.traffic.count(kept), with_exchange=self._with_exchange)
-
-    def _space(self, tensor: GridTensor, problem: Hashable, kept: GridAxes, limit: int | None) -> SearchSpace:
-        found = self._spaces.get((problem, limit))
+    def _native(self, tensor: GridTensor, problem: Hashable, kept: GridAxes, limit: int | None) -> ReshardSearch:
+        found = self._searches.get((problem, limit))
         if found is None:
-            found = SearchSpace(tensor, self._model, kept, limit, MOST_PERMUTATIONS, self._most_messages)
-            self._spaces[problem, limit] = found
+            sizes, times = tensor.grid.sizes, link_times(tensor.grid, self._model.link)
+            each = [(axis,) for axis in range(len(sizes))]
+            found = self._searches[problem, limit] = ReshardSearch(
+                sizes,
+                list(map(times.latency, each)),
+                list(map(times.seconds_per_byte, each)),
+                list(map(times.ring_latency, each)),
+                tensor.shape,
+                tensor.element_size,
+                self._model.objective is Objective.BYTES,
+                kept,
+                limit,
+                MOST_PERMUTATIONS,
+                self._most_messages,
+            )
         return found

@@ -14,7 +14,16 @@ from typing import NamedTuple
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.traffic import traffic_on
 from mlir_shard.resharding.grid import Grid
-from mlir_shard.resharding.grid_search import GridSearch, PathSteps, move_between, placement_of
+from mlir_shard.resharding.grid_search import (
+    DEAREST,
+    ROUNDING,
+    Cost,
+    GridSearch,
+    PathSteps,
+    State,
+    move_between,
+    placement_of,
+)
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import (
     PlacedMove,
@@ -27,7 +36,6 @@ from mlir_shard.resharding.plan import (
     plan_steps,
     without_single_devices,
 )
-from mlir_shard.resharding.search_space import DEAREST, ROUNDING, Cost, State
 from mlir_shard.resharding.seed_plans import GridPlan, layout_axes, reductions, seed_plans
 from mlir_shard.resharding.steps import DirectExchange, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
@@ -269,11 +277,13 @@ class _Problem:
             yield reduced, GridPlan(self.grid, self.start, tuple(placed))
 
 
-MOST_BYTES = 10**200
+MOST_BYTES = 1 << 90
 """The bytes of a tensor up to which what many devices hold and receive is counted and timed."""
+MOST_PLANNED_DEVICES = 1 << 31
+"""The devices of a mesh up to which reshards are planned."""
 MOST_MESSAGES = 1 << 16
 """The devices times the rounds up to which a direct exchange is planned: a program has tables of as many entries."""
-MOST_STATES = 300
+MOST_STATES = 1000
 """The states that a search looks at before it settles for what it has."""
 
 
@@ -365,5 +375,8 @@ def _check(source: TensorLayout, target: TensorLayout, element_size: int) -> Non
     if element_size <= 0:
         raise ValueError(f"an element has at least 1 byte, not {element_size}")
     reduced_axes(source, target)
-    if element_size * prod(source.shape) > MOST_BYTES:
+    most = max(source.mesh.total_size, target.mesh.total_size)
+    if most > MOST_PLANNED_DEVICES:
+        raise ValueError(f"a mesh of {most} devices is too large to plan for: at most {MOST_PLANNED_DEVICES}")
+    if element_size * prod(source.shape) > MOST_BYTES or max(source.shape, default=0) >= 1 << 63:
         raise ValueError(f"a tensor of shape {list(source.shape)} is too large: its bytes are not counted")

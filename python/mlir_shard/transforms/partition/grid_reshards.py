@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from mlir_shard.passes.registry import shared
 from mlir_shard.resharding.grid import Grid
-from mlir_shard.resharding.grid_search import move_between
+from mlir_shard.resharding.grid_search import Kind, move_between
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import without_single_devices
 from mlir_shard.resharding.planner import Planner
-from mlir_shard.resharding.search_space import Kind
 from mlir_shard.resharding.steps import AllReduce, DirectExchange, Move, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules.builder import shape_of

@@ -14,7 +14,7 @@ from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.search_space import Kind
+from mlir_shard.resharding.grid_search import Kind
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules import RuleError

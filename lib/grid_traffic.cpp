@@ -1,0 +1,537 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "grid_traffic.h"
+
+#include <algorithm>
+#include <array>
+
+namespace mlir_shard {
+
+namespace {
+
+// The devices up to which messages are counted for each of them where shards are uneven.
+constexpr std::int64_t mostCountedDevices = 4096;
+
+// Goes over the places along some axes of a grid, with the indices of shards as sums of places times weights.
+class Places {
+public:
+  // Each index has a weight for each axis.
+  Places(const std::vector<std::int64_t> &sizes, const GridAxes &axes, const std::vector<std::vector<std::int64_t>> &weights)
+      : indices(weights.size()), places(axes.size()), weights(weights) {
+    for (char axis : axes) {
+      bounds.push_back(sizes[static_cast<std::uint8_t>(axis)]);
+      total *= bounds.back();
+    }
+  }
+
+  std::int64_t size() const { return total; }
+  std::int64_t index(std::size_t number) const { return indices[number]; }
+
+  void next() {
+    for (std::size_t axis = places.size(); axis--;) {
+      if (++places[axis] < bounds[axis]) {
+        for (std::size_t i = 0; i < indices.size(); ++i)
+          indices[i] += weights[i][axis];
+        return;
+      }
+      places[axis] = 0;
+      for (std::size_t i = 0; i < indices.size(); ++i)
+        indices[i] -= weights[i][axis] * (bounds[axis] - 1);
+    }
+  }
+
+private:
+  std::vector<std::int64_t> indices, places, bounds;
+  const std::vector<std::vector<std::int64_t>> &weights;
+  std::int64_t total = 1;
+};
+
+std::int64_t ceilDivided(std::int64_t number, std::int64_t by) { return (number + by - 1) / by; }
+
+bool hasAxis(const GridAxes &axes, char axis) { return axes.find(axis) != GridAxes::npos; }
+
+} // namespace
+
+void appendKey(std::string &key, const GridDims &dims) {
+  for (const GridAxes &axes : dims) {
+    key += axes;
+    key += '\xff';
+  }
+}
+
+std::int64_t shardSize(std::int64_t size, std::int64_t count) { return ceilDivided(size, count); }
+
+std::int64_t mostSources(std::int64_t size, std::int64_t oldCount, std::int64_t newCount) {
+  if (!size)
+    return 0;
+  std::int64_t oldStep = shardSize(size, oldCount), newStep = shardSize(size, newCount), most = 0;
+  for (std::int64_t begin = 0; begin < size; begin += newStep)
+    most = std::max(most, (std::min(begin + newStep, size) - 1) / oldStep - begin / oldStep + 1);
+  return most;
+}
+
+std::vector<std::int64_t> primeFactors(std::int64_t number) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t factor = 2; factor * factor <= number; ++factor)
+    for (; number % factor == 0; number /= factor)
+      found.push_back(factor);
+  if (number > 1)
+    found.push_back(number);
+  return found;
+}
+
+EvenGrid::EvenGrid(const std::vector<std::int64_t> &sizes) {
+  std::int64_t only = 0;
+  bool isOfOneSize = true;
+  for (std::int64_t size : sizes) {
+    devices *= size;
+    if (size > 1) {
+      isOfOneSize = isOfOneSize && (!only || only == size);
+      only = size;
+    }
+  }
+  for (std::int64_t size : sizes) {
+    std::vector<std::int64_t> factors = primeFactors(size);
+    if (only && isOfOneSize && size > 1)
+      factors = {size};
+    std::vector<std::uint8_t> ofAxis;
+    for (std::int64_t radix : factors) {
+      ofAxis.push_back(static_cast<std::uint8_t>(radices.size()));
+      radices.push_back(radix);
+    }
+    digits.push_back(std::move(ofAxis));
+  }
+  for (std::int64_t radix : radices)
+    isUniform = isUniform && radix == radices.front();
+}
+
+const EvenGrid::Change &EvenGrid::change(const GridAxes &before, const GridAxes &after) {
+  std::string key = before + '\xff' + after;
+  auto known = changes.find(key);
+  if (known != changes.end())
+    return known->second;
+  std::vector<std::uint8_t> old, now;
+  for (char axis : before)
+    for (std::uint8_t digit : digits[static_cast<std::uint8_t>(axis)])
+      old.push_back(digit);
+  for (char axis : after)
+    for (std::uint8_t digit : digits[static_cast<std::uint8_t>(axis)])
+      now.push_back(digit);
+  Change found;
+  std::size_t common = std::min(old.size(), now.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    if (old[i] != now[i])
+      found.equal.emplace_back(old[i], now[i]);
+    found.shared.push_back(now[i]);
+    found.isAlike = found.isAlike && radices[old[i]] == radices[now[i]];
+  }
+  for (std::size_t i = common; i < old.size(); ++i)
+    found.moreBefore *= radices[old[i]];
+  for (std::size_t i = common; i < now.size(); ++i)
+    found.moreAfter *= radices[now[i]];
+  for (std::uint8_t digit : now)
+    found.after *= radices[digit];
+  return changes.emplace(std::move(key), std::move(found)).first->second;
+}
+
+std::pair<Elements, Elements> EvenGrid::lacking(const std::vector<const Change *> &of, Elements elements) {
+  std::int64_t now = 1, finer = 1, meeting = 1;
+  bool isSame = true;
+  std::array<std::uint8_t, 256> next;
+  std::array<std::uint8_t, 256> isVisited{};
+  next.fill(0xff);
+  for (const Change *change : of) {
+    now *= change->after;
+    finer *= change->moreBefore;
+    for (auto [digit, other] : change->equal) {
+      isSame = false;
+      next[digit] = other;
+      meeting *= radices[digit];
+    }
+  }
+  Elements box = elements / now, common = box / finer;
+  if (isSame)
+    return {devices * (box - common), box - common};
+  // Of how many devices one meets the equations: an equation that closes a cycle says nothing.
+  for (std::size_t first = 0; first < radices.size(); ++first) {
+    std::size_t digit = first;
+    while (digit != 0xff && !isVisited[digit]) {
+      isVisited[digit] = static_cast<std::uint8_t>(first + 1);
+      digit = next[digit];
+    }
+    if (digit != 0xff && next[first] != 0xff && isVisited[digit] == first + 1)
+      meeting /= radices[digit];
+  }
+  return {devices * box - devices * common / meeting, box};
+}
+
+std::int64_t EvenGrid::exchangeRounds(const GridDims &before, const std::vector<const Change *> &of) {
+  std::array<bool, 256> isUsed{};
+  for (const GridAxes &axes : before)
+    for (char axis : axes)
+      for (std::uint8_t digit : digits[static_cast<std::uint8_t>(axis)])
+        isUsed[digit] = true;
+  std::int64_t senders = 1, free = 1;
+  bool differs = false, differsInUsed = false;
+  for (const Change *change : of) {
+    senders *= change->moreBefore;
+    free *= change->moreBefore;
+    for (std::uint8_t digit : change->shared)
+      if (!isUsed[digit])
+        free *= radices[digit];
+    for (auto [digit, other] : change->equal) {
+      differs = true;
+      differsInUsed = differsInUsed || isUsed[other];
+    }
+  }
+  return std::max(senders - !differs, free - !differsInUsed);
+}
+
+GridTraffic::GridTraffic(std::vector<std::int64_t> sizes, std::vector<std::int64_t> shape)
+    : axisSizes(std::move(sizes)), tensorShape(std::move(shape)), even(axisSizes) {
+  for (std::int64_t size : axisSizes)
+    devices *= size;
+  for (std::int64_t size : tensorShape) {
+    elements *= size;
+    isAlwaysEven = isAlwaysEven && size % devices == 0;
+  }
+}
+
+std::int64_t GridTraffic::count(const GridAxes &axes) const {
+  std::int64_t result = 1;
+  for (char axis : axes)
+    result *= axisSizes[static_cast<std::uint8_t>(axis)];
+  return result;
+}
+
+Elements GridTraffic::heldByAll(const GridDims &dims) const {
+  std::int64_t shards = 1;
+  for (const GridAxes &axes : dims)
+    shards *= count(axes);
+  return elements * (devices / shards);
+}
+
+Elements GridTraffic::largestBox(const GridDims &dims) const {
+  Elements result = 1;
+  for (std::size_t dim = 0; dim < dims.size(); ++dim)
+    result *= shardSize(tensorShape[dim], count(dims[dim]));
+  return result;
+}
+
+bool GridTraffic::isEven(const GridDims &dims) const {
+  for (std::size_t dim = 0; dim < dims.size(); ++dim)
+    if (tensorShape[dim] % count(dims[dim]))
+      return false;
+  return true;
+}
+
+bool GridTraffic::inDigits(const GridDims &before, const GridDims &after, std::vector<const EvenGrid::Change *> &found) {
+  if (!isAlwaysEven && !(isEven(before) && isEven(after)))
+    return false;
+  for (std::size_t dim = 0; dim < before.size(); ++dim) {
+    const EvenGrid::Change &change = even.change(before[dim], after[dim]);
+    if (!change.isAlike)
+      return false;
+    found.push_back(&change);
+  }
+  return true;
+}
+
+std::pair<Elements, Elements> GridTraffic::lacking(const GridDims &before, const GridDims &after) {
+  if (before == after)
+    return {0, 0};
+  std::vector<const EvenGrid::Change *> changes;
+  if (inDigits(before, after, changes))
+    return even.lacking(changes, elements);
+  // The mean of what devices have in common with their boxes is a product of fractions, which is exact in the end.
+  Elements common = heldByAll(after);
+  Front best{{1, 1}};
+  Elements held = 1;
+  std::int64_t places = 1;
+  for (const Part &part : independent(before, after)) {
+    const Overlap &overlap = overlapIn(part);
+    held *= overlap.common;
+    places *= overlap.devices;
+    best = products(best, overlap.boxes);
+  }
+  return {common - held * (devices / places), mostDifference(best)};
+}
+
+std::pair<Elements, Elements> GridTraffic::permuted(const GridDims &before, const GridDims &after) {
+  std::vector<std::int64_t> counts;
+  std::string key;
+  for (const GridAxes &axes : before) {
+    counts.push_back(count(axes));
+    key += std::to_string(counts.back()) + ',';
+  }
+  std::unique_ptr<GridTraffic> &shards = ofShards[key];
+  if (!shards) {
+    shards = std::make_unique<GridTraffic>(axisSizes, counts);
+    shards->counted = counted;
+  }
+  auto [moved, most] = shards->lacking(before, after);
+  Elements box = largestBox(before);
+  return {moved * box, most * box};
+}
+
+std::int64_t GridTraffic::exchangeRounds(const GridDims &before, const GridDims &after) {
+  std::vector<const EvenGrid::Change *> changes;
+  if (elements && inDigits(before, after, changes))
+    return even.exchangeRounds(before, changes);
+  if (devices > mostCountedDevices)
+    return roundsAtMost(before, after);
+  Front sent{{replicas(before, after), 1}}, received{{1, 1}};
+  for (const Part &part : independent(before, after)) {
+    const Messages &found = messagesIn(part);
+    sent = products(sent, found.sent);
+    received = products(received, found.received);
+  }
+  return static_cast<std::int64_t>(std::max(mostDifference(sent), mostDifference(received)));
+}
+
+std::int64_t GridTraffic::mostSenders(const GridDims &before, const GridDims &after) const {
+  std::int64_t senders = 1;
+  for (std::size_t dim = 0; dim < before.size(); ++dim)
+    if (before[dim] != after[dim])
+      senders *= mostSources(tensorShape[dim], count(before[dim]), count(after[dim]));
+  return senders;
+}
+
+std::int64_t GridTraffic::roundsAtMost(const GridDims &before, const GridDims &after) const {
+  GridAxes used;
+  for (const GridAxes &axes : before)
+    used += axes;
+  std::int64_t askers = replicas(before, after);
+  for (std::size_t dim = 0; dim < before.size(); ++dim) {
+    GridAxes asked;
+    for (char axis : after[dim])
+      if (hasAxis(used, axis))
+        asked += axis;
+    askers *= std::min(count(asked), mostSources(tensorShape[dim], count(after[dim]), count(before[dim])));
+  }
+  return std::max(askers, mostSenders(before, after));
+}
+
+std::int64_t GridTraffic::replicas(const GridDims &before, const GridDims &after) const {
+  GridAxes wanted, only;
+  for (const GridAxes &axes : after)
+    wanted += axes;
+  for (const GridAxes &axes : before)
+    for (char axis : axes)
+      if (!hasAxis(wanted, axis))
+        only += axis;
+  return count(only);
+}
+
+std::vector<GridTraffic::Part> GridTraffic::independent(const GridDims &before, const GridDims &after) const {
+  std::vector<std::pair<GridAxes, Part>> parts;
+  for (std::size_t dim = 0; dim < before.size(); ++dim) {
+    GridAxes axes = before[dim] + after[dim];
+    Part together;
+    std::vector<std::pair<GridAxes, Part>> apart;
+    for (auto &part : parts) {
+      if (std::any_of(part.first.begin(), part.first.end(), [&](char axis) { return hasAxis(axes, axis); })) {
+        axes += part.first;
+        together.insert(together.end(), part.second.begin(), part.second.end());
+      } else {
+        apart.push_back(std::move(part));
+      }
+    }
+    together.push_back({dim, before[dim], after[dim]});
+    std::sort(together.begin(), together.end(), [](const DimChange &one, const DimChange &other) { return one.dim < other.dim; });
+    apart.emplace_back(std::move(axes), std::move(together));
+    parts = std::move(apart);
+  }
+  std::vector<Part> found;
+  for (auto &part : parts)
+    found.push_back(std::move(part.second));
+  return found;
+}
+
+namespace {
+
+// The axes of dimensions, each once, and the weights by which places along them make the index of a shard.
+GridAxes distinctAxes(const std::vector<const GridAxes *> &ofIndices) {
+  GridAxes found;
+  for (const GridAxes *axes : ofIndices)
+    for (char axis : *axes)
+      if (!hasAxis(found, axis))
+        found += axis;
+  return found;
+}
+
+std::vector<std::int64_t> weightsOf(const GridAxes &axes, const GridAxes &along, const std::vector<std::int64_t> &sizes) {
+  std::vector<std::int64_t> weights(along.size(), 0);
+  std::int64_t weight = 1;
+  for (std::size_t number = axes.size(); number--;) {
+    std::size_t place = along.find(axes[number]);
+    if (place != GridAxes::npos)
+      weights[place] = weight;
+    weight *= sizes[static_cast<std::uint8_t>(axes[number])];
+  }
+  return weights;
+}
+
+struct Span {
+  std::int64_t begin, end;
+};
+
+Span shardSpan(std::int64_t size, std::int64_t step, std::int64_t index) {
+  return {std::min(index * step, size), std::min((index + 1) * step, size)};
+}
+
+} // namespace
+
+std::vector<GridTraffic::Steps> GridTraffic::stepsOf(const Part &part) const {
+  std::vector<Steps> found;
+  for (const DimChange &change : part) {
+    std::int64_t size = tensorShape[change.dim];
+    found.push_back({size, shardSize(size, count(change.before)), shardSize(size, count(change.after))});
+  }
+  return found;
+}
+
+const GridTraffic::Overlap &GridTraffic::overlapIn(const Part &part) {
+  std::string key = keyOf(part);
+  auto known = overlaps.find(key);
+  if (known != overlaps.end())
+    return known->second;
+  std::vector<const GridAxes *> ofIndices;
+  for (const DimChange &change : part) {
+    ofIndices.push_back(&change.before);
+    ofIndices.push_back(&change.after);
+  }
+  GridAxes along = distinctAxes(ofIndices);
+  std::vector<std::vector<std::int64_t>> weights;
+  for (const GridAxes *axes : ofIndices)
+    weights.push_back(weightsOf(*axes, along, axisSizes));
+  Places places(axisSizes, along, weights);
+  *counted += places.size();
+  Overlap found{0, places.size(), {}};
+  std::vector<Steps> steps = stepsOf(part);
+  for (std::int64_t place = 0; place < places.size(); ++place, places.next()) {
+    Elements common = 1, box = 1;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      Span old = shardSpan(steps[i].size, steps[i].before, places.index(2 * i));
+      Span now = shardSpan(steps[i].size, steps[i].after, places.index(2 * i + 1));
+      common *= std::max<std::int64_t>(std::min(old.end, now.end) - std::max(old.begin, now.begin), 0);
+      box *= now.end - now.begin;
+    }
+    found.common += common;
+    addToFront(found.boxes, box, common);
+  }
+  return overlaps.emplace(std::move(key), std::move(found)).first->second;
+}
+
+const GridTraffic::Messages &GridTraffic::messagesIn(const Part &part) {
+  std::string key = keyOf(part);
+  auto known = messages.find(key);
+  if (known != messages.end())
+    return known->second;
+  GridAxes used;
+  for (const DimChange &change : part)
+    used += change.before;
+  // Those who ask a device are where it is along all axes that are not used before. The axes used after are different
+  // ones for each dimension, so that how many ask is a product.
+  std::vector<GridAxes> own;
+  std::vector<std::vector<std::int64_t>> offsets;
+  for (const DimChange &change : part) {
+    GridAxes ownAxes;
+    std::vector<std::int64_t> found{0};
+    std::int64_t weight = 1;
+    for (std::size_t number = change.after.size(); number--;) {
+      char axis = change.after[number];
+      std::int64_t size = axisSizes[static_cast<std::uint8_t>(axis)];
+      if (hasAxis(used, axis)) {
+        std::vector<std::int64_t> more;
+        for (std::int64_t place = 0; place < size; ++place)
+          for (std::int64_t offset : found)
+            more.push_back(offset + place * weight);
+        found = std::move(more);
+      } else {
+        ownAxes += axis;
+      }
+      weight *= size;
+    }
+    std::sort(found.begin(), found.end());
+    offsets.push_back(std::move(found));
+    own.push_back(std::move(ownAxes));
+  }
+  std::vector<const GridAxes *> ofIndices;
+  for (const DimChange &change : part) {
+    ofIndices.push_back(&change.before);
+    ofIndices.push_back(&change.after);
+    ofIndices.push_back(&change.after);
+  }
+  GridAxes along = distinctAxes(ofIndices);
+  std::vector<std::vector<std::int64_t>> weights;
+  for (std::size_t i = 0; i < ofIndices.size(); ++i) {
+    weights.push_back(weightsOf(*ofIndices[i], along, axisSizes));
+    // The third index of a dimension is that of the axes that are not used before.
+    for (std::size_t axis = 0; i % 3 == 2 && axis < along.size(); ++axis)
+      if (!hasAxis(own[i / 3], along[axis]))
+        weights.back()[axis] = 0;
+  }
+  Places places(axisSizes, along, weights);
+  *counted += places.size();
+  std::vector<Steps> steps = stepsOf(part);
+  Messages all;
+  for (std::int64_t place = 0; place < places.size(); ++place, places.next()) {
+    std::int64_t askers = 1, senders = 1;
+    bool isOwn = true;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      auto [size, oldStep, newStep] = steps[i];
+      Span old = shardSpan(size, oldStep, places.index(3 * i)), now = shardSpan(size, newStep, places.index(3 * i + 1));
+      std::int64_t step = std::max<std::int64_t>(newStep, 1), base = places.index(3 * i + 2), found = 0;
+      if (old.begin < old.end) {
+        const std::vector<std::int64_t> &of = offsets[i];
+        auto first = std::lower_bound(of.begin(), of.end(), old.begin / step - base);
+        auto last = std::lower_bound(of.begin(), of.end(), ceilDivided(old.end, step) - base);
+        found = last - first;
+      }
+      askers *= found;
+      senders *= oldStep && now.begin < now.end ? (now.end - 1) / oldStep - now.begin / oldStep + 1 : 0;
+      isOwn = isOwn && std::max(old.begin, now.begin) < std::min(old.end, now.end);
+    }
+    addToFront(all.sent, askers, isOwn);
+    addToFront(all.received, senders, isOwn);
+  }
+  return messages.emplace(std::move(key), std::move(all)).first->second;
+}
+
+std::string GridTraffic::keyOf(const Part &part) {
+  std::string key;
+  for (const DimChange &change : part) {
+    key += static_cast<char>(change.dim);
+    key += change.before + '\xff' + change.after + '\xff';
+  }
+  return key;
+}
+
+void GridTraffic::addToFront(Front &front, Elements wanted, Elements spared) {
+  for (const auto &[most, least] : front)
+    if (most >= wanted && least <= spared)
+      return;
+  front.erase(std::remove_if(front.begin(), front.end(),
+                             [&](const auto &one) { return one.first <= wanted && one.second >= spared; }),
+              front.end());
+  front.emplace_back(wanted, spared);
+}
+
+GridTraffic::Front GridTraffic::products(const Front &one, const Front &other) {
+  Front found;
+  for (const auto &[first, less] : one)
+    for (const auto &[second, least] : other)
+      addToFront(found, first * second, less * least);
+  return found;
+}
+
+Elements GridTraffic::mostDifference(const Front &front) {
+  Elements most = front.front().first - front.front().second;
+  for (const auto &[first, second] : front)
+    most = std::max(most, first - second);
+  return most;
+}
+
+} // namespace mlir_shard
