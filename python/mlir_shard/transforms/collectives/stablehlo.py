@@ -155,6 +155,16 @@ class StablehloCollectives:
         entries = stablehlo.numbers(by_position[_positions(tuple(axes), self.mesh)], element_type)
         return stablehlo.dynamic_slice(entries, [device], [1])
 
+    def first_only(self, value: Any, axes: Sequence[AxisRef]) -> Any:
+        """Returns the value on the first device along axes, and zeros on the others."""
+        flag = self.table(axes, lambda position: int(position == 0), stablehlo.boolean())
+        return stablehlo.select_all(flag, value, 0)
+
+    def broadcast_first(self, value: Any) -> Any:
+        """Returns what the first device has, on all of them: the sum of that and zeros."""
+        axes = tuple(map(AxisRef, self.mesh.axis_names))
+        return self.all_reduce(self.first_only(value, axes), axes, ReductionOp.SUM) if axes else value
+
     def entry_of_device(self, entries: Sequence[int] | npt.NDArray[np.int64]) -> Any:
         """Returns the entry of this device's number, a scalar of i64."""
         return stablehlo.entry(entries, stablehlo.device_number(by_replica=self._program.by_replica))

@@ -131,11 +131,7 @@ class StablehloGridCollectives:
 
     def broadcast_first(self, value: Any) -> Any:
         """Adds up what all but the first process have replaced by zeros."""
-        axes = self._refs(range(len(self._grid.shape)))
-        if not axes:
-            return value
-        flag = self._builder.table(axes, lambda position: int(position == 0), stablehlo.boolean())
-        return self._builder.all_reduce(stablehlo.select_all(flag, value, 0), axes, ReductionOp.SUM)
+        return self._builder.broadcast_first(value)
 
     def _are_separate(self, axes: Sequence[int]) -> bool:
         return any(axis >= len(self._grid.shape) for axis in axes)

@@ -26,11 +26,6 @@ class ReversedMeshes:
     def __init__(self, module: Any) -> None:
         self._module = module
         self._names: dict[Mesh, str] = {}
-        self._taken = {
-            op.operation.attributes["sym_name"].value
-            for op in module.operation.regions[0].blocks[0].operations
-            if "sym_name" in op.operation.attributes
-        }
         for name, mesh in sdy.meshes(module).items():
             self._names.setdefault(mesh, name)
 
@@ -39,18 +34,11 @@ class ReversedMeshes:
         if isinstance(ref, Mesh):
             return mesh
         if mesh not in self._names:
-            name = self._free_name(f"{ref}_reversed")
-            with ir.InsertionPoint.at_block_begin(self._module.operation.regions[0].blocks[0]), location:
-                sdy.MeshOp(name, mesh)
-            self._names[mesh] = name
+            symbols = ir.SymbolTable(self._module.operation)
+            point = ir.InsertionPoint.at_block_begin(self._module.operation.regions[0].blocks[0])
+            op = sdy.MeshOp(f"{ref}_reversed", mesh, loc=location, ip=point).operation
+            self._names[mesh] = symbols.insert(op).value
         return self._names[mesh]
-
-    def _free_name(self, wanted: str) -> str:
-        name, number = wanted, 0
-        while name in self._taken:
-            name, number = f"{wanted}_{number}", number + 1
-        self._taken.add(name)
-        return name
 
 
 def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes) -> bool:

@@ -85,11 +85,9 @@ class OnBlocks:
     factor_axes: tuple[Axes, ...] = ()
 
 
-class NotOnBlocksError(PassFailure):
-    """An op that cannot be computed on the blocks that its tensors are in, and why not; larger ones may do."""
-
-    def __init__(self, op: Any, why: str, advice: str = "") -> None:
-        super().__init__(f"'{op.name}' op cannot be computed on blocks: {why}{advice}", op)
+def not_on_blocks(op: Any, why: str) -> PassFailure:
+    """The failure of an op that cannot be computed on the shards that its tensors are in."""
+    return PassFailure(f"'{op.name}' op cannot be computed on blocks: {why}", op)
 
 
 class BlockComputations:
@@ -111,12 +109,12 @@ class BlockComputations:
         axes: tuple[Axes, ...] = ()
         # One tensor and what is made of it can be compared block by block.
         if any(one.mesh != mesh for one in placed) and (len(placed) > 2 or not chosen.checks_blocks):
-            raise NotOnBlocksError(op, "its tensors are on meshes that differ")
+            raise not_on_blocks(op, "its tensors are on meshes that differ")
         if not chosen.checks_blocks:
             if rule is not None:
                 axes = self._factor_axes(op, rule, chosen, operands, results, mesh)
             elif partition is None or any(one is not None for one in operands):
-                raise NotOnBlocksError(op, _without_rule(op))
+                raise not_on_blocks(op, _without_rule(op))
         if rule is not None and rule.reduction_factors:
             self._check_reductions(op, rule, operands, mesh)
         return OnBlocks(chosen, rule, axes)
@@ -144,7 +142,7 @@ class BlockComputations:
             self._factors[key] = _agreed_axes(rule, unshardable, have, len(operands), mesh)
         found = self._factors[key]
         if isinstance(found, str):
-            raise NotOnBlocksError(op, found, f": {_ADVICE}")
+            raise not_on_blocks(op, f"{found}: {_ADVICE}")
         return found
 
     def _unshardable(self, op: Any, rule: OpShardingRule, partition: PartitionRule) -> frozenset[int]:
@@ -162,7 +160,7 @@ class BlockComputations:
             return
         kind = reduction_kind(op)
         if kind is None:
-            raise NotOnBlocksError(op, "its partial results are combined with what no collective of sdy does")
+            raise not_on_blocks(op, "its partial results are combined with what no collective of sdy does")
         is_partial = any((of := sharding_of(value)) is not None and of.unreduced_axes for value in op.operands)
         for result in op.results:
             self._check_reduced(op, result, owed, kind, mesh, is_exact=not is_partial)
@@ -181,12 +179,14 @@ class BlockComputations:
                 self._check_reduced(op, user.results[0], owed, kind, mesh, is_exact=is_exact)
                 continue
             if user.name not in _REDUCING:
-                raise NotOnBlocksError(
+                raise not_on_blocks(
                     op, f"its partial results along {text} are used by '{user.name}', and not reduced first"
                 )
             reduced = reduced_axes(user)
             if collective_kind(user) is not kind:
-                raise _failure(op, f"its partial results are combined by {kind.value}, and reduced by something else")
+                raise not_on_blocks(
+                    op, f"its partial results are combined by {kind.value}, and reduced by something else"
+                )
             left = axes_difference(owed, reduced, mesh)
             if left:
                 self._check_reduced(op, user.results[0], left, kind, mesh, is_exact=is_exact)
@@ -195,7 +195,7 @@ class BlockComputations:
                 others = [axis for axis in axes_difference(reduced, owed, mesh) if axis.size(mesh) > 1]
                 if others:
                     along = ", ".join(map(str, others))
-                    raise _failure(op, f"its results are reduced along {along}, along which they are not partial")
+                    raise not_on_blocks(op, f"its results are reduced along {along}, along which they are not partial")
 
 
 def partial_axes(rule: OpShardingRule, operands: Sequence[Placed | None]) -> Axes:
@@ -247,10 +247,6 @@ def reduced_axes(op: Any) -> Axes:
         return ()
     value = op.attributes[_REDUCING[op.name]].value.value
     return value if op.name == "sdy.all_reduce" else tuple(axis for one in value for axis in one.value)
-
-
-def _failure(op: Any, why: str) -> PassFailure:
-    return PassFailure(f"'{op.name}' op cannot be computed on blocks: {why}", op)
 
 
 def _without_rule(op: Any) -> str:

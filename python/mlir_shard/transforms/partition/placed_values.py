@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -170,18 +170,12 @@ def local_collective(
         moves = [(one.src_dim, one.tgt_dim, one.axes) for one in attributes["params"].value.value]
         return builder.all_to_all(value, moves)
     if op.name == "sdy.replicated_to_unreduced":
-        return _on_first_device(value, attributes["axes"].value.value, builder)
+        return builder.first_only(value, attributes["axes"].value.value)
     if op.name == "sdy.sharded_to_unreduced":
         starts = builder.shard_starts([one.value for one in attributes["axes"].value.value], value.type.shape)
         zeros = stablehlo.splat(local_type, 0)
         return stablehlo.build("dynamic_update_slice", local_type, zeros, value, *starts)
     return builder.permute(value, sorted(_pairs(before, after)))
-
-
-def of_first_device(value: Any, builder: StablehloCollectives) -> Any:
-    """Returns what the first device of a mesh has, on all of them."""
-    axes = tuple(map(AxisRef, builder.mesh.axis_names))
-    return builder.all_reduce(_on_first_device(value, axes, builder), axes, ReductionOp.SUM)
 
 
 def reduction_kind(op: Any) -> ReductionOp:
@@ -191,12 +185,6 @@ def reduction_kind(op: Any) -> ReductionOp:
 
 def _per_dim(attribute: Any) -> dict[int, Axes]:
     return {dim: one.value for dim, one in enumerate(attribute.value.value) if one.value}
-
-
-def _on_first_device(value: Any, axes: Sequence[AxisRef], builder: StablehloCollectives) -> Any:
-    """The value on the first device along axes, and zeros on the others."""
-    flag = builder.table(axes, lambda position: int(position == 0), stablehlo.boolean())
-    return stablehlo.select_all(flag, value, 0)
 
 
 def _pairs(before: Placed, after: Placed) -> list[tuple[int, int]]:

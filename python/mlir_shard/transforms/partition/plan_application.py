@@ -8,7 +8,7 @@ finished here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlir_shard.dialects.registered_function import InterfaceError, ask
@@ -20,7 +20,7 @@ from mlir_shard.ir.values import Use, replace_uses, uses_of
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.rules.linalg_loops import loops_of
-from mlir_shard.rules.partition import Blocks, PartitionError
+from mlir_shard.rules.partition import Blocks, PartitionError, PartitionRule
 from mlir_shard.rules.reduction import Combination, combination_of
 from mlir_shard.rules.scalar_dialects import smaller_splat
 from mlir_shard.rules.uneven_shards import Bounds, Mask, inside_bounds, is_before, masking_number, select_inside
@@ -219,13 +219,12 @@ class PlanApplication:
             tuple(update.window for update in planned.halos),
             self._mirrored,
         )
-        try:
-            is_local: bool | None = ask("partition rule", planned.partition.localize, op, blocks)
-        except InterfaceError as error:
-            if isinstance(error.__cause__, PartitionError):
-                raise PassFailure(f"'{op.name}' cannot be partitioned: {error.__cause__}", op) from error
-            raise
-        return is_local
+        return localize(
+            op,
+            planned.partition,
+            blocks,
+            lambda why: PassFailure(f"'{op.name}' cannot be partitioned: {why}", op),
+        )
 
     def _insert_before_uses(self, op: Any, uses: Sequence[Use], resharding: Resharding) -> None:
         """Reshards a value that an op is for in front of its uses."""
@@ -233,6 +232,17 @@ class PlanApplication:
         value = user.operands[number]
         with ir.InsertionPoint.after(value.owner), op.location:
             replace_uses(uses, self._emit(value, resharding))
+
+
+def localize(op: Any, partition: PartitionRule, blocks: Blocks, failure: Callable[[str], PassFailure]) -> bool | None:
+    """Makes an op local by its partition rule, and returns what that returns; raises `failure` where it cannot."""
+    try:
+        is_local: bool | None = ask("partition rule", partition.localize, op, blocks)
+    except InterfaceError as error:
+        if isinstance(error.__cause__, PartitionError):
+            raise failure(str(error.__cause__)) from error
+        raise
+    return is_local
 
 
 def _give(values: Sequence[Any], uses: Sequence[Sequence[Use]]) -> None:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.dialects.type_runs import length_attribute
 from mlir_shard.host import ir
 from mlir_shard.ir import editing, stablehlo
@@ -17,7 +16,7 @@ from mlir_shard.ir.editing import operations_named, replace_with, terminator
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, continue_with, set_result_types
+from mlir_shard.rules.partition import BlockedTensor, Blocks, continue_with, set_result_types
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import (
@@ -27,7 +26,7 @@ from mlir_shard.transforms.collectives.stablehlo import (
 )
 from mlir_shard.transforms.gathers import Gathers, bytes_of, remarks_above
 from mlir_shard.transforms.limits import is_by_replica
-from mlir_shard.transforms.partition.local_computations import NotOnBlocksError
+from mlir_shard.transforms.partition.local_computations import not_on_blocks
 from mlir_shard.transforms.partition.local_plan import LocalPlanner, OpPlan, Signature
 from mlir_shard.transforms.partition.named_ops import COLLECTIVES, DRAWING, IDENTITY_OPS
 from mlir_shard.transforms.partition.placed_values import (
@@ -35,16 +34,15 @@ from mlir_shard.transforms.partition.placed_values import (
     PlacedValues,
     local_collective,
     local_type,
-    of_first_device,
 )
-from mlir_shard.transforms.partition.plan_application import inline_region, localize_signature, set_types
+from mlir_shard.transforms.partition.plan_application import inline_region, localize, localize_signature, set_types
 from mlir_shard.transforms.shardings import meshes_around
 
 
 class Localization:
     """Carries out plans, each before those of the ops in its regions.
 
-    Raises NotOnBlocksError where a partition rule cannot make its op local.
+    Raises PassFailure where a partition rule cannot make its op local.
     """
 
     def __init__(self, program: StablehloProgram, program_mesh: tuple[str, Mesh] | None) -> None:
@@ -98,7 +96,7 @@ class Localization:
         ref, mesh = self._program_mesh
 
         def drawn() -> Any:
-            value = of_first_device(op.results[0], self._program.on(mesh, ref))
+            value = self._program.on(mesh, ref).broadcast_first(op.results[0])
             return value if placed is None else self._block(value, placed)
 
         continue_with(op, 0, drawn)
@@ -110,12 +108,7 @@ class Localization:
     def _compute(self, plan: OpPlan) -> None:
         op, on_blocks = plan.op, plan.on_blocks
         assert on_blocks is not None
-        try:
-            is_local = ask("partition rule", on_blocks.partition.localize, op, self._blocks(plan))
-        except InterfaceError as error:
-            if isinstance(error.__cause__, PartitionError):
-                raise NotOnBlocksError(op, str(error.__cause__)) from error
-            raise
+        is_local = localize(op, on_blocks.partition, self._blocks(plan), partial(not_on_blocks, op))
         if is_local is False:
             for index, placed in enumerate(plan.results):
                 if placed is not None:
