@@ -10,6 +10,7 @@ from itertools import combinations, count
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import split_mesh_axes
@@ -64,7 +65,7 @@ def _coexist(axes: Iterable[AxisRef]) -> bool:
 
 def _shardings_at(op: Any) -> set[TensorSharding]:
     """The shardings of the operands of an operation, and those that it and the operations in its regions hold."""
-    found = {sharding for value in op.operands if (sharding := sdy.get_sharding(value)) is not None}
+    found = {sharding for value in op.operands if (sharding := sharding_of(value)) is not None}
     for _, _, value in shardings_within(op):
         found.update(value.shardings if isinstance(value, TensorShardingPerValue) else (value,))
     return found
