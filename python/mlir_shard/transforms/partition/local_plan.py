@@ -143,7 +143,7 @@ class LocalPlanner:
         return OpPlan(op, operands, results)
 
     def _with_edges(self, op: Any) -> OpPlan:
-        """An op with regions: what is on one data-flow edge has to be in the same blocks."""
+        """An op with regions: values on one data-flow edge must be sharded in the same way."""
         if op.name == "sdy.manual_computation":
             self._check_manual(op)
         else:

@@ -37,7 +37,7 @@ class Placed:
 class PlacedValues:
     """Values of a module whose types and shardings are still those of the global program.
 
-    PassFailure where a sharding cannot be in even blocks: a dynamic dimension, a size that its axes do not divide.
+    PassFailure where shards cannot be even: a dynamic dimension, a size that its axes do not divide.
     """
 
     def __init__(self, meshes: Mapping[str, Mesh]) -> None:
@@ -46,17 +46,17 @@ class PlacedValues:
         self._cut: dict[TensorSharding, tuple[TensorSharding, Mesh] | None] = {}
 
     def of(self, value: Any) -> Placed | None:
-        """How a value is in blocks; None where every device has all of it."""
+        """How a value is sharded; None where it is replicated."""
         if value not in self._known:
             self._known[value] = self.placed(value.type, sharding_of(value), value.owner)
         return self._known[value]
 
     def set(self, value: Any, placed: Placed | None) -> None:
-        """Says how a value is in blocks that nothing else says it of."""
+        """Sets how a value is sharded."""
         self._known[value] = placed
 
     def placed(self, type_: Any, sharding: TensorSharding | None, where: Any) -> Placed | None:
-        """How a value of a type and sharding is in blocks; None where every device has all of it."""
+        """How a value of a type and sharding is sharded; None where it is replicated."""
         if sharding is None:
             return None
         if sharding not in self._cut:
@@ -69,7 +69,7 @@ class PlacedValues:
         return placed
 
     def exactly(self, value: Any, default: TensorSharding) -> Placed:
-        """How a value is sharded, also where every device has all of it; as `default` says where it has no sharding."""
+        """How a value is sharded, also where it is replicated; by `default` where it has no sharding."""
         sharding = sharding_of(value) or default
         return Placed(value.type, sharding, self.mesh(sharding, value.owner))
 
@@ -101,7 +101,7 @@ class PlacedValues:
 
 
 def local_type(placed: Placed | None, type_: Any) -> Any:
-    """The type of a block, or the type itself of what is whole."""
+    """The type of a shard, or the type itself of a replicated value."""
     if placed is None:
         return type_
     shape = [
@@ -112,7 +112,7 @@ def local_type(placed: Placed | None, type_: Any) -> Any:
 
 
 def are_alike(one: Placed | None, other: Placed | None) -> bool:
-    """Whether every device has the same block of both."""
+    """Whether every device has the same shard of both."""
     if one is None or other is None:
         return one is other
     pairs = zip(one.sharding.dim_shardings, other.sharding.dim_shardings, strict=True)

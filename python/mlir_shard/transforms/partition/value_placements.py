@@ -55,7 +55,7 @@ class ValuePlacements:
 
 
 def replicated(value: Any) -> Placement:
-    """Returns the placement of a value that every device has all of."""
+    """Returns the placement of a replicated value."""
     return Placement(((),) * rank_of(value.type))
 
 
