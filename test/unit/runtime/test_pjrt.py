@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -294,7 +295,7 @@ def test_a_process_killed_from_outside(tmp_path: Path) -> None:
         )
     wait_until(lambda: any(temporary.glob("*/rank.0.pids")))
     (found,) = temporary.glob("*/rank.0.pids")
-    child, _ = map(int, found.read_text().split())
+    child, _ = pickle.loads(found.read_bytes())
     os.kill(child, signal.SIGKILL)
     written, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, written) == (1, "")

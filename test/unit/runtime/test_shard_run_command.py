@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import pty
 import signal
 import subprocess
@@ -219,8 +220,8 @@ class Hanging:
                 text=True,
             )
         wait_until(lambda: len(list(self.temporary.glob("*/rank.*.shm"))) == 4)
-        self.pids = [[*map(int, path.read_text().split())] for path in sorted(self.temporary.glob("*/rank.*.pids"))]
-        named = {line for path in self.temporary.glob("*/rank.*.shm") for line in path.read_text().splitlines()}
+        self.pids = [[*pickle.loads(path.read_bytes())] for path in sorted(self.temporary.glob("*/rank.*.pids"))]
+        named = {line for path in self.temporary.glob("*/rank.*.shm") for line in pickle.loads(path.read_bytes())}
         self.shared_memory = [Path(name) for name in named]
 
     def end(self) -> tuple[int, str]:

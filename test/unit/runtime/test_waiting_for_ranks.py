@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mlir_shard.runtime.launch import processes
-from mlir_shard.runtime.launch.run_folder import COMPLETED, End, RankStatus
+from mlir_shard.runtime.launch.run_folder import COMPLETED, ENDED, End, RankStatus
 
 
 class Launcher:
@@ -33,7 +33,7 @@ def wait(
 ) -> int:
     status = RankStatus(folder)
     for rank, what in ends.items():
-        status.write_end(rank, End(what, 0))
+        status.write(rank, ENDED, End(what, 0))
     monkeypatch.setattr(processes.time, "monotonic", lambda: launcher.now)
     process: Any = launcher
     return processes._Observed(status, 3, None).wait(process, timeout)

@@ -32,32 +32,21 @@ class GroupExchange:
         self._calls = calls
 
     def all_gather(self, value: Any, group: Group) -> Any:
-        """The tensors of the group, stacked, on each of its devices; behind those of a short group may be anything."""
-        type_ = shard.resized(value.type, [group.size, *value.type.shape])
-        memory = buffers.room(type_)
-        self._call("MPI_Allgather", buffers.read(value), memory, value.type, group)
-        return buffers.tensor(memory, type_)
+        """The tensors of the group, stacked, on each of its devices; past a short group they are undefined."""
+        return self._move("MPI_Allgather", value, value.type, _stacked(value.type, group), group)
 
     def all_to_all(self, stacked: Any, group: Group) -> Any:
         """Of each device's blocks the one with this device's number, stacked: each block moves once."""
-        block = shard.resized(stacked.type, list(stacked.type.shape)[1:])
-        memory = buffers.room(stacked.type)
-        self._call("MPI_Alltoall", buffers.read(stacked), memory, block, group)
-        return buffers.tensor(memory, stacked.type)
+        return self._move("MPI_Alltoall", stacked, _block(stacked.type), stacked.type, group)
 
     def gather(self, value: Any, group: Group, root: Any) -> Any:
-        """The tensors of the group, stacked, on its device number `root`; anything on the others."""
-        type_ = shard.resized(value.type, [group.size, *value.type.shape])
-        memory = buffers.room(type_)
-        self._call("MPI_Gather", buffers.read(value), memory, value.type, group, root)
-        return buffers.tensor(memory, type_)
+        """The tensors of the group, stacked, on its device number `root`; undefined on the others."""
+        return self._move("MPI_Gather", value, value.type, _stacked(value.type, group), group, root)
 
     def scatter(self, stacked: Any, group: Group, root: Any) -> Any:
         """The block with this device's number of those that device number `root` has stacked."""
-        block = shard.resized(stacked.type, list(stacked.type.shape)[1:])
-        memory = buffers.room(block)
-        self._call("MPI_Scatter", buffers.read(stacked), memory, block, group, root)
-        return buffers.tensor(memory, block)
+        block = _block(stacked.type)
+        return self._move("MPI_Scatter", stacked, block, block, group, root)
 
     def broadcast(self, value: Any, group: Group, root: Any) -> Any:
         """The tensor of device number `root`."""
@@ -72,8 +61,7 @@ class GroupExchange:
 
     def reduce_scatter(self, stacked: Any, group: Group, reduction: str) -> Any:
         """The reduction over the group of the blocks with this device's number."""
-        block = shard.resized(stacked.type, list(stacked.type.shape)[1:])
-        return self._reduce("MPI_Reduce_scatter_block", stacked, block, group, reduction)
+        return self._reduce("MPI_Reduce_scatter_block", stacked, _block(stacked.type), group, reduction)
 
     def reduce(self, value: Any, group: Group, reduction: str, root: Any) -> Any:
         """The reduction over the group on its device number `root`; anything on the others."""
@@ -104,11 +92,20 @@ class GroupExchange:
         self._calls.call(name, [*arguments, self._communicators.of(group)])
         return buffers.tensor(memory, type_)
 
-    def _call(self, name: str, sent: Any, received: Any, block: Any, group: Group, *root: Any) -> None:
-        count, datatype = buffers.count_and_datatype(block)
-        pointers = map(buffers.pointer, (sent, received))
-        arguments = [argument for pointer in pointers for argument in (pointer, count, datatype)]
-        self._calls.call(name, [*arguments, *root, self._communicators.of(group)])
+    def _move(self, name: str, value: Any, block: Any, type_: Any, group: Group, *root: Any) -> Any:
+        """The tensor of `type_` that a call receives for `value`, both counted in blocks of the type `block`."""
+        memory, counted = buffers.room(type_), buffers.count_and_datatype(block)
+        sent, received = (buffers.pointer(one) for one in (buffers.read(value), memory))
+        self._calls.call(name, [sent, *counted, received, *counted, *root, self._communicators.of(group)])
+        return buffers.tensor(memory, type_)
+
+
+def _stacked(type_: Any, group: Group) -> Any:
+    return shard.resized(type_, [group.size, *type_.shape])
+
+
+def _block(stacked_type: Any) -> Any:
+    return shard.resized(stacked_type, list(stacked_type.shape)[1:])
 
 
 def _zeros(type_: Any) -> Any:

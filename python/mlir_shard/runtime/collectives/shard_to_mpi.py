@@ -24,11 +24,12 @@ from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named, replace_with
-from mlir_shard.runtime.collectives import buffers, groups, library, point_to_point, shard_collectives
+from mlir_shard.runtime.collectives import buffers, groups, library, point_to_point
 from mlir_shard.runtime.collectives.group_exchange import GroupExchange
 from mlir_shard.runtime.collectives.groups import DeviceGroup
 from mlir_shard.runtime.collectives.library import Communicators, Library
 from mlir_shard.runtime.collectives.point_to_point import NAMES, Messages
+from mlir_shard.runtime.collectives.shard_collectives import reduction_of
 from mlir_shard.runtime.collectives.stablehlo_calls import StandIns
 from mlir_shard.runtime.launch.mpi_library import MpiAbi
 
@@ -98,39 +99,17 @@ def _within_group(lowering: _InGroup, exchange: GroupExchange) -> Callable[[Any,
     return lower_op
 
 
-def _all_gather(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
-    return buffers.join(exchange.all_gather(op.operands[0], group), op.attributes["gather_axis"].value)
-
-
 def _all_to_all(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
     stacked = buffers.split(op.operands[0], op.attributes["split_axis"].value, group.size)
     return buffers.join(exchange.all_to_all(stacked, group), op.attributes["concat_axis"].value)
 
 
-def _gather(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
-    return buffers.join(exchange.gather(op.operands[0], group, _root(op, group)), op.attributes["gather_axis"].value)
+def _gathered(op: Any, stacked: Any) -> Any:
+    return buffers.join(stacked, op.attributes["gather_axis"].value)
 
 
-def _scatter(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
-    stacked = buffers.split(op.operands[0], op.attributes["scatter_dim"].value, group.size)
-    return exchange.scatter(stacked, group, _root(op, group))
-
-
-def _broadcast(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
-    return exchange.broadcast(op.operands[0], group, _root(op, group))
-
-
-def _all_reduce(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
-    return exchange.all_reduce(op.operands[0], group, shard_collectives.reduction_of(op))
-
-
-def _reduce_scatter(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
-    stacked = buffers.split(op.operands[0], op.attributes["scatter_dim"].value, group.size)
-    return exchange.reduce_scatter(stacked, group, shard_collectives.reduction_of(op))
-
-
-def _reduce(op: Any, group: DeviceGroup, exchange: GroupExchange) -> Any:
-    return exchange.reduce(op.operands[0], group, shard_collectives.reduction_of(op), _root(op, group))
+def _in_blocks(op: Any, group: DeviceGroup) -> Any:
+    return buffers.split(op.operands[0], op.attributes["scatter_dim"].value, group.size)
 
 
 def _root(op: Any, group: DeviceGroup) -> Any:
@@ -138,14 +117,18 @@ def _root(op: Any, group: DeviceGroup) -> Any:
 
 
 _IN_GROUPS: dict[str, _InGroup] = {
-    "shard.all_gather": _all_gather,
-    "shard.all_reduce": _all_reduce,
+    "shard.all_gather": lambda op, group, exchange: _gathered(op, exchange.all_gather(op.operands[0], group)),
+    "shard.all_reduce": lambda op, group, exchange: exchange.all_reduce(op.operands[0], group, reduction_of(op)),
     "shard.all_to_all": _all_to_all,
-    "shard.broadcast": _broadcast,
-    "shard.gather": _gather,
-    "shard.reduce": _reduce,
-    "shard.reduce_scatter": _reduce_scatter,
-    "shard.scatter": _scatter,
+    "shard.broadcast": lambda op, group, exchange: exchange.broadcast(op.operands[0], group, _root(op, group)),
+    "shard.gather": lambda op, group, exchange: _gathered(op, exchange.gather(op.operands[0], group, _root(op, group))),
+    "shard.reduce": lambda op, group, exchange: exchange.reduce(
+        op.operands[0], group, reduction_of(op), _root(op, group)
+    ),
+    "shard.reduce_scatter": lambda op, group, exchange: exchange.reduce_scatter(
+        _in_blocks(op, group), group, reduction_of(op)
+    ),
+    "shard.scatter": lambda op, group, exchange: exchange.scatter(_in_blocks(op, group), group, _root(op, group)),
 }
 _ON_GRIDS = frozenset(
     {*_IN_GROUPS, *_INDICES, *NAMES, _ALL_SLICE, _NEIGHBOURS, point_to_point.UPDATE_HALO, "shard.shift"}

@@ -115,23 +115,9 @@ _OPEN_MPI = MpiAbi(
     passes_pointers=True,
     handles=MappingProxyType(
         {
-            _WORLD: "ompi_mpi_comm_world",
+            **{name: f"ompi_{name.lower()}" for name in _MPICH.handles},
+            **{name: f"ompi_mpi_op_{name.removeprefix('MPI_').lower()}" for name in REDUCTIONS.values()},
             "MPI_REQUEST_NULL": "ompi_request_null",
-            "MPI_BYTE": "ompi_mpi_byte",
-            "MPI_INT": "ompi_mpi_int",
-            "MPI_FLOAT": "ompi_mpi_float",
-            "MPI_DOUBLE": "ompi_mpi_double",
-            "MPI_INT8_T": "ompi_mpi_int8_t",
-            "MPI_INT16_T": "ompi_mpi_int16_t",
-            "MPI_INT32_T": "ompi_mpi_int32_t",
-            "MPI_INT64_T": "ompi_mpi_int64_t",
-            "MPI_MAX": "ompi_mpi_op_max",
-            "MPI_MIN": "ompi_mpi_op_min",
-            "MPI_SUM": "ompi_mpi_op_sum",
-            "MPI_PROD": "ompi_mpi_op_prod",
-            "MPI_BAND": "ompi_mpi_op_band",
-            "MPI_BOR": "ompi_mpi_op_bor",
-            "MPI_BXOR": "ompi_mpi_op_bxor",
         }
     ),
     proc_null=-2,
@@ -153,6 +139,13 @@ def implementation_of(library: ctypes.CDLL) -> str:
 
 _MOST_BYTES = 2**30
 _SHARED_MEMORY = "/dev/shm/mpich_shm_"
+
+
+def shared_memory() -> list[str]:
+    """Returns the files of MPICH's shared memory that this process has mapped."""
+    maps = Path("/proc/self/maps")
+    lines = maps.read_text(encoding="utf-8").splitlines() if maps.exists() else []
+    return sorted({path for line in lines if (path := line.split(maxsplit=5)[-1]).startswith(_SHARED_MEMORY)})
 
 
 class MpiProcess:
@@ -209,11 +202,8 @@ class MpiProcess:
         All ranks do this at once, and keep the memory. Only for the MPICH of PyPI, of which it is known to be no harm.
         """
         self.barrier()
-        maps = Path("/proc/self/maps")
-        for line in maps.read_text(encoding="utf-8").splitlines() if maps.exists() else []:
-            *_, path = line.split(maxsplit=5)
-            if path.startswith(_SHARED_MEMORY):
-                Path(path).unlink(missing_ok=True)
+        for path in shared_memory():
+            Path(path).unlink(missing_ok=True)
 
     def abort(self, status: int) -> None:
         """Ends all ranks."""

@@ -19,8 +19,8 @@ from types import MappingProxyType
 
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch.run_folder import COMPLETED, Exchange, RankStatus, is_running
-from mlir_shard.runtime.program import Observe, Program
+from mlir_shard.runtime.launch.run_folder import COMPLETED, ENDED, PIDS, TIMES, Exchange, RankStatus, is_running
+from mlir_shard.runtime.program import Observe, Program, RankTimes
 
 _SECONDS_TO_END = 2.0
 _OBSERVE_SECONDS = 0.1
@@ -83,7 +83,7 @@ class _Observed:
 
     def tell(self) -> None:
         if self.observe:
-            self.observe([self.status.read_times(rank) for rank in range(self.count)])
+            self.observe([self.status.read(rank, TIMES) or RankTimes() for rank in range(self.count)])
 
     def wait(self, process: subprocess.Popen[bytes], timeout: float | None) -> int:
         """The exit status of the launcher; subprocess.TimeoutExpired after `timeout` seconds.
@@ -107,7 +107,7 @@ class _Observed:
                 patience = time.monotonic() + _SECONDS_TO_END
 
     def _has_failed(self) -> bool:
-        ends = [self.status.read_end(rank) for rank in range(self.count)]
+        ends = [self.status.read(rank, ENDED) for rank in range(self.count)]
         return any(end is not None and end.what != COMPLETED for end in ends)
 
 
@@ -155,7 +155,7 @@ def _launch_and_wait(
 
 def _end(process: subprocess.Popen[bytes], status: RankStatus) -> None:
     """Ends the launcher and all ranks, and removes the shared memory that only ranks which finish remove."""
-    pids = status.read_pids()
+    pids = status.read_all(PIDS)
     _kill(pids)
     if process.poll() is None:
         process.terminate()
@@ -165,7 +165,7 @@ def _end(process: subprocess.Popen[bytes], status: RankStatus) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     # Those that began meanwhile, too.
-    pids = status.read_pids()
+    pids = status.read_all(PIDS)
     _kill(pids)
     deadline = time.monotonic() + _SECONDS_TO_END
     while any(map(is_running, pids)) and time.monotonic() < deadline:
@@ -181,7 +181,7 @@ def _kill(pids: Iterable[int]) -> None:
 
 def _failure(status: RankStatus, ranks: int, code: int, output: Path) -> str | None:
     """What went wrong in a run whose launcher ended with `code`: the rank that failed first, and why."""
-    ends = [(rank, status.read_end(rank)) for rank in range(ranks)]
+    ends = [(rank, status.read(rank, ENDED)) for rank in range(ranks)]
     failed = sorted((end.when, rank, end.what) for rank, end in ends if end is not None and end.what != COMPLETED)
     silent = [str(rank) for rank, end in ends if end is None]
     if failed:

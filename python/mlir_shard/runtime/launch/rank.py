@@ -24,7 +24,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlir_shard.runtime.launch.launcher_place import place
-from mlir_shard.runtime.launch.run_folder import COMPLETED, End, RankStatus, is_running
+from mlir_shard.runtime.launch.run_folder import (
+    COMPLETED,
+    ENDED,
+    PIDS,
+    SHARED_MEMORY,
+    TIMES,
+    End,
+    RankStatus,
+    is_running,
+)
 from mlir_shard.runtime.program import RankTimes
 
 if TYPE_CHECKING:
@@ -37,7 +46,6 @@ FAILED = 1
 _PR_SET_PDEATHSIG = 1
 _WATCH_SECONDS = 0.5
 _CLEANING_SECONDS = 2.0
-_SHARED_MEMORY = "/dev/shm/mpich_shm_"
 
 
 def main() -> None:
@@ -57,7 +65,7 @@ def _wait_for(child: int, run: RankStatus, rank: int) -> int:
     # This process keeps its end of the connection to mpiexec: when that closes, mpiexec kills who has not ended.
     _, status = os.waitpid(child, 0)
     when = time.monotonic_ns()
-    end = run.read_end(rank)
+    end = run.read(rank, ENDED)
     if end is not None and end.what == COMPLETED:
         return 0
     if os.WIFSIGNALED(status):
@@ -66,7 +74,7 @@ def _wait_for(child: int, run: RankStatus, rank: int) -> int:
     else:
         what = f"ended with exit status {os.WEXITSTATUS(status)}"
     with contextlib.suppress(FileNotFoundError):
-        run.write_end(rank, End(what, when))
+        run.write(rank, ENDED, End(what, when))
     # Never 0: that is how a rank says it needs no other one any more, and mpiexec would let them wait.
     return FAILED
 
@@ -74,7 +82,7 @@ def _wait_for(child: int, run: RankStatus, rank: int) -> int:
 def _be_rank(run: RankStatus, rank: int, engine: str, argument: str, parent: int) -> int:
     _die_with(parent)
     _log_output(run, rank)
-    run.write_pids(rank, (os.getpid(), parent))
+    run.write(rank, PIDS, (os.getpid(), parent))
     try:
         _execute(run, rank, engine, argument, parent)
     except BaseException as error:
@@ -82,7 +90,7 @@ def _be_rank(run: RankStatus, rank: int, engine: str, argument: str, parent: int
         kind = "" if type(error).__name__ == "RunError" else f"{type(error).__name__}: "
         print(f"{kind}{error}", file=sys.stderr, flush=True)
         return FAILED
-    run.write_end(rank, End(COMPLETED, time.monotonic_ns()))
+    run.write(rank, ENDED, End(COMPLETED, time.monotonic_ns()))
     # MPICH takes leave of mpiexec in an exit handler of C; without it mpiexec kills the ranks that have not ended.
     ctypes.CDLL(None).exit(0)
     return 0
@@ -172,19 +180,16 @@ class _Clock:
 
     def _note(self, **seconds: float) -> None:
         self._times = dataclasses.replace(self._times, **seconds)
-        self.run.write_times(self.rank, self._times)
+        self.run.write(self.rank, TIMES, self._times)
         self.restart()
 
 
 def _begin_mpi(library: Path, run: RankStatus, rank: int) -> MpiProcess:
-    from mlir_shard.runtime.launch.mpi_library import MpiProcess
+    from mlir_shard.runtime.launch.mpi_library import MpiProcess, shared_memory
 
     process = MpiProcess(library)
-    if os.path.exists("/proc/self/maps"):
-        with open("/proc/self/maps", encoding="utf-8") as maps:
-            mapped = {line.split(maxsplit=5)[5].strip() for line in maps if _SHARED_MEMORY in line}
-        # MPICH removes these when it finalises, and only then.
-        run.write_shared_memory(rank, sorted(path for path in mapped if path.startswith(_SHARED_MEMORY)))
+    # MPICH removes these when it finalizes, and only then.
+    run.write(rank, SHARED_MEMORY, shared_memory())
     return process
 
 

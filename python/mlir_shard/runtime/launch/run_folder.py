@@ -9,11 +9,12 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.program import Program, RankTimes
+from mlir_shard.runtime.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,19 @@ class End:
     when: int
 
 
+PIDS = "pids"
+ENDED = "ended"
+TIMES = "times"
+SHARED_MEMORY = "shm"
+
+
 @dataclass(frozen=True, slots=True)
 class RankStatus:
-    """The folder of the run, by its path."""
+    """The folder of the run, by its path.
+
+    Each rank writes values of four kinds: the `PIDS` of its processes, how it `ENDED` (an `End`), the `TIMES` of its
+    parts (`RankTimes`), and the paths of the `SHARED_MEMORY` that it has mapped.
+    """
 
     directory: Path
 
@@ -69,54 +80,28 @@ class RankStatus:
         """Where the output of a rank goes."""
         return self.directory / f"rank.{rank}.log"
 
-    def write_pids(self, rank: int, pids: Sequence[int]) -> None:
-        """Says which processes a rank has."""
-        self._replace(f"rank.{rank}.pids", " ".join(map(str, pids)))
+    def write(self, rank: int, kind: str, value: object) -> None:
+        """Writes a value of a rank, so that a reader finds all of it or no file."""
+        written = self.directory / f".rank.{rank}.{kind}"
+        written.write_bytes(pickle.dumps(value))
+        written.replace(self.directory / f"rank.{rank}.{kind}")
 
-    def read_pids(self) -> list[int]:
-        """The processes of the ranks that have begun."""
-        return [int(pid) for path in self.directory.glob("rank.*.pids") for pid in path.read_text().split()]
-
-    def write_end(self, rank: int, end: End) -> None:
-        """Says how a rank ended."""
-        self._replace(f"rank.{rank}.ended", f"{end.when} {end.what}")
-
-    def read_end(self, rank: int) -> End | None:
-        """How a rank ended, None where it did not say."""
+    def read(self, rank: int | str, kind: str) -> Any:
+        """Returns the value of a rank, or None if it has not written one."""
         try:
-            when, _, what = (self.directory / f"rank.{rank}.ended").read_text(encoding="utf-8").partition(" ")
+            return pickle.loads((self.directory / f"rank.{rank}.{kind}").read_bytes())
         except FileNotFoundError:
             return None
-        return End(what, int(when))
 
-    def write_times(self, rank: int, times: RankTimes) -> None:
-        """Says how long a rank took for what it has done."""
-        done = (times.load, times.compile, times.run)
-        self._replace(f"rank.{rank}.times", " ".join(str(seconds) for seconds in done if seconds is not None))
-
-    def read_times(self, rank: int) -> RankTimes:
-        """How long a rank took for what it has done, so far."""
-        try:
-            text = (self.directory / f"rank.{rank}.times").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return RankTimes()
-        return RankTimes(*map(float, text.split()))
-
-    def write_shared_memory(self, rank: int, paths: Sequence[str]) -> None:
-        """Says which files of shared memory a rank has mapped."""
-        self._replace(f"rank.{rank}.shm", "\n".join(paths))
+    def read_all(self, kind: str) -> list[Any]:
+        """Returns what all ranks list under this kind."""
+        ranks = [path.name.split(".")[1] for path in self.directory.glob(f"rank.*.{kind}")]
+        return [value for rank in ranks for value in self.read(rank, kind) or ()]
 
     def remove_shared_memory(self) -> None:
-        """Removes the files of shared memory that the ranks said they mapped, for ranks that cannot do so any more."""
-        for said in self.directory.glob("rank.*.shm"):
-            for name in said.read_text(encoding="utf-8").splitlines():
-                Path(name).unlink(missing_ok=True)
-
-    def _replace(self, name: str, text: str) -> None:
-        # A reader sees the whole text or no file.
-        written = self.directory / f".{name}"
-        written.write_text(text, encoding="utf-8")
-        written.replace(self.directory / name)
+        """Removes the files of shared memory of ranks that cannot do so any more."""
+        for name in self.read_all(SHARED_MEMORY):
+            Path(name).unlink(missing_ok=True)
 
 
 def is_running(pid: int) -> bool:
