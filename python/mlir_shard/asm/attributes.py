@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, Protocol
 
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, quoted
@@ -162,7 +163,8 @@ class AttributeReader:
             self.cursor.expect(element.text)
         elif isinstance(element, Variable):
             parameter = next(p for p in definition.parameters if p.name == element.name)
-            parameters[element.name] = self._array(parameter) if parameter.array else self.parameter(parameter)
+            read = partial(self.parameter, parameter)
+            parameters[element.name] = tuple(self.cursor.separated(read)) if parameter.array else read()
         elif isinstance(element, Custom):
             parameters.update(self.syntax.custom[element.name].parse(self, argument_names(element)))
         elif isinstance(element, Group):
@@ -174,12 +176,6 @@ class AttributeReader:
         if not isinstance(first, Literal):
             raise TypeError("an optional group of an attribute format has to begin with a literal")
         return group.then if self.cursor.at(first.text) else group.otherwise
-
-    def _array(self, parameter: ParameterDef) -> tuple[Any, ...]:
-        elements = [self.parameter(parameter)]
-        while self.cursor.accept(","):
-            elements.append(self.parameter(parameter))
-        return tuple(elements)
 
     def parameter(self, parameter: ParameterDef) -> Any:
         """The value of one parameter, of one element of it where it is an array."""

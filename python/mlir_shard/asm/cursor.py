@@ -9,8 +9,12 @@ ends (https://mlir.llvm.org/docs/LangRef/): what is inside stays the host's busi
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from mlir_shard import _native
+
+T = TypeVar("T")
 
 
 class AsmSyntaxError(Exception):
@@ -210,12 +214,16 @@ class Cursor:
             self.skip_type()
         return self.text[start : self.position]
 
+    def separated(self, element: Callable[[], T]) -> list[T]:
+        """One or more elements, separated by commas."""
+        found = [element()]
+        while self.accept(","):
+            found.append(element())
+        return found
+
     def type_list(self) -> list[str]:
         """One or more types, separated by commas."""
-        types = [self.skip_type()]
-        while self.accept(","):
-            types.append(self.skip_type())
-        return types
+        return self.separated(self.skip_type)
 
     def skip_attribute(self) -> str:
         """The attribute that stands next, its type included if it has one."""

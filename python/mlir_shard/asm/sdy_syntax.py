@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from mlir_shard import sharding
@@ -65,9 +66,7 @@ class _MeshOrRef:
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         cursor = reader.cursor
-        if cursor.accept("mesh"):
-            return {"mesh_or_ref": reader.attribute("mesh")}
-        if cursor.at("#"):
+        if cursor.accept("mesh") or cursor.at("#"):
             return {"mesh_or_ref": reader.attribute("mesh")}
         name = cursor.symbol()
         if name is None:
@@ -111,9 +110,7 @@ class _ReplicatedAndUnreducedAxes:
     def _axis_list(self, reader: AttributeReader) -> tuple[AxisRef, ...]:
         cursor = reader.cursor
         cursor.expect("{")
-        axes = [reader.attribute("axis_ref")]
-        while cursor.accept(","):
-            axes.append(reader.attribute("axis_ref"))
+        axes: list[AxisRef] = cursor.separated(partial(reader.attribute, "axis_ref"))
         cursor.expect("}")
         return tuple(axes)
 
@@ -163,19 +160,17 @@ class _FactorSizes:
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         cursor = reader.cursor
         sizes: list[int] = []
+
+        def read_size() -> None:
+            cursor.skip_space()
+            start, symbol = cursor.position, factor_symbol(len(sizes))
+            if _factors(reader) != (len(sizes),):
+                raise AsmSyntaxError(start, f"expected the factors in order, here '{symbol}' and its size")
+            cursor.expect("=")
+            sizes.append(reader.integer("factor_sizes"))
+
         if cursor.accept("{") and not cursor.accept("}"):
-            while True:
-                cursor.skip_space()
-                start = cursor.position
-                factors = _factors(reader)
-                if factors != (len(sizes),):
-                    raise AsmSyntaxError(
-                        start, f"expected the factors in order, here '{factor_symbol(len(sizes))}' and its size"
-                    )
-                cursor.expect("=")
-                sizes.append(reader.integer("factor_sizes"))
-                if not cursor.accept(","):
-                    break
+            cursor.separated(read_size)
             cursor.expect("}")
         return {"factor_sizes": tuple(sizes)}
 
@@ -191,19 +186,19 @@ class _FactorsWithType:
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         parameter, keyword = arguments
         cursor = reader.cursor
+
+        def read_factor() -> int:
+            cursor.skip_space()
+            start, found = cursor.position, _factors(reader)
+            if len(found) != 1:
+                raise AsmSyntaxError(start, "expected one factor at a time, separated by commas")
+            return found[0]
+
         factors: list[int] = []
         if cursor.accept(keyword):
             cursor.expect("=")
             cursor.expect("{")
-            while True:
-                cursor.skip_space()
-                start = cursor.position
-                found = _factors(reader)
-                if len(found) != 1:
-                    raise AsmSyntaxError(start, "expected one factor at a time, separated by commas")
-                factors.append(found[0])
-                if not cursor.accept(","):
-                    break
+            factors = cursor.separated(read_factor)
             cursor.expect("}")
         return {parameter: tuple(factors)}
 

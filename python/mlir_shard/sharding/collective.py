@@ -6,39 +6,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from mlir_shard.sharding.axes import AxisRef
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
-class AxisRefList:
-    """A list of axes, major to minor."""
+class _Values(Generic[T]):
+    """An attribute that is a list of values."""
 
-    value: tuple[AxisRef, ...]
+    value: tuple[T, ...]
 
     def __len__(self) -> int:
         return len(self.value)
 
-    def __iter__(self) -> Iterator[AxisRef]:
+    def __iter__(self) -> Iterator[T]:
         return iter(self.value)
 
 
 @dataclass(frozen=True, slots=True)
-class ListOfAxisRefLists:
-    """One list of axes for each dimension of a tensor."""
+class AxisRefList(_Values[AxisRef]):
+    """A list of axes, major to minor."""
 
-    value: tuple[AxisRefList, ...]
+
+@dataclass(frozen=True, slots=True)
+class ListOfAxisRefLists(_Values[AxisRefList]):
+    """One list of axes for each dimension of a tensor."""
 
     @property
     def is_empty(self) -> bool:
         """Whether no dimension has an axis."""
         return not any(axes.value for axes in self.value)
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def __iter__(self) -> Iterator[AxisRefList]:
-        return iter(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,8 @@ class AllToAllParam:
 
 
 @dataclass(frozen=True, slots=True)
-class AllToAllParamList:
+class AllToAllParamList(_Values[AllToAllParam]):
     """All-to-alls carried out together; no two share a dimension, and source dimensions ascend."""
-
-    value: tuple[AllToAllParam, ...]
 
     def overlaps(self, other: AllToAllParamList) -> bool:
         """Whether a dimension comes up twice in the two lists together."""
@@ -65,21 +63,7 @@ class AllToAllParamList:
         """Both lists as one, by source dimension; they must not overlap."""
         return AllToAllParamList(tuple(sorted((*self.value, *other.value), key=lambda param: param.src_dim)))
 
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def __iter__(self) -> Iterator[AllToAllParam]:
-        return iter(self.value)
-
 
 @dataclass(frozen=True, slots=True)
-class ManualAxes:
+class ManualAxes(_Values[str]):
     """Names of the axes that a manual computation is manual on."""
-
-    value: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.value)

@@ -65,111 +65,64 @@ from mlir_shard.sharding.verify import (
 
 
 @dataclass(frozen=True, slots=True)
-class Shardings:
-    """What a collective changes: from `operand` on `operand_mesh` to `result` on `mesh`."""
+class _Collective:
+    """How a collective is verified.
 
-    operand: TensorSharding | None
-    operand_mesh: Mesh | None
-    result: TensorSharding
-    mesh: Mesh
-
-    @property
-    def known_operand(self) -> TensorSharding:
-        """The operand's sharding of a collective that needs one."""
-        if self.operand is None:
-            raise Violation("needs an operand with a sharding")
-        return self.operand
-
-
-def _shardings(op: Any, operand_may_lack_sharding: bool, meshes_may_differ: bool) -> Shardings | None:
-    """The shardings around a collective, having passed what every collective keeps.
-
-    None where the operand's sharding is itself wrong, which is reported where it is attached.
+    Attributes:
+        check: given the sharding of the operand and of the result, the attribute, the reduction if it `reduces`, and
+            the mesh; returns what is wrong. For a collective without an attribute, it is given the meshes of both.
+        attribute: the name of the attribute that gives the axes, and its type.
     """
-    operand = sharding_of(op.operands[0])
-    result = required(op, "out_sharding", TensorSharding)
-    operand_mesh = None if operand is None else find_mesh(operand, op)
-    mesh = find_mesh(result, op)
-    shape = shape_of(op.results[0].type)
-    require(
-        check_collective(
-            operand,
-            result,
-            operand_mesh,
-            mesh,
-            shape,
-            operand_may_lack_sharding=operand_may_lack_sharding,
-            meshes_may_differ=meshes_may_differ,
-            manual_axes=bound_manual_axes(op),
+
+    check: Callable[..., str | None]
+    attribute: tuple[str, type] | None = None
+    reduces: bool = False
+    operand_may_lack_sharding: bool = False
+    meshes_may_differ: bool = False
+
+    def __call__(self, op: Any) -> None:
+        """Raises Violation for an op that breaks what every collective keeps, or this one."""
+        operand = sharding_of(op.operands[0])
+        result = required(op, "out_sharding", TensorSharding)
+        operand_mesh = None if operand is None else find_mesh(operand, op)
+        mesh = find_mesh(result, op)
+        shape = shape_of(op.results[0].type)
+        require(
+            check_collective(
+                operand,
+                result,
+                operand_mesh,
+                mesh,
+                shape,
+                operand_may_lack_sharding=self.operand_may_lack_sharding,
+                meshes_may_differ=self.meshes_may_differ,
+                manual_axes=bound_manual_axes(op),
+            )
         )
-    )
-    if mesh is None or (operand is not None and check_tensor_sharding(operand, operand_mesh, shape) is not None):
-        return None
-    return Shardings(operand, operand_mesh, result, mesh)
+        # A wrong sharding of the operand is reported where it is attached.
+        if operand is not None and check_tensor_sharding(operand, operand_mesh, shape) is not None:
+            return
+        if self.attribute is None:
+            require(self.check(operand, result, operand_mesh, mesh))
+        else:
+            reduction = (reduction_op(op),) if self.reduces else ()
+            require(self.check(operand, result, required(op, *self.attribute), *reduction, mesh))
 
 
-def _collective(
-    check: Callable[[Any, Shardings], str | None],
-    *,
-    operand_may_lack_sharding: bool = False,
-    meshes_may_differ: bool = False,
-) -> Check:
-    def check_op(op: Any) -> None:
-        shardings = _shardings(op, operand_may_lack_sharding, meshes_may_differ)
-        if shardings is not None:
-            require(check(op, shardings))
-
-    return check_op
-
-
-def _all_gather(op: Any, by: Shardings) -> str | None:
-    axes = required(op, "gathering_axes", ListOfAxisRefLists)
-    return check_all_gather(by.known_operand, by.result, axes, by.mesh)
-
-
-def _all_slice(op: Any, by: Shardings) -> str | None:
-    return check_all_slice(by.operand, by.result, required(op, "slicing_axes", ListOfAxisRefLists), by.mesh)
-
-
-def _all_to_all(op: Any, by: Shardings) -> str | None:
-    return check_all_to_all(by.known_operand, by.result, required(op, "params", AllToAllParamList), by.mesh)
-
-
-def _collective_permute(op: Any, by: Shardings) -> str | None:
-    if by.operand_mesh is None:
-        raise Violation("needs an operand with a sharding")
-    return check_collective_permute(by.known_operand, by.result, by.operand_mesh, by.mesh)
-
-
-def _all_reduce(op: Any, by: Shardings) -> str | None:
-    axes = required(op, "reduction_axes", AxisRefList)
-    return check_all_reduce(by.operand, by.result, axes, reduction_op(op), by.mesh)
-
-
-def _reduce_scatter(op: Any, by: Shardings) -> str | None:
-    axes = required(op, "reduce_scatter_axes", ListOfAxisRefLists)
-    return check_reduce_scatter(by.operand, by.result, axes, reduction_op(op), by.mesh)
-
-
-def _sharded_to_unreduced(op: Any, by: Shardings) -> str | None:
-    axes = required(op, "axes", ListOfAxisRefLists)
-    return check_sharded_to_unreduced(by.known_operand, by.result, axes, by.mesh)
-
-
-def _replicated_to_unreduced(op: Any, by: Shardings) -> str | None:
-    axes = required(op, "axes", AxisRefList)
-    return check_replicated_to_unreduced(by.known_operand, by.result, axes, by.mesh)
-
-
-COLLECTIVES = {
-    "sdy.all_gather": _collective(_all_gather),
-    "sdy.all_slice": _collective(_all_slice, operand_may_lack_sharding=True),
-    "sdy.all_to_all": _collective(_all_to_all),
-    "sdy.collective_permute": _collective(_collective_permute, meshes_may_differ=True),
-    "sdy.all_reduce": _collective(_all_reduce, operand_may_lack_sharding=True),
-    "sdy.reduce_scatter": _collective(_reduce_scatter, operand_may_lack_sharding=True),
-    "sdy.sharded_to_unreduced": _collective(_sharded_to_unreduced),
-    "sdy.replicated_to_unreduced": _collective(_replicated_to_unreduced),
+_PER_DIM, _AXES = ListOfAxisRefLists, AxisRefList
+COLLECTIVES: Mapping[str, Check] = {
+    "sdy.all_gather": _Collective(check_all_gather, ("gathering_axes", _PER_DIM)),
+    "sdy.all_slice": _Collective(check_all_slice, ("slicing_axes", _PER_DIM), operand_may_lack_sharding=True),
+    "sdy.all_to_all": _Collective(check_all_to_all, ("params", AllToAllParamList)),
+    "sdy.collective_permute": _Collective(check_collective_permute, meshes_may_differ=True),
+    "sdy.all_reduce": _Collective(
+        check_all_reduce, ("reduction_axes", _AXES), reduces=True, operand_may_lack_sharding=True
+    ),
+    "sdy.reduce_scatter": _Collective(
+        check_reduce_scatter, ("reduce_scatter_axes", _PER_DIM), reduces=True, operand_may_lack_sharding=True
+    ),
+    "sdy.sharded_to_unreduced": _Collective(check_sharded_to_unreduced, ("axes", _PER_DIM)),
+    "sdy.replicated_to_unreduced": _Collective(check_replicated_to_unreduced, ("axes", _AXES)),
 }
 
 
