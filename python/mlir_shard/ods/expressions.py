@@ -151,6 +151,9 @@ else:
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "'": "'"}
 
 
+_CONSTANTS: dict[str, Value] = {"true": 1, "false": 0, "unset": UNSET}
+
+
 class Definitions(Protocol):
     """What expressions ask of the program around them."""
 
@@ -165,6 +168,11 @@ class Definitions(Protocol):
 
     def instantiate(self, name: Token, arguments: Node | None, scope: Scope) -> Record:
         """The anonymous record of a class."""
+
+
+def trees_of(node: Node | Token | None) -> tuple[Node, ...]:
+    """The children that are trees."""
+    return tuple(child for child in node.children if isinstance(child, Tree)) if isinstance(node, Tree) else ()
 
 
 def location_of(node: Node | Token, scope: Scope) -> Location:
@@ -187,9 +195,7 @@ def text_of(token: Token, scope: Scope) -> LocatedText:
 def type_of(tree: Node) -> FieldType:
     """The type that is written."""
     if tree.data == "list_type":
-        (element,) = tree.children
-        assert isinstance(element, Tree)
-        return FieldType("list", type_of(element))
+        return FieldType("list", type_of(*trees_of(tree)))
     if tree.data == "bits_type":
         return FieldType("bits")
     return FieldType(str(tree.children[0]), is_class=tree.data == "class_type")
@@ -203,9 +209,10 @@ class Expressions:
 
     def evaluate(self, tree: Node, scope: Scope) -> Value:
         """The value of `tree` with the names of `scope`; raises OdsError."""
-        method = getattr(self, f"_{tree.data}")
-        value: Value = method(tree, scope)
-        return value
+        if tree.data in _CONSTANTS:
+            return _CONSTANTS[tree.data]
+        method: Callable[[Node, Scope], Value] = getattr(self, f"_{tree.data}")
+        return method(tree, scope)
 
     def boolean(self, tree: Node, scope: Scope) -> bool:
         """A condition."""
@@ -237,22 +244,8 @@ class Expressions:
         pieces = [text_of(token, scope) for token in tree.children if isinstance(token, Token)]
         return pieces[0] if len(pieces) == 1 else LocatedText("".join(pieces), None)
 
-    def _code(self, tree: Node, scope: Scope) -> Value:
-        token = tree.children[0]
-        assert isinstance(token, Token)
-        return text_of(token, scope)
-
     def _integer(self, tree: Node, scope: Scope) -> Value:
         return int(str(tree.children[0]), 0)
-
-    def _true(self, tree: Node, scope: Scope) -> Value:
-        return 1
-
-    def _false(self, tree: Node, scope: Scope) -> Value:
-        return 0
-
-    def _unset(self, tree: Node, scope: Scope) -> Value:
-        return UNSET
 
     def _name(self, tree: Node, scope: Scope) -> Value:
         name = str(tree.children[0])
@@ -282,8 +275,7 @@ class Expressions:
         return owner.member(str(field), location_of(field, scope))
 
     def _element(self, tree: Node, scope: Scope) -> Value:
-        owner_tree, index_tree = tree.children
-        assert isinstance(owner_tree, Tree) and isinstance(index_tree, Tree)
+        owner_tree, index_tree = trees_of(tree)
         items, index = self.sequence(owner_tree, scope), self.evaluate(index_tree, scope)
         if not isinstance(index, int) or not 0 <= index < len(items):
             message = f"there is no element {index} in a list of {len(items)}"
@@ -292,12 +284,10 @@ class Expressions:
 
     def _list(self, tree: Node, scope: Scope) -> Value:
         # The last child is the type after the list, or nothing.
-        items = [child for child in tree.children[:-1] if isinstance(child, Tree)]
-        return tuple(self.evaluate(item, scope) for item in items)
+        return tuple(self.evaluate(item, scope) for item in tree.children[:-1] if isinstance(item, Tree))
 
     def _paste(self, tree: Node, scope: Scope) -> Value:
-        left, right = tree.children
-        assert isinstance(left, Tree) and isinstance(right, Tree)
+        left, right = trees_of(tree)
         try:
             return concatenate(self.evaluate(left, scope), self._pasted(right, scope))
         except OperatorError as error:
@@ -305,8 +295,7 @@ class Expressions:
 
     def _pasted(self, tree: Node, scope: Scope) -> Value:
         if tree.data == "paste":
-            left, right = tree.children
-            assert isinstance(left, Tree) and isinstance(right, Tree)
+            left, right = trees_of(tree)
             return concatenate(self._pasted(left, scope), self._pasted(right, scope))
         if tree.data == "name" and scope.lookup(str(tree.children[0])) is None:
             record = self._definitions.find_record(str(tree.children[0]))
@@ -314,7 +303,7 @@ class Expressions:
         return self.evaluate(tree, scope)
 
     def _dag(self, tree: Node, scope: Scope) -> Value:
-        entries = [(self._dag_entry(child, scope), child) for child in tree.children if isinstance(child, Tree)]
+        entries = [(self._dag_entry(child, scope), child) for child in trees_of(tree)]
         locations = tuple(location_of(child, scope) for _, child in entries[1:])
         return Dag(entries[0][0][0], tuple(entry for entry, _ in entries[1:]), locations)
 
@@ -326,10 +315,7 @@ class Expressions:
         return self.evaluate(value, scope), "" if name is None else str(name)[1:]
 
     def _cond(self, tree: Node, scope: Scope) -> Value:
-        for clause in tree.children:
-            assert isinstance(clause, Tree)
-            condition, value = clause.children
-            assert isinstance(condition, Tree) and isinstance(value, Tree)
+        for condition, value in map(trees_of, trees_of(tree)):
             if self.boolean(condition, scope):
                 return self.evaluate(value, scope)
         raise OdsError("no condition of this '!cond' holds", location_of(tree, scope))

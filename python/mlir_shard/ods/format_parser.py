@@ -26,7 +26,7 @@ from mlir_shard.ods.assembly_format import (
     Variable,
     Whitespace,
 )
-from mlir_shard.ods.model import AttrDef, AttributeArgument, OpDef, Operand, RegionDef, ResultDef, TypeDef, Variadicity
+from mlir_shard.ods.model import AttributeArgument, OpDef, Operand, ParametricDef, RegionDef, ResultDef, Variadicity
 from mlir_shard.ods.source import LocatedText, Location, OdsError, Source, did_you_mean
 
 DIRECTIVES = (
@@ -209,7 +209,7 @@ def check_op(op: OpDef, text: str, derived_types: Iterable[tuple[str, str]] = ()
     _check_types(op, text, list(derived_types))
 
 
-def check_parameters(definition: AttrDef | TypeDef, text: str) -> None:
+def check_parameters(definition: ParametricDef, text: str) -> None:
     """Raises OdsError, at its place in the format `text`, for the first mistake in the format of an attribute."""
     if definition.assembly_format is None:
         return

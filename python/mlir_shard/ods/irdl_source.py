@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mlir_shard.ods.model import (
+    BUILTIN_ATTRIBUTES,
     LIMIT,
     AttributeConstraint,
     DialectDef,
@@ -21,27 +22,6 @@ from mlir_shard.ods.model import (
     are_runs,
 )
 from mlir_shard.ods.source import OdsError
-
-# The C++ classes of builtin attributes, and the names MLIR has registered them under.
-_BUILTIN = {
-    "::mlir::AffineMapAttr": "affine_map",
-    "::mlir::ArrayAttr": "array",
-    "::mlir::BoolAttr": "integer",
-    "::mlir::DenseBoolArrayAttr": "dense_array",
-    "::mlir::DenseF32ArrayAttr": "dense_array",
-    "::mlir::DenseF64ArrayAttr": "dense_array",
-    "::mlir::DenseI16ArrayAttr": "dense_array",
-    "::mlir::DenseI32ArrayAttr": "dense_array",
-    "::mlir::DenseI64ArrayAttr": "dense_array",
-    "::mlir::DenseI8ArrayAttr": "dense_array",
-    "::mlir::DictionaryAttr": "dictionary",
-    "::mlir::FlatSymbolRefAttr": "symbol_ref",
-    "::mlir::FloatAttr": "float",
-    "::mlir::IntegerAttr": "integer",
-    "::mlir::StringAttr": "string",
-    "::mlir::SymbolRefAttr": "symbol_ref",
-    "::mlir::TypeAttr": "type",
-}
 
 
 def irdl(dialect: DialectDef) -> tuple[str, str]:
@@ -106,5 +86,5 @@ def _values(kind: str, values: Sequence[Operand | ResultDef]) -> list[str]:
 def _attribute(dialect: DialectDef, constraint: AttributeConstraint) -> str:
     if constraint.attribute is not None:
         return f'irdl.base "#{dialect.name}.{constraint.attribute}"'
-    builtin = "integer" if constraint.enum is not None else _BUILTIN.get(constraint.storage)
+    builtin = "integer" if constraint.enum is not None else BUILTIN_ATTRIBUTES.get(constraint.storage, ("", None))[1]
     return "irdl.any" if builtin is None else f'irdl.base "#builtin.{builtin}"'

@@ -71,6 +71,28 @@ class AttributeConstraint:
     enum: str | None = None
 
 
+BUILTIN_ATTRIBUTES = {
+    "::mlir::AffineMapAttr": ("", "affine_map"),
+    "::mlir::ArrayAttr": ("Sequence[Any]", "array"),
+    "::mlir::BoolAttr": ("bool", "integer"),
+    "::mlir::DenseBoolArrayAttr": ("Sequence[bool]", "dense_array"),
+    "::mlir::DenseF32ArrayAttr": ("Sequence[float]", "dense_array"),
+    "::mlir::DenseF64ArrayAttr": ("Sequence[float]", "dense_array"),
+    "::mlir::DenseI16ArrayAttr": ("Sequence[int]", "dense_array"),
+    "::mlir::DenseI32ArrayAttr": ("Sequence[int]", "dense_array"),
+    "::mlir::DenseI64ArrayAttr": ("Sequence[int]", "dense_array"),
+    "::mlir::DenseI8ArrayAttr": ("Sequence[int]", "dense_array"),
+    "::mlir::DictionaryAttr": ("Mapping[str, ir.Attribute]", "dictionary"),
+    "::mlir::FlatSymbolRefAttr": ("str", "symbol_ref"),
+    "::mlir::FloatAttr": ("float", "float"),
+    "::mlir::IntegerAttr": ("int", "integer"),
+    "::mlir::StringAttr": ("str", "string"),
+    "::mlir::SymbolRefAttr": ("", "symbol_ref"),
+    "::mlir::TypeAttr": ("ir.Type", "type"),
+}
+"""By the C++ class of a builtin attribute: the Python type it can be made from, if any, and its name in IRDL."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """An operand of an op, or a group of them."""
@@ -184,8 +206,8 @@ class ParameterDef:
 
 
 @dataclass(frozen=True, slots=True)
-class AttrDef:
-    """An attribute of the dialect; `name` is that of its C++ and Python class, `MeshAttr`."""
+class ParametricDef:
+    """An attribute or a type of the dialect; `name` is that of its C++ class."""
 
     mnemonic: str
     name: str
@@ -198,19 +220,16 @@ class AttrDef:
     has_custom_assembly_format: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TypeDef:
-    """A type of the dialect; `name` is that of its C++ class."""
+class AttrDef(ParametricDef):
+    """An attribute; `name` is also that of its Python class, `MeshAttr`."""
 
-    mnemonic: str
-    name: str
-    def_name: str
-    summary: str = ""
-    description: str = ""
-    parameters: tuple[ParameterDef, ...] = ()
-    traits: tuple[TraitRef, ...] = ()
-    assembly_format: AssemblyFormat | None = None
-    has_custom_assembly_format: bool = False
+    __slots__ = ()
+
+
+class TypeDef(ParametricDef):
+    """A type."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lark import Token, Tree
 
-from mlir_shard.ods.expressions import Expressions, Node, location_of, type_of
+from mlir_shard.ods.expressions import Expressions, Node, location_of, trees_of, type_of
 from mlir_shard.ods.loader import PRELUDE, Loader
 from mlir_shard.ods.records import NO_FIELDS, UNSET, Field, FieldType, Record, Scope, Value, convert
 from mlir_shard.ods.source import Location, OdsError, did_you_mean
@@ -82,8 +82,7 @@ class Program:
         self._run_all(tree, Scope(source, variables=self._globals))
 
     def _run_all(self, tree: Node, scope: Scope) -> None:
-        for statement in tree.children:
-            assert isinstance(statement, Tree)
+        for statement in trees_of(tree):
             self._run(statement, scope)
 
     def _run(self, tree: Node, scope: Scope) -> None:
@@ -113,7 +112,7 @@ class Program:
             error.note("here", known.location)
             raise error
         self._classes[str(name)] = _Class(
-            str(name), location, tuple(_parameters(template)), _trees(parents), _trees(body), scope
+            str(name), location, tuple(_parameters(template)), trees_of(parents), trees_of(body), scope
         )
 
     def _run_def(self, tree: Node, scope: Scope) -> None:
@@ -130,11 +129,11 @@ class Program:
             raise error
         record = Record(name, location)
         known = NO_FIELDS
-        for parent in _trees(parents):
+        for parent in trees_of(parents):
             known = known | self._add_parent(record, parent, Scope(scope.source, scope, {}, record, known))
         for bindings, outer in self._bindings:
             self._override(record, bindings, Scope(outer.source, outer, {}, record, known))
-        self._add_items(record, _trees(body), scope, known, {})
+        self._add_items(record, trees_of(body), scope, known, {})
         self.records[name] = record
         # Mistakes are to be found here, not when somebody happens to look at the field.
         for field in record:
@@ -166,8 +165,7 @@ class Program:
             self._run_block(chosen, scope.nested())
 
     def _run_assert(self, tree: Node, scope: Scope) -> None:
-        condition, message = tree.children
-        assert isinstance(condition, Tree) and isinstance(message, Tree)
+        condition, message = trees_of(tree)
         if not self._expressions.boolean(condition, scope):
             text = self._expressions.evaluate(message, scope)
             raise OdsError(f"assertion failed: {text}", location_of(condition, scope))
@@ -198,7 +196,7 @@ class Program:
         if class_ is None:
             raise OdsError(f"there is no class '{name}'{did_you_mean(str(name), self._classes)}", location)
         parameters: dict[str, Callable[[], Value]] = {}
-        given = self._bind(class_, _trees(arguments), parameters, scope, location)
+        given = self._bind(class_, trees_of(arguments), parameters, scope, location)
         known = NO_FIELDS
         for parent in class_.parents:
             inner = Scope(class_.scope.source, class_.scope, {}, record, known, parameters)
@@ -304,12 +302,8 @@ def _prelude() -> Program:
     return Program(PRELUDE)
 
 
-def _trees(node: Node | Token | None) -> tuple[Node, ...]:
-    return tuple(child for child in node.children if isinstance(child, Tree)) if isinstance(node, Tree) else ()
-
-
 def _parameters(template: Node | Token | None) -> Iterator[_Parameter]:
-    for tree in _trees(template):
+    for tree in trees_of(template):
         type_tree, name, default = tree.children
         assert isinstance(type_tree, Tree)
         yield _Parameter(str(name), type_of(type_tree), default if isinstance(default, Tree) else None)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 
-from mlir_shard.ods.model import AttrDef, AttributeConstraint, DialectDef, ParameterDef
+from mlir_shard.ods.model import BUILTIN_ATTRIBUTES, AttrDef, AttributeConstraint, DialectDef, ParameterDef
 
 # What `ir.OpView` and `ir.DynamicAttr`, or the classes made here, already call something.
 RESERVED_IN_OPS = frozenset(
@@ -197,23 +197,7 @@ def attribute_class(dialect: DialectDef, attribute: AttrDef) -> str:
 
 
 # What a builtin attribute can be made from, by its C++ class.
-_PYTHON_VALUES = {
-    "::mlir::ArrayAttr": "Sequence[Any]",
-    "::mlir::BoolAttr": "bool",
-    "::mlir::DenseBoolArrayAttr": "Sequence[bool]",
-    "::mlir::DenseF32ArrayAttr": "Sequence[float]",
-    "::mlir::DenseF64ArrayAttr": "Sequence[float]",
-    "::mlir::DenseI16ArrayAttr": "Sequence[int]",
-    "::mlir::DenseI32ArrayAttr": "Sequence[int]",
-    "::mlir::DenseI64ArrayAttr": "Sequence[int]",
-    "::mlir::DenseI8ArrayAttr": "Sequence[int]",
-    "::mlir::DictionaryAttr": "Mapping[str, ir.Attribute]",
-    "::mlir::FlatSymbolRefAttr": "str",
-    "::mlir::FloatAttr": "float",
-    "::mlir::IntegerAttr": "int",
-    "::mlir::StringAttr": "str",
-    "::mlir::TypeAttr": "ir.Type",
-}
+_PYTHON_VALUES = {storage: python for storage, (python, _) in BUILTIN_ATTRIBUTES.items() if python}
 
 
 def is_unit(constraint: AttributeConstraint) -> bool:

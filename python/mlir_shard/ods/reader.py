@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +22,7 @@ from mlir_shard.ods.model import (
     InterfaceDef,
     MethodDef,
     OpDef,
-    ParameterDef,
+    ParametricDef,
     TraitArgument,
     TraitRef,
     TypeDef,
@@ -31,6 +32,7 @@ from mlir_shard.ods.records import Dag, Record, Value
 from mlir_shard.ods.source import LocatedText, OdsError, did_you_mean
 
 _Definition = TypeVar("_Definition")
+_Parametric = TypeVar("_Parametric", bound=ParametricDef)
 
 
 def read(
@@ -98,8 +100,8 @@ class _Reader:
             line(self._dialect.text("summary")),
             clean(self._dialect.text("description")),
             ops=_unique(self._ops, "opName", self._op),
-            attributes=_unique(self._attributes, "mnemonic", self._attribute),
-            types=_unique(self._types, "mnemonic", self._type),
+            attributes=_unique(self._attributes, "mnemonic", partial(self._parametric, AttrDef)),
+            types=_unique(self._types, "mnemonic", partial(self._parametric, TypeDef)),
             enums=_unique(self._enums, "className", self._enum),
             interfaces=_unique(self._interfaces, "cppInterfaceName", self._interface),
         )
@@ -125,38 +127,20 @@ class _Reader:
         _checked(record, lambda text: format_parser.check_op(op, text, _derived_types(record)))
         return op
 
-    def _attribute(self, record: Record) -> AttrDef:
-        attribute = AttrDef(
+    def _parametric(self, kind: type[_Parametric], record: Record) -> _Parametric:
+        definition = kind(
             mnemonic=str(record["mnemonic"]),
             name=str(record["cppClassName"]),
             def_name=record.name,
             summary=line(record.text("summary")),
             description=clean(record.text("description")),
-            parameters=self._parameters(record),
+            parameters=tuple(self._constraints.parameter(each) for each in _variables(record, "parameters")),
             traits=_traits(record),
             assembly_format=_format(record),
             has_custom_assembly_format=record.flag("hasCustomAssemblyFormat"),
         )
-        _checked(record, lambda text: format_parser.check_parameters(attribute, text))
-        return attribute
-
-    def _type(self, record: Record) -> TypeDef:
-        type_ = TypeDef(
-            mnemonic=str(record["mnemonic"]),
-            name=str(record["cppClassName"]),
-            def_name=record.name,
-            summary=line(record.text("summary")),
-            description=clean(record.text("description")),
-            parameters=self._parameters(record),
-            traits=_traits(record),
-            assembly_format=_format(record),
-            has_custom_assembly_format=record.flag("hasCustomAssemblyFormat"),
-        )
-        _checked(record, lambda text: format_parser.check_parameters(type_, text))
-        return type_
-
-    def _parameters(self, record: Record) -> tuple[ParameterDef, ...]:
-        return tuple(self._constraints.parameter(each) for each in _variables(record, "parameters"))
+        _checked(record, lambda text: format_parser.check_parameters(definition, text))
+        return definition
 
     def _enum(self, record: Record) -> EnumDef:
         cases = [each for each in record.items("enumerants") if isinstance(each, Record)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Union
+from typing import TypeVar, Union
 
 from mlir_shard.ods.source import Location, OdsError, Source, did_you_mean
 
@@ -71,6 +71,9 @@ class Field:
         return self._value
 
 
+_Known = TypeVar("_Known")
+
+
 class Record:
     """A `def`, or the anonymous record that `Class<arguments>` stands for."""
 
@@ -114,20 +117,22 @@ class Record:
             raise OdsError(f"'{self!r}' has no field '{field}'{did_you_mean(field, self.fields)}", location)
         return self[field]
 
+    def _known(self, field: str, type_: type[_Known]) -> _Known | None:
+        """A field that holds a value of a type, None where it is unset or missing."""
+        value = self[field] if field in self.fields else UNSET
+        return value if isinstance(value, type_) else None
+
     def text(self, field: str) -> str | None:
         """A field that holds a string, None where it is unset or missing."""
-        value = self[field] if field in self.fields else UNSET
-        return value if isinstance(value, str) else None
+        return self._known(field, str)
 
     def record(self, field: str) -> Record | None:
         """A field that holds a record, None where it is unset or missing."""
-        value = self[field] if field in self.fields else UNSET
-        return value if isinstance(value, Record) else None
+        return self._known(field, Record)
 
     def number(self, field: str) -> int | None:
         """A field that holds an integer, None where it is unset or missing."""
-        value = self[field] if field in self.fields else UNSET
-        return value if isinstance(value, int) else None
+        return self._known(field, int)
 
     def flag(self, field: str) -> bool:
         """A field that holds a bit, False where it is unset or missing."""
@@ -135,8 +140,7 @@ class Record:
 
     def items(self, field: str) -> tuple[Value, ...]:
         """A field that holds a list, empty where it is unset or missing."""
-        value = self[field] if field in self.fields else UNSET
-        return value if isinstance(value, tuple) else ()
+        return self._known(field, tuple) or ()
 
 
 def describe(value: Value) -> str:
