@@ -10,9 +10,8 @@ from __future__ import annotations
 import io
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import TypeVar
 
 from rich import box as borders
 from rich.columns import Columns
@@ -33,7 +32,6 @@ MOST_ROWS = 32
 MOST_CELLS = 8
 """How many blocks of a dimension the drawing of a tensor has."""
 _ELLIPSIS = "…"
-_Value = TypeVar("_Value")
 
 
 def report(plan: Plan, title: str, notes: Sequence[str] = ()) -> RenderableType:
@@ -86,16 +84,13 @@ class _DeviceNames:
     def of(self, devices: Sequence[int], between: str = " ", most: int = 8) -> Text:
         """The first ones and the last, and how many there are where that is not all."""
         result = Text()
-        shown = list(devices) if len(devices) <= most else [*devices[: most - 2], devices[-1]]
-        for number, device in enumerate(shown):
-            if number:
-                result.append(between)
-            if len(shown) < len(devices) and number == len(shown) - 1:
-                result.append(f"{_ELLIPSIS}{between}")
-            result.append(str(device), device_colour(self._positions[device], len(self._positions), is_text=True))
-        if len(shown) < len(devices):
-            result.append(f" ({len(devices)})")
-        return result
+        for number, device in enumerate(words.first_and_last(devices, most)):
+            result.append(between if number else "")
+            if device is None:
+                result.append(_ELLIPSIS)
+            else:
+                result.append(str(device), device_colour(self._positions[device], len(self._positions), is_text=True))
+        return result.append(f" ({len(devices)})" if len(devices) > most else "")
 
 
 def _drawing(layout: TensorLayout, holders: dict[Box, list[int]], names: _DeviceNames) -> Table:
@@ -124,16 +119,14 @@ def _intervals(layout: TensorLayout, dim: int) -> list[tuple[int, tuple[int, int
     size = layout.shape[dim]
     cuts = dim_cuts(size, layout.blocks[dim])
     intervals = [(number, (cut, min(cuts.step, size - cut))) for number, cut in enumerate(cuts)]
-    if len(intervals) <= MOST_CELLS:
-        return [*intervals]
-    return [*intervals[: MOST_CELLS - 2], None, intervals[-1]]
+    return words.first_and_last(intervals, MOST_CELLS)
 
 
 def _listing(holders: dict[Box, list[int]], names: _DeviceNames) -> Table:
     """Each box with the devices that hold it."""
     table = _table("box", "devices")
     boxes = sorted((box for box in holders if not box.is_empty), key=lambda box: box.start)
-    for box in _first_and_last(boxes, MOST_ROWS):
+    for box in words.first_and_last(boxes, MOST_ROWS):
         table.add_row(
             *(("…", f"{len(boxes)} boxes") if box is None else (words.box_text(box), names.holding(holders[box])))
         )
@@ -151,7 +144,7 @@ def _devices(plan: Plan) -> Table:
     bound = dict(zip(mesh.devices, plan.bound.per_device, strict=True))
     before, after = plan.source.device_boxes(), plan.target.device_boxes()
     devices = plan.target.mesh.devices_with(plan.source.mesh)
-    for device in _first_and_last(devices, MOST_ROWS):
+    for device in words.first_and_last(devices, MOST_ROWS):
         if device is None:
             table.add_row(_ELLIPSIS, "", f"{len(devices)} devices")
             continue
@@ -187,16 +180,6 @@ def _steps(plan: Plan) -> Table:
             words.duration(step.time),
         )
     return table
-
-
-def _first_and_last(values: Sequence[_Value], most: int) -> Iterator[_Value | None]:
-    """All values, or the first ones, None and the last one."""
-    if len(values) <= most:
-        yield from values
-    else:
-        yield from values[: most - 2]
-        yield None
-        yield values[-1]
 
 
 def _table(*headings: str, right: int = 0) -> Table:

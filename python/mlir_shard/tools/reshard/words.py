@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mlir_shard.resharding.plan import Plan, PlanStep
 from mlir_shard.resharding.steps import (
@@ -25,6 +26,7 @@ from mlir_shard.sharding import AxisRef
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge
 from mlir_shard.sharding.layout import Box
 
+T = TypeVar("T")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
@@ -65,11 +67,9 @@ def box_text(box: Box) -> str:
     return "[" + ", ".join(map(interval, box.start, box.size)) + "]"
 
 
-def elided(parts: Sequence[str], most: int, separator: str = " ") -> str:
-    """The parts, or the first ones and the last one with dots between where there are more than `most`."""
-    if len(parts) <= most:
-        return separator.join(parts)
-    return separator.join([*parts[: most - 2], "…", parts[-1]])
+def first_and_last(values: Sequence[T], most: int) -> list[T | None]:
+    """All values, or if there are more than `most`, the first ones, None and the last one."""
+    return [*values] if len(values) <= most else [*values[: most - 2], None, values[-1]]
 
 
 def cut(text: str, most: int) -> str:
@@ -79,7 +79,7 @@ def cut(text: str, most: int) -> str:
 
 def devices(ids: Sequence[int], most: int = 8, separator: str = " ") -> str:
     """Device numbers; where there are more than `most`, the first ones, the last one and how many there are."""
-    shown = elided(list(map(str, ids)), most, separator)
+    shown = separator.join("…" if one is None else str(one) for one in first_and_last(ids, most))
     return shown if len(ids) <= most else f"{shown} ({len(ids)})"
 
 
