@@ -52,15 +52,20 @@ def check(op: Any, group: DeviceGroup) -> None:
     """RunError names what is wrong with an operation on `group`."""
     source, target = op.operands[0].type, op.result.type
     for type_ in (source, target):
-        if not isinstance(type_, ir.RankedTensorType):
-            raise error(f"'{op.name}' of {type_}: only tensors can be lowered to MPI", op)
-        if not type_.has_static_shape:
-            raise error(f"'{op.name}' of {type_}: all sizes must be known before the program is run", op)
+        check_type(op, type_)
         if prod(type_.shape) > mpi_library.MOST_ELEMENTS:
             raise error(f"'{op.name}' of {type_}: MPI counts no more than {mpi_library.MOST_ELEMENTS} elements", op)
     _check_shape(op, group, list(source.shape), list(target.shape))
     for name in _NAMED_DEVICES:
         _check_device(op, name, group)
+
+
+def check_type(op: Any, type_: Any) -> None:
+    """RunError if the type of an operand or a result is not a tensor of static shape."""
+    if not isinstance(type_, ir.RankedTensorType):
+        raise error(f"'{op.name}' of {type_}: only tensors can be lowered to MPI", op)
+    if not type_.has_static_shape:
+        raise error(f"'{op.name}' of {type_}: all sizes must be known before the program is run", op)
 
 
 def _check_shape(op: Any, group: DeviceGroup, shape: list[int], result: list[int]) -> None:

@@ -121,31 +121,29 @@ class GroupCollectives:
 
     def all_reduce(self, value: Any, groups: ListedGroups, reduction: str) -> Any | None:
         """The reduction over the group, as `shard` names it; None where MPI has none for the elements."""
-        carrier = element_types.for_reducing(value.type.element_type, reduction)
-        if carrier is None:
-            return None
-        carried = carrier.enter(value)
-        reduced = self._call(
-            carried.type,
-            carried,
-            lambda values, exchange: exchange.all_reduce(values[0], groups, carrier.reduction),
+        return self._reduced(
+            value, list(value.type.shape), reduction, lambda one, kind, exchange: exchange.all_reduce(one, groups, kind)
         )
-        return carrier.leave(reduced)
 
     def reduce_scatter(self, value: Any, groups: ListedGroups, dim: int, reduction: str) -> Any | None:
         """This device's block along `dim` of the reduction over the group; None as in `all_reduce`."""
+        shape = list(value.type.shape)
+        shape[dim] //= groups.size
+
+        def scattered(one: Any, kind: str, exchange: GroupExchange) -> Any:
+            return exchange.reduce_scatter(buffers.split(one, dim, groups.size), groups, kind)
+
+        return self._reduced(value, shape, reduction, scattered)
+
+    def _reduced(
+        self, value: Any, shape: Sequence[int], reduction: str, reduce: Callable[[Any, str, GroupExchange], Any]
+    ) -> Any | None:
         carrier = element_types.for_reducing(value.type.element_type, reduction)
         if carrier is None:
             return None
-        carried = carrier.enter(value)
-        shape = list(carried.type.shape)
-        shape[dim] //= groups.size
-
-        def reduced(values: Sequence[Any], exchange: GroupExchange) -> Any:
-            stacked = buffers.split(values[0], dim, groups.size)
-            return exchange.reduce_scatter(stacked, groups, carrier.reduction)
-
-        return carrier.leave(self._call(stablehlo.with_shape(carried.type, shape), carried, reduced))
+        carried, kind = carrier.enter(value), carrier.reduction
+        type_ = stablehlo.with_shape(carried.type, shape)
+        return carrier.leave(self._call(type_, carried, lambda values, exchange: reduce(values[0], kind, exchange)))
 
     def _moved(self, value: Any, shape: Sequence[int], lowering: Lowering) -> Any:
         carrier = element_types.for_moving(value.type.element_type)
@@ -184,9 +182,10 @@ class Reduction:
         self._block = op.regions[0].blocks[0] if len(op.regions) else None
         self._kind = _SUM if self._block is None else _kind(self._block)
 
-    def element_type(self, value: Any) -> Any:
-        """The type in which it reduces elements of a tensor."""
-        return value.type.element_type if self._block is None else self._block.arguments[0].type.element_type
+    def promoted(self, value: Any) -> Any:
+        """The tensor with elements of the type in which it reduces them."""
+        element_type = value.type.element_type if self._block is None else self._block.arguments[0].type.element_type
+        return value if value.type.element_type == element_type else stablehlo.convert(value, element_type)
 
     def over_groups(self, value: Any, groups: ListedGroups, collectives: GroupCollectives) -> Any:
         """The reduction of the tensors of a group, on each of its devices."""

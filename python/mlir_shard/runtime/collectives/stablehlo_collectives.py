@@ -12,7 +12,7 @@ from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.runtime.collectives import stablehlo_devices
 from mlir_shard.runtime.collectives.groups import ListedGroups
-from mlir_shard.runtime.collectives.point_to_point import error
+from mlir_shard.runtime.collectives.point_to_point import check_type, error
 from mlir_shard.runtime.collectives.stablehlo_calls import GroupCollectives, Reduction, StandIns
 from mlir_shard.runtime.collectives.stablehlo_devices import Processes
 
@@ -22,19 +22,12 @@ def legalize(module: Any) -> StandIns:
     stand_ins = StandIns(module)
     for op in operations_named(module, *_LEGALIZATIONS):
         for value in (*op.operands, *op.results):
-            _check_type(op, value.type)
+            check_type(op, value.type)
         processes = Processes.of(module, op)
         with ir.InsertionPoint(op), op.location:
             values = _LEGALIZATIONS[op.name](op, processes, GroupCollectives(op, stand_ins))
         replace_with(op, values)
     return stand_ins
-
-
-def _check_type(op: Any, type_: Any) -> None:
-    if not isinstance(type_, ir.RankedTensorType):
-        raise error(f"'{op.name}' of {type_}: only tensors can be lowered to MPI", op)
-    if not type_.has_static_shape:
-        raise error(f"'{op.name}' of {type_}: all sizes must be known before the program is run", op)
 
 
 def _all_gather(op: Any, processes: Processes, devices: GroupCollectives) -> list[Any]:
@@ -56,7 +49,7 @@ def _all_to_all(op: Any, processes: Processes, devices: GroupCollectives) -> lis
 
 def _all_reduce(op: Any, processes: Processes, devices: GroupCollectives) -> list[Any]:
     groups, reduction = _groups(op, processes), Reduction(op)
-    values = [_promoted(value, reduction) for value in op.operands]
+    values = [reduction.promoted(value) for value in op.operands]
     return [value if groups.size == 1 else reduction.over_groups(value, groups, devices) for value in values]
 
 
@@ -65,7 +58,7 @@ def _reduce_scatter(op: Any, processes: Processes, devices: GroupCollectives) ->
     (operand,), (result,) = op.operands, op.results
     dim = op.attributes["scatter_dimension"].value
     _check_size(op, operand.type.shape[dim], result.type.shape[dim] * groups.size, groups, result)
-    value = _promoted(operand, reduction)
+    value = reduction.promoted(operand)
     return [value if groups.size == 1 else reduction.scattered(value, groups, dim, devices)]
 
 
@@ -108,11 +101,6 @@ def _check_size(op: Any, size: int, right: int, groups: ListedGroups, result: An
     if size != right:
         wrong = f"gives {result.type} of {op.operands[0].type}"
         raise error(f"'{op.name}' {wrong}, which is not so among groups of {groups.size} devices", op)
-
-
-def _promoted(value: Any, reduction: Reduction) -> Any:
-    element_type = reduction.element_type(value)
-    return value if value.type.element_type == element_type else stablehlo.convert(value, element_type)
 
 
 _LEGALIZATIONS: dict[str, Callable[[Any, Processes, GroupCollectives], list[Any]]] = {

@@ -119,14 +119,14 @@ def _execute_one(exchange: Exchange, program: Program, library: Path | None, clo
         arrays.cut(exchange.read_input(index), port.boxes[clock.rank], port.local.shape)
         for index, port in enumerate(program.arguments)
     ]
-    clock.note_load()
+    clock.note("load")
     compiled = Executable(program, mpi)
-    clock.note_compile()
+    clock.note("compile")
     if mpi:
         mpi.barrier()
         clock.restart()
     results = compiled(inputs)
-    clock.note_run()
+    clock.note("run")
     exchange.write_results(clock.rank, results)
     if mpi:
         mpi.finalize()
@@ -142,11 +142,11 @@ def _execute_all(exchange: Exchange, program: Program, platform: str, clock: _Cl
         whole = exchange.read_input(index)
         cut = [arrays.cut(whole, box, port.local.shape) for box in port.boxes]
         blocks.append([arrays.presented(block, port.spec.element_type) for block in cut])
-    clock.note_load()
+    clock.note("load")
     executable = PjrtExecutable(program, platform)
-    clock.note_compile()
+    clock.note("compile")
     by_rank = executable(blocks)
-    clock.note_run()
+    clock.note("run")
     for rank, results in enumerate(by_rank):
         exchange.write_results(rank, results)
 
@@ -163,23 +163,9 @@ class _Clock:
         """The part that is next begins now."""
         self._begin = time.perf_counter()
 
-    def note_load(self) -> None:
-        """The inputs are there, and the other ranks."""
-        self._note(load=self._seconds())
-
-    def note_compile(self) -> None:
-        """There is machine code."""
-        self._note(compile=self._seconds())
-
-    def note_run(self) -> None:
-        """There are results."""
-        self._note(run=self._seconds())
-
-    def _seconds(self) -> float:
-        return time.perf_counter() - self._begin
-
-    def _note(self, **seconds: float) -> None:
-        self._times = dataclasses.replace(self._times, **seconds)
+    def note(self, part: str) -> None:
+        """Writes the time of the part that has ended, `load`, `compile` or `run`; the next one begins now."""
+        self._times = dataclasses.replace(self._times, **{part: time.perf_counter() - self._begin})
         self.run.write(self.rank, TIMES, self._times)
         self.restart()
 

@@ -7,6 +7,7 @@ A collective then has the operands of all devices at hand and becomes data movem
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -102,15 +103,7 @@ def _broadcast(op: Any, values: Sequence[Any]) -> list[Any]:
 
 def _reduced(op: Any, values: Sequence[Any]) -> Any:
     reduction = Reduction(op)
-    first, *rest = [
-        value
-        if value.type.element_type == reduction.element_type(value)
-        else stablehlo.convert(value, reduction.element_type(value))
-        for value in values
-    ]
-    for value in rest:
-        first = reduction.combined(first, value)
-    return first
+    return functools.reduce(reduction.combined, map(reduction.promoted, values))
 
 
 def _blocks(value: Any, dim: int, count: int) -> list[Any]:
