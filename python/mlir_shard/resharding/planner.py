@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.traffic import traffic_on
+from mlir_shard.resharding.greedy_plan import collectives_between
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_search import (
     DEAREST,
@@ -37,6 +38,7 @@ from mlir_shard.resharding.plan import (
     without_single_devices,
 )
 from mlir_shard.resharding.seed_plans import GridPlan, layout_axes, reductions, seed_plans
+from mlir_shard.resharding.sharding_steps import SliceAlong
 from mlir_shard.resharding.steps import DirectExchange, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.without_common_grid import steps_without_grid
@@ -260,9 +262,21 @@ class _Problem:
         """The direct exchange."""
         return GridPlan(self.grid, self.start, ((DirectExchange(self.end), self.end),))
 
+    def _after_greedy_slice(self) -> list[Placement]:
+        """The placement after the slice that Shardy's plan begins with where all is reduced, if it is on the grid."""
+        reduced = replace(self.source.sharding, unreduced_axes=self.target.sharding.unreduced_axes)
+        steps = collectives_between(reduced, self.target.sharding, self.source.shape, self.source.mesh)
+        if not steps or not isinstance(steps[0], SliceAlong):
+            return []
+        try:
+            return [self.grid.placement(steps[0].sharding)]
+        except ValueError:
+            # It cuts an axis that the grid has in one piece.
+            return []
+
     def reductions(self) -> Iterator[tuple[TensorLayout, GridPlan]]:
         """Plans that reduce all that is to be reduced, and the layouts that they lead to."""
-        for moves in reductions(self.start, self.end):
+        for moves in reductions(self.start, self.end, self._after_greedy_slice()):
             placed = []
             before = self.start
             try:

@@ -122,26 +122,32 @@ def _possible_plans(
     yield _fused([move for step in greedy if (move := move_of(fine, step)) is not None]), fine
 
 
-def reductions(start: Placement, end: Placement) -> Iterator[tuple[Move, ...]]:
+def reductions(start: Placement, end: Placement, greedy: Sequence[Placement] = ()) -> Iterator[tuple[Move, ...]]:
     """Moves that reduce all that is partial at the start and not at the end.
 
-    Into replicated values; into shards along the axes that the target continues dimensions with, after what is free is
-    sliced; and into shards of one dimension.
+    Into replicated values; into shards along the axes that the target, or a placement of Shardy's plan after an
+    all-reduce, continues dimensions with, after slices along unused axes; and into shards of one dimension.
     """
     reduced = tuple(axis for axis in start.unreduced if axis not in end.unreduced)
     yield (AllReduce(reduced, start.reduction),)
-    sliced = _with_free_axes(start, end)
+    for wanted in (end, *greedy):
+        yield _scattering(start, wanted, reduced)
+    for dim in range(len(start.dims)):
+        yield (ReduceScatter(dim, reduced, start.reduction),)
+
+
+def _scattering(start: Placement, wanted: Placement, reduced: GridAxes) -> tuple[Move, ...]:
+    """Moves that reduce into shards along the axes that `wanted` continues dimensions with, all-reducing the rest."""
+    sliced = _with_free_axes(start, wanted)
     scattered = list(sliced.dims)
-    for dim, (have, want) in enumerate(zip(sliced.dims, end.dims, strict=True)):
+    for dim, (have, want) in enumerate(zip(sliced.dims, wanted.dims, strict=True)):
         if want[: len(have)] == have:
             scattered[dim] = (*have, *takewhile(lambda axis: axis in reduced, want[len(have) :]))
     scatter = partial(ReduceScatter, reduction=start.reduction)
     moves = [*_continued(AllSlice, start.dims, sliced.dims), *_continued(scatter, sliced.dims, scattered)]
     used = {axis for axes in scattered for axis in axes}
     left = tuple(axis for axis in reduced if axis not in used)
-    yield (*moves, *([AllReduce(left, start.reduction)] if left else []))
-    for dim in range(len(start.dims)):
-        yield (ReduceScatter(dim, reduced, start.reduction),)
+    return (*moves, *([AllReduce(left, start.reduction)] if left else []))
 
 
 def _with_free_axes(start: Placement, end: Placement) -> Placement:
