@@ -8,7 +8,7 @@ import argparse
 from dataclasses import dataclass
 
 from mlir_shard.runtime.backends import SHARD, STABLEHLO
-from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Pipelines
+from mlir_shard.runtime.compile import Pipelines
 from mlir_shard.runtime.pjrt import xla_module
 from random_programs import generate, ranks_engine, simulated_engine, xla_engine
 from random_programs.execution import Route
@@ -20,10 +20,10 @@ ENGINES = (PJRT, RANKS, SIMULATED)
 _BOTH = "both"
 _PIPELINES = {
     STABLEHLO: Pipelines(
-        "shard-propagate,sdy-update-non-divisible-input-output-shardings",
+        "shard-propagate{verify-repetition=true},sdy-update-non-divisible-input-output-shardings",
         "shard-spmdize{collectives=stablehlo verify-repetition=true}",
     ),
-    SHARD: Pipelines(DEFAULT_PIPELINES.propagate, "shard-spmdize{verify-repetition=true}"),
+    SHARD: Pipelines("shard-propagate{verify-repetition=true}", "shard-spmdize{verify-repetition=true}"),
 }
 
 

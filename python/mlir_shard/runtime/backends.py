@@ -69,7 +69,7 @@ def backend(
     timeout: seconds after which a run is stopped; mpi: which MPI, see `MpiInstallation.find`; cpu: what LLVM compiles
     for, see `Cpu`; platform: of PJRT, see `PjrtEngine`; collectives: whose the program of one device has, `shard` or
     `stablehlo`, by default what the engine is at home with; observe: is told the times of the sharded run;
-    remarks_above, verify_repetition: the options of these names of `shard-spmdize`, the first of which has a default.
+    remarks_above, verify_repetition: the options of these names of the pipelines, the first of which has a default.
     """
     if collectives is not None and collectives not in COLLECTIVES:
         raise RunError(f"there are no collectives '{collectives}': they are {' and '.join(COLLECTIVES)}")
@@ -94,9 +94,12 @@ def backend(
 
 
 def _pipelines(collectives: str, options: Mapping[str, str]) -> Pipelines:
-    """The pipelines of a dialect of collectives, with those options of `shard-spmdize` that are not empty."""
+    """The pipelines of a dialect of collectives, with those of their options that are not empty."""
     found = _PIPELINES[collectives]
     given = [f"{name}={value}" for name, value in options.items() if value]
     if not given:
         return found
-    return replace(found, spmdize=f"shard-spmdize{{collectives={collectives} {' '.join(given)}}}")
+    propagate = found.propagate
+    if options["verify-repetition"]:
+        propagate = propagate.replace("shard-propagate", "shard-propagate{verify-repetition=true}")
+    return replace(found, propagate=propagate, spmdize=f"shard-spmdize{{collectives={collectives} {' '.join(given)}}}")

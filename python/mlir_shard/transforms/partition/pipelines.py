@@ -10,8 +10,8 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.canonicalize import reshard
 from mlir_shard.transforms.gathers import bound_text, remarks_above
-from mlir_shard.transforms.partition.verified_repetition import verify_repetition
 from mlir_shard.transforms.pipeline_steps import step
+from mlir_shard.transforms.verified_repetition import verify_repetition
 
 # Before reshards are inserted, and of those that were.
 _WITHOUT_EMPTY = "shard-fold-empty-tensors"
@@ -35,7 +35,14 @@ def shard_spmdize(
     divide them.
     """
     bound = bound_text(remarks_above)
-    reshards = step("sdy-insert-explicit-reshards", enable_full_version=True, planner=planner, remarks_above=bound)
+    verify = verify_repetition or None
+    reshards = step(
+        "sdy-insert-explicit-reshards",
+        enable_full_version=True,
+        planner=planner,
+        remarks_above=bound,
+        verify_repetition=verify,
+    )
     split = f"shard-split-windows,{step('shard-split-reductions', collectives=collectives)}"
     made_explicit = "shard-declare-partial-sums,sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard"
     explicit = f"func.func({made_explicit},{split},{reshards})"
@@ -45,7 +52,7 @@ def shard_spmdize(
         direct_exchange=planner == "optimal",
         remarks_above=bound,
     )
-    local = step("spmdize", collectives=collectives, remarks_above=bound, verify_repetition=verify_repetition or None)
+    local = step("spmdize", collectives=collectives, remarks_above=bound, verify_repetition=verify)
     passes = [
         "shard-check-annotations",
         _MESHES,
@@ -80,14 +87,15 @@ def spmd_pipeline(
     verify_repetition: bool = verify_repetition(),
 ) -> str:
     """`shard-propagate` decides all shardings, then `shard-spmdize` goes by them."""
+    verify = verify_repetition or None
     passes = [
-        step("shard-propagate", conservative_propagation=conservative_propagation),
+        step("shard-propagate", conservative_propagation=conservative_propagation, verify_repetition=verify),
         step(
             "shard-spmdize",
             collectives=collectives,
             planner=planner,
             remarks_above=bound_text(remarks_above),
-            verify_repetition=verify_repetition or None,
+            verify_repetition=verify,
         ),
     ]
     return ",".join(passes)

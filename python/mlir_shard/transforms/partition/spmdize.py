@@ -33,8 +33,8 @@ from mlir_shard.transforms.partition.op_decisions import OpPlan, Signature
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.partition.plan_application import PlanApplication, localize_signature
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
-from mlir_shard.transforms.partition.verified_repetition import partition_verified, verify_repetition
 from mlir_shard.transforms.shardings import Side, meshes_around, shardings_of
+from mlir_shard.transforms.verified_repetition import change_verified, verify_repetition
 
 
 @register
@@ -62,7 +62,7 @@ class Spmdize(Pass):
 
     def run(self, op: Any) -> None:
         if self.verify_repetition:
-            partition_verified(op, self._partition)
+            change_verified(op, self._partition)
         else:
             self._partition(op, True)
 

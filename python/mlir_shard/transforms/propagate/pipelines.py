@@ -10,6 +10,7 @@ from mlir_shard.transforms.canonicalize.canonicalize import PATTERNS
 from mlir_shard.transforms.gathers import bound_text, remarks_above
 from mlir_shard.transforms.normalize.sdy_import_pipeline import constraint_passes
 from mlir_shard.transforms.pipeline_steps import step
+from mlir_shard.transforms.verified_repetition import verify_repetition
 
 
 @register_pipeline("sdy-propagation-pipeline", "Propagates shardings, with all that comes before and after")
@@ -96,6 +97,7 @@ _PATTERNS_OF_SDY = tuple(sorted({pattern.label for pattern in PATTERNS}))
 @register_pipeline("shard-propagate", "Decides the sharding of every tensor from a few annotations")
 def shard_propagate(
     conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication"),
+    verify_repetition: bool = verify_repetition(),
 ) -> str:
     """Calls are inlined, upstream's `shard` annotations and sdy's constraints and groups are taken in, shardings
     propagated by the priorities of users and of ops, through regions too, and closed. Each use of a constant, or of a
@@ -112,7 +114,11 @@ def shard_propagate(
         "sdy-apply-sharding-constraints",
         "sdy-sharding-group-import",
         "sdy-add-data-flow-edges",
-        step("sdy-user-priority-propagate", conservative_propagation=conservative_propagation),
+        step(
+            "sdy-user-priority-propagate",
+            conservative_propagation=conservative_propagation,
+            verify_repetition=verify_repetition or None,
+        ),
         step("sdy-export-named-computations", shard_function_results=True),
         "sdy-unflatten-call-graph",
         "symbol-dce",

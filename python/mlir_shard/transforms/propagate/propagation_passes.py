@@ -28,7 +28,8 @@ from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, disagreeing
 from mlir_shard.transforms.propagate.propagation_record import begin_record, write_record
 from mlir_shard.transforms.propagate.read_module import ModuleReader
 from mlir_shard.transforms.propagate.sharding_rules import is_describable
-from mlir_shard.transforms.shardings import Side, rule_cache, set_shardings, shardings_of
+from mlir_shard.transforms.shardings import Side, rules_of_run, set_shardings, shardings_of
+from mlir_shard.transforms.verified_repetition import change_verified, verify_repetition
 
 
 def write_shardings(reader: ModuleReader, original: array[int]) -> None:
@@ -87,6 +88,7 @@ class PropagationPass(Pass):
     conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication")
     debug_sharding_origins: bool = option(False, "say where the sharding of each tensor is from, as attributes")
     debug_propagation_edge_sharding: bool = option(False, "say in which steps axes went through each op, as attributes")
+    verify_repetition: bool = verify_repetition()
 
     def plan(self) -> Plan:
         """The plan that the options of the pass ask for."""
@@ -96,12 +98,15 @@ class PropagationPass(Pass):
         plan = self.plan()
         # Shardy's driver erases it where it comes by.
         erase_dead_code(op)
-        try:
+        reader = self._read(op, plan)
+        if _separate_groups(reader):
             reader = self._read(op, plan)
-            if _separate_groups(reader):
-                reader = self._read(op, plan)
-        except RuleError as error:
-            raise PassFailure(str(error), error.op) from error
+        if self.verify_repetition:
+            change_verified(op, lambda module, reuses: self._propagate(module, self._read(module, plan, reuses), plan))
+        else:
+            self._propagate(op, reader, plan)
+
+    def _propagate(self, op: Any, reader: ModuleReader, plan: Plan) -> None:
         original = reader.graph.states[:]
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
         record = begin_record(op, reader, origins=origins) if origins or edges else None
@@ -114,9 +119,12 @@ class PropagationPass(Pass):
         else:
             _remove_rules(reader)
 
-    def _read(self, module: Any, plan: Plan) -> ModuleReader:
-        rules = rule_cache(RuleOptions(conservative=self.conservative_propagation))
-        reader = ModuleReader(module, rules, by_op_name=plan.by_op_name)
+    def _read(self, module: Any, plan: Plan, reuses: bool = True) -> ModuleReader:
+        rule_for = rules_of_run(RuleOptions(conservative=self.conservative_propagation), reuses=reuses)
+        try:
+            reader = ModuleReader(module, rule_for, by_op_name=plan.by_op_name, reuses=reuses)
+        except RuleError as error:
+            raise PassFailure(str(error), error.op) from error
         _reject_unsupported_types(reader.first_ops())
         return reader
 

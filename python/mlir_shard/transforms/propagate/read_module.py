@@ -19,7 +19,6 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import has_edges, is_static
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
-from mlir_shard.rules import RuleCache
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import OpShardingRule, PropagationDirection
@@ -29,7 +28,7 @@ from mlir_shard.transforms.propagate.module_parts import (
     op_class,
 )
 from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, OpClass, ValueGraph
-from mlir_shard.transforms.shardings import Side, shardings_of
+from mlir_shard.transforms.shardings import RuleFor, Side, shardings_of
 
 # Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.
 _NODES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
@@ -82,16 +81,17 @@ class ModuleReader:
 
     `place` has the place of each value of `arrays`; place p is that of value p - 1, or from `first_result` on that of a
     function's result, in `results` as the number of the function and the index. `argument_of` says the same of values
-    that are functions' arguments. Nodes know the names of their ops if they are read `by_op_name`. Raises RuleError
-    where a rule fails.
+    that are functions' arguments. Nodes know the names of their ops if they are read `by_op_name`. Without
+    `reuses` each op is asked for its rule, and propagates as no other. Raises RuleError where a rule fails.
     """
 
-    def __init__(self, module: Any, rules: RuleCache, *, by_op_name: bool = False) -> None:
+    def __init__(self, module: Any, rule_for: RuleFor, *, by_op_name: bool = False, reuses: bool = True) -> None:
         self.arrays = ModuleArrays(module, (sdy.SHARDING,))
-        self.graph = ValueGraph(sdy.meshes(module))
+        self.graph = ValueGraph(sdy.meshes(module), shares_kinds=reuses)
         self.first_result = 0
         self.results: list[tuple[int, int]] = []
-        self._rules = rules
+        self._rule_for = rule_for
+        self._reuses = reuses
         self._by_op_name = by_op_name
         self._representatives = self.arrays.representatives()
         self._numbers = self.arrays.signatures
@@ -122,7 +122,7 @@ class ModuleReader:
         """The ops that have a rule, with it; those in the regions of others too, which do not propagate."""
         for op, number in enumerate(self._numbers):
             signature = self._signature(number)
-            rule = self._rules.rule_for(self.arrays.operation(op)) if signature.asks_each else signature.rule
+            rule = self._rule_for(self.arrays.operation(op)) if signature.asks_each else signature.rule
             if rule is not None:
                 yield self.arrays.operation(op), rule
 
@@ -153,7 +153,7 @@ class ModuleReader:
 
     def _is_closed(self, op: int) -> bool:
         """Whether an op that has to be asked itself has a rule."""
-        rule = self._rules.rule_for(self.arrays.operation(op))
+        rule = self._rule_for(self.arrays.operation(op))
         if rule is not None:
             self._program.own_rules[op] = rule
         return rule is not None
@@ -164,8 +164,8 @@ class ModuleReader:
     def _add_signature(self, number: int) -> _Signature:
         op = self._representatives[number]
         special = op.name in _SPECIAL
-        asks_each = not special and depends_on_context(op)
-        rule = None if special or asks_each else self._rules.rule_for(op)
+        asks_each = not special and (not self._reuses or depends_on_context(op))
+        rule = None if special or asks_each else self._rule_for(op)
         class_ = op_class(op)
         watched = [i for i, value in enumerate(op.operands) if not _is_scalar(value)] if class_ in _PASSING_ON else ()
         signature = _Signature(

@@ -83,15 +83,16 @@ class Steps:
 
     def behaviours(self, strategy: Strategy, phase: Phase) -> list[int]:
         """What nodes of each kind do by a strategy in a phase; NOTHING where shardings go in no direction."""
-        return [self._behaviour(kind, strategy, phase) for kind in self._graph.kinds]
+        return [self._behaviour(number, kind, strategy, phase) for number, kind in enumerate(self._graph.kinds)]
 
-    def _behaviour(self, kind: NodeKind, strategy: Strategy, phase: Phase) -> int:
+    def _behaviour(self, kind_number: int, kind: NodeKind, strategy: Strategy, phase: Phase) -> int:
         directions = self._directions(kind, phase)
         if not any(directions):
             return NOTHING
         elementwise, conservative = kind.op_class is OpClass.ELEMENTWISE, self._conservative and kind.is_op
         # A graph has equal rules once, and comparing them is slow.
-        key = (strategy, id(kind.rule), directions, kind.frame, elementwise, conservative)
+        alone = None if self._graph.shares_kinds else kind_number
+        key = (strategy, id(kind.rule), directions, kind.frame, elementwise, conservative, alone)
         number = self._numbers.setdefault(key, len(self._behaviours))
         if number == len(self._behaviours):
             self._behaviours.append(_Behaviour(strategy, kind.rule, directions, kind.frame, elementwise, conservative))

@@ -123,7 +123,8 @@ class ValueGraph:
 
     `returns` are not among `nodes`: they tie what the main function returns to the shardings of its results.
     `groups` are places that always have the same sharding, by each place in one. Of the results of one op either all
-    have a sharding or none: `siblings` are, by each of several results, the others with their ranks.
+    have a sharding or none: `siblings` are, by each of several results, the others with their ranks. Each
+    kind has a number of its own if the graph does not share kinds.
     """
 
     meshes: dict[str, Mesh]
@@ -134,6 +135,7 @@ class ValueGraph:
     returns: Nodes = field(default_factory=Nodes)
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
     siblings: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    shares_kinds: bool = True
     _kinds: dict[Hashable, int] = field(default_factory=dict)
     _rules: dict[OpShardingRule, OpShardingRule] = field(default_factory=dict)
     # By the identity of a rule the equal one that kinds have; and the rule, so that its identity stays its own.
@@ -158,7 +160,7 @@ class ValueGraph:
             known = self._rules_by_id[id(rule)] = (self._rules.setdefault(rule, rule), rule)
         key = (id(known[0]), op_class, shared_operands, fixed_direction, frame, is_op, op_name, is_deferred)
         number = self._kinds.get(key)
-        if number is None:
+        if number is None or not self.shares_kinds:
             number = self._kinds[key] = len(self.kinds)
             self.kinds.append(NodeKind(known[0], *key[1:]))
         return number

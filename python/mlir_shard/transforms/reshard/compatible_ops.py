@@ -29,6 +29,7 @@ from mlir_shard.resharding.sharding_steps import (
     steps_between,
 )
 from mlir_shard.resharding.windows import FactorWindow
+from mlir_shard.rules import RuleOptions
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.rules.windows import factor_windows
@@ -53,11 +54,13 @@ from mlir_shard.transforms.reshard.result_shardings import RestingShardings, sum
 from mlir_shard.transforms.reshard.single_device import reshard_around
 from mlir_shard.transforms.reshard.targets import Targets
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
-from mlir_shard.transforms.shardings import COMPUTING, Side, rule_cache, shardings_of
+from mlir_shard.transforms.shardings import COMPUTING, Side, rules_of_run, shardings_of
 
 
 class CompatibleOps:
     """The ops of a function on their way to compatible shardings, with `cheapest` at the least cost.
+
+    Without `reuses` what is put around each op is decided for it alone.
 
     Raises PassFailure and RuleError.
     """
@@ -70,6 +73,7 @@ class CompatibleOps:
         is_full: bool,
         cheapest: CheapestReshards | None = None,
         gathers: Gathers | None = None,
+        reuses: bool = True,
     ) -> None:
         self._op = function
         self._function = ShardedFunction(function)
@@ -77,10 +81,11 @@ class CompatibleOps:
         self._meshes = meshes
         self._is_full = is_full
         self._gathers = gathers
-        self._rules = rule_cache() if cheapest is None else rule_cache(COMPUTING)
+        self._reuses = reuses
+        self._rule_for = rules_of_run(RuleOptions() if cheapest is None else COMPUTING, reuses=reuses)
         self._targets = Targets(function, meshes, with_reshard=is_full)
         self._cheapest = cheapest
-        self._choices = OpChoices(self._function.shardings, meshes, cheapest, is_full=is_full)
+        self._choices = OpChoices(self._function.shardings, meshes, cheapest, is_full=is_full, reuses=reuses)
         self._combiners: dict[int, ReductionOp | None] = {}
         self._windows: dict[tuple[int, int], tuple[FactorWindow, ...]] = {}
         # Only then ops without a rule may need something.
@@ -118,8 +123,8 @@ class CompatibleOps:
         # No more has to be known of an op that is left alone, but whether its regions are.
         if way is not Way.OTHER or not (has_regions or self._may_reshard(name, kind)):
             return Signature(name, way, kind, has_regions=has_regions)
-        asks_each = depends_on_context(op)
-        rule = None if asks_each else self._rules.rule_for(op)
+        asks_each = not self._reuses or depends_on_context(op)
+        rule = None if asks_each else self._rule_for(op)
         types = [value.type for value in (*op.operands, *op.results)]
         tensors = () if self._cheapest is None else tuple(map(tensor_of, types))
         return Signature(name, way, kind, rule, asks_each, has_regions, tensors, tuple(map(size_of, types)))
@@ -133,7 +138,7 @@ class CompatibleOps:
         own: dict[int, OpShardingRule | None] = {}
 
         def is_closed(op: int) -> bool:
-            own[op] = self._rules.rule_for(self._arrays.operation(op))
+            own[op] = self._rule_for(self._arrays.operation(op))
             return own[op] is not None
 
         reached = self._arrays.outermost(self._closes, is_closed)
@@ -169,6 +174,7 @@ class CompatibleOps:
             returned,
             (self._priced, self._combiner, self._summands),
             (self._cheapest, self._meshes),
+            reuses=self._reuses,
         )
         for op in resting.settle():
             _set_shardings(self._arrays.operation(op), tuple(map(function.sharding_of, self._arrays.results(op))))
@@ -204,7 +210,7 @@ class CompatibleOps:
     def _idle(self, rules: Mapping[int, OpShardingRule | None]) -> set[int]:
         """The ops around which nothing is to be put as long as their operands stay: asked once for all that are
         alike."""
-        if self._asks_all or self._function.has_barriers:
+        if self._asks_all or self._function.has_barriers or not self._reuses:
             return set()
         signatures, numbers = self._arrays.signatures, self._function.numbers
         settled = [one.way is Way.OTHER and not (one.asks_each or one.has_regions) for one in self._signatures]
@@ -256,7 +262,7 @@ class CompatibleOps:
         if self._cheapest is None or not rule.permutation_factors:
             return ()
         key = self._arrays.signatures[number], id(rule)
-        if key not in self._windows:
+        if key not in self._windows or not self._reuses:
             self._windows[key] = factor_windows(self._arrays.operation(number), rule)
         return self._windows[key]
 
@@ -265,7 +271,7 @@ class CompatibleOps:
         if not rule.reduction_factors:
             return None
         key = number if signature.has_regions else ~self._arrays.signatures[number]
-        if key not in self._combiners:
+        if key not in self._combiners or not self._reuses:
             self._combiners[key] = reduction_op(self._arrays.operation(number))
         return self._combiners[key]
 

@@ -229,7 +229,7 @@ class AskedOp:
 class OpChoices:
     """The choices for the ops of a function: Shardy's, or with `cheapest` those that cost least.
 
-    `shardings` are those of the function, by number.
+    `shardings` are those of the function, by number. Without `reuses` each op gets a choice of its own.
     """
 
     def __init__(
@@ -239,10 +239,12 @@ class OpChoices:
         cheapest: CheapestReshards | None,
         *,
         is_full: bool,
+        reuses: bool = True,
     ) -> None:
         self._shardings = shardings
         self._meshes = meshes
         self._is_full = is_full
+        self._reuses = reuses
         self._cheapest = cheapest
         self._known: dict[Hashable, PricedReshards] = {}
 
@@ -252,7 +254,7 @@ class OpChoices:
         if not is_full and op.signature.name in _CONCATENATIONS:
             is_full = any(operand != op.results[0] for operand in op.operands)
         key = (op.number, id(op.rule), op.combiner, is_full, op.operands, op.results, op.summands)
-        if key not in self._known:
+        if key not in self._known or not self._reuses:
             self._known[key] = self._choose(op, is_full=is_full)
         return self._known[key]
 

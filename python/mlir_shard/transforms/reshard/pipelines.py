@@ -11,6 +11,7 @@ from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.canonicalize import reshard
 from mlir_shard.transforms.gathers import bound_text, remarks_above
 from mlir_shard.transforms.pipeline_steps import Dumps, step
+from mlir_shard.transforms.verified_repetition import verify_repetition
 
 
 @register_pipeline("sdy-export-pipeline", "Finishes what propagation has left, and makes changes of sharding explicit")
@@ -85,6 +86,7 @@ def shard_reshard(
     direct_exchange: bool = option(False, "leave reshards that a direct exchange serves best"),
     assumed_size: int = option(1024, "the size that dynamic dimensions are taken to have"),
     remarks_above: int | None = remarks_above(),
+    verify_repetition: bool = verify_repetition(),
 ) -> str:
     """Constraints, calls and operations get reshards where they need them; several in a row become one, and each the
     collectives of its plan, which are merged where they follow each other."""
@@ -102,6 +104,7 @@ def shard_reshard(
         enable_full_version=True,
         planner=planner,
         remarks_above=bound_text(remarks_above),
+        verify_repetition=verify_repetition or None,
     )
     passes = [
         "shard-check-annotations",

@@ -101,6 +101,8 @@ class RestingShardings:
         returned: Sequence[TensorSharding | None],
         choice: tuple[Choose, Combiner, Mapping[int, int]],
         prices: tuple[CheapestReshards, Meshes],
+        *,
+        reuses: bool = True,
     ) -> None:
         self._function, self._arrays = function, function.arrays
         self._signatures = signatures
@@ -108,11 +110,12 @@ class RestingShardings:
         self._returned = returned
         self._choose, self._combiner, self._summands = choice
         self._cheapest, self._meshes = prices
+        self._reuses = reuses
 
     def settle(self) -> list[int]:
         """Lets results lie as is cheapest; the ops of which one lies otherwise now."""
         arrays = self._arrays
-        firsts = arrays.alike_among_users(self._classes())
+        firsts = arrays.alike_among_users(self._classes()) if self._reuses else range(len(arrays))
         # By the first of those that are alike, and are used alike, whether their results stay; but for those around
         # which something lies otherwise by now.
         stays: set[int] = set()

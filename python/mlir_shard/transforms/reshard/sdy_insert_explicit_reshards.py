@@ -17,6 +17,7 @@ from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 from mlir_shard.transforms.reshard.single_device import check_signature
 from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.verified_repetition import change_verified, verify_repetition
 
 
 @register
@@ -49,6 +50,7 @@ class InsertExplicitReshards(Pass):
     planner: Literal["shardy", "optimal"] = option("shardy", "whose choice of where: Shardy's, or the cheapest")
 
     remarks_above: int | None = remarks_above()
+    verify_repetition: bool = verify_repetition()
 
     def run(self, op: Any) -> None:
         is_planned = self.planner == "optimal"
@@ -58,13 +60,22 @@ class InsertExplicitReshards(Pass):
         if is_planned:
             # Sharding constraints that nothing uses have been reshards since propagation.
             erase_dead_code(op)
-        gathers = Gathers(self.remarks_above)
         cheapest = shared(CheapestReshards, _cheapest) if is_planned else None
+
+        def insert(function: Any, reuses: bool) -> None:
+            gathers = Gathers(self.remarks_above if reuses else None)
+            full = self.enable_full_version
+            ops = CompatibleOps(function, meshes, is_full=full, cheapest=cheapest, gathers=gathers, reuses=reuses)
+            ops.make()
+            gathers.remark()
+
         try:
-            CompatibleOps(op, meshes, is_full=self.enable_full_version, cheapest=cheapest, gathers=gathers).make()
+            if self.verify_repetition:
+                change_verified(op, insert)
+            else:
+                insert(op, True)
         except RuleError as error:
             raise PassFailure(str(error), error.op) from error
-        gathers.remark()
 
 
 def _cheapest() -> CheapestReshards:

@@ -1,0 +1,87 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks that decisions reused for isomorphic ops give what deciding for each op alone gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import zip_longest
+from typing import Any
+
+from mlir_shard.ir.editing import ops_below
+from mlir_shard.passes.options import option
+from mlir_shard.passes.registry import PassFailure
+
+Change = Callable[[Any, bool], None]
+
+
+def verify_repetition() -> Any:
+    """The option `verify-repetition` of a pass or pipeline."""
+    return option(False, "plan each op alone as well, and fail where an op becomes something else by a reused plan")
+
+
+def change_verified(op: Any, change: Change) -> None:
+    """Changes `op` with decisions reused, a copy of it without, and raises PassFailure at the first difference.
+
+    Args:
+        op: the `ir.Operation` of a module, or of a function in one, whose module is copied with it.
+        change: changes an op in place; its second argument says whether decisions are reused.
+    """
+    names = {str(one.location): one.name for one in ops_below(op)}
+    kept, alone = _copy(op)
+    change(alone, False)
+    change(op, True)
+    numbers: tuple[dict[Any, int], dict[Any, int]] = {}, {}
+    differences = [
+        (reused, single)
+        for reused, single in zip_longest(list(ops_below(op)), list(ops_below(alone)))
+        if reused is None or single is None or _text(reused, numbers[0]) != _text(single, numbers[1])
+    ]
+    if differences:
+        # A function is different because an op in it is.
+        inner = (pair for pair in differences if all(one is None or one.name != "func.func" for one in pair))
+        reused, single = next(inner, differences[0])
+        shown = single or reused
+        name = names.get(str(shown.location), shown.name)
+        raise PassFailure(
+            f"'{name}' op becomes something else by the plan of an op like it ({_difference(reused, single)}) than "
+            f"planned alone ({_difference(single, reused)}): a rule that is registered as pure looks at more than "
+            "isomorphic ops agree in",
+            shown.location,
+        )
+    del kept
+
+
+def _copy(op: Any) -> tuple[Any, Any]:
+    """Copies the module that an op is, or is a function of; the copy, which has to be kept, and the op in it."""
+    if op.name == "builtin.module":
+        copy = op.clone().operation
+        return copy, copy
+    siblings = [one.operation for one in op.parent.regions[0].blocks[0].operations]
+    copy = op.parent.operation.clone().operation
+    return copy, copy.regions[0].blocks[0].operations[siblings.index(op)].operation
+
+
+def _text(op: Any, numbers: dict[Any, int]) -> tuple[Any, ...]:
+    """What an operation is but for its regions' contents, with values numbered in the order in which they come."""
+    for value in (*op.results, *(one for region in op.regions for block in region.blocks for one in block.arguments)):
+        numbers.setdefault(value, len(numbers))
+    return (
+        op.name,
+        str(op.location),
+        tuple((name, str(op.attributes[name])) for name in op.attributes),
+        tuple(numbers.setdefault(value, len(numbers)) for value in op.operands),
+        tuple(str(value.type) for value in op.results),
+        tuple(tuple(str(one.type) for one in block.arguments) for region in op.regions for block in region.blocks),
+    )
+
+
+def _difference(op: Any, other: Any) -> str:
+    """The name of an op, with the first attribute that it has otherwise than another of this name."""
+    if op is None:
+        return "nothing"
+    if other is not None and op.name == other.name:
+        for name in op.attributes:
+            if name not in other.attributes or op.attributes[name] != other.attributes[name]:
+                return f"'{op.name}' with {name} = {op.attributes[name]}"
+    return f"'{op.name}'"
