@@ -71,7 +71,7 @@ class Case:
 
 def mesh_of(sizes: Sequence[int]) -> Mesh:
     """The mesh with axes "a", "b", ... of these sizes."""
-    return Mesh.of(zip("abcdefgh", sizes, strict=False))
+    return Mesh(zip("abcdefgh", sizes, strict=False))
 
 
 def every_sharding(num_axes: int, rank: int) -> list[Dims]:

@@ -29,7 +29,7 @@ class Grid:
 
     def groups(self, axes: Axes | None = None) -> Groups:
         """The device groups along `axes`, by default those of the collective."""
-        mesh = Mesh.of([(f"a{axis}", size) for axis, size in enumerate(self.shape)])
+        mesh = Mesh([(f"a{axis}", size) for axis, size in enumerate(self.shape)])
         return device_groups([AxisRef(f"a{axis}") for axis in (self.axes if axes is None else axes)], mesh)
 
 

@@ -84,7 +84,7 @@ class Problems:
             return self.mesh
         # The last device comes first, which leaves none at its place.
         *first, last = self.mesh.devices
-        return Mesh.of(self.mesh.axes, (last, *first))
+        return Mesh(self.mesh.axes, (last, *first))
 
     def layouts(self, shape: Shape) -> Iterator[tuple[TensorLayout, TensorLayout]]:
         """The pairs, of a tensor of this shape."""

@@ -85,7 +85,10 @@ def _lower(
     donate_argnums: int | Sequence[int],
 ) -> Any:
     import jax
+    from jax.extend import source_info_util
 
+    # Locations of operations are in the user's files.
+    source_info_util.register_exclusion(__file__)
     if not callable(function):
         raise TypeError(f"{function!r} is not a function, a Lowered or an Exported of JAX")
     if not hasattr(function, "trace"):

@@ -33,7 +33,7 @@ def mesh_or_ref_of(collective: Any) -> str | Mesh | None:
         return name
     devices = _DEVICES.search(text)
     ids = [] if devices is None else list(ir.Attribute.parse(devices[0], collective.context))
-    return Mesh.of(((name, int(size)) for name, size in _AXIS.findall(text)), ids)
+    return Mesh(((name, int(size)) for name, size in _AXIS.findall(text)), ids)
 
 
 def axes_of(collective: Any) -> tuple[AxisRef, ...]:

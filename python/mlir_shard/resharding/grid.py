@@ -62,7 +62,7 @@ class Grid:
         """The mesh of the same devices that has the grid axes as full axes, each named by its number."""
         if self.mesh.is_maximal:
             return self.mesh
-        return Mesh.of(((str(index), size) for index, size in enumerate(self.sizes)), self.mesh.device_ids)
+        return Mesh(((str(index), size) for index, size in enumerate(self.sizes)), self.mesh.device_ids)
 
     def num_devices(self, axes: GridAxes) -> int:
         """The number of devices along grid axes."""

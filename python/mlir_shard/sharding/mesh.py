@@ -56,11 +56,6 @@ class Mesh:
         object.__setattr__(self, "device_ids", ids)
 
     @staticmethod
-    def of(axes: Iterable[MeshAxis | tuple[str, int]], device_ids: Iterable[int] = ()) -> Mesh:
-        """A mesh from axes or (name, size) pairs."""
-        return Mesh(axes, device_ids)
-
-    @staticmethod
     def maximal(device_id: int) -> Mesh:
         """The mesh of one device and no axes."""
         return Mesh((), (device_id,))

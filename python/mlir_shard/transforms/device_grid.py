@@ -135,7 +135,7 @@ class DeviceGrid:
         if any(larger % smaller for smaller, larger in pairwise(cuts)):
             raise GridError(f"meshes {' and '.join(map(str, meshes))} cut the devices so that no grid has axes for all")
         sizes = [larger // smaller for smaller, larger in pairwise(cuts)][::-1]
-        common = Mesh.of((str(index), size) for index, size in enumerate(sizes))
+        common = Mesh((str(index), size) for index, size in enumerate(sizes))
         return replace(DeviceGrid.for_shardings(name, common, ()), others=taken, reordered=reordered)
 
     @staticmethod
@@ -155,7 +155,7 @@ class DeviceGrid:
                 raise GridError(str(error)) from error
         sizes = [larger // smaller for smaller, larger in pairwise(cuts)][::-1]
         sizes += [one.axis.size(one.mesh) for one in separate]
-        common = Mesh.of((str(index), size) for index, size in enumerate(sizes))
+        common = Mesh((str(index), size) for index, size in enumerate(sizes))
         grid = DeviceGrid.for_shardings(name, common, ())
         return replace(grid, others=dict(refs), separate=tuple(separate))
 
@@ -254,7 +254,7 @@ class DeviceGrid:
     @property
     def _real_mesh(self) -> Mesh:
         """The grid axes as the axes of a mesh, without separate ones."""
-        return Mesh.of((str(index), size) for index, size in enumerate(self.shape))
+        return Mesh((str(index), size) for index, size in enumerate(self.shape))
 
     def blocks(self, axes: Sequence[int]) -> int:
         """The number of devices along grid axes."""

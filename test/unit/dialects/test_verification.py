@@ -121,13 +121,13 @@ def test_operand_of_an_op_without_its_attribute_has_no_sharding(module: Any, err
 
 def test_wrong_mesh_is_reported_where_it_is(module: Any, errors: list[str]) -> None:
     mesh = ops(module, "sdy.mesh")[0]
-    mesh.attributes["mesh"] = sdy.attribute(Mesh.of([("x", 0), ("y", 4)]))
+    mesh.attributes["mesh"] = sdy.attribute(Mesh([("x", 0), ("y", 4)]))
     assert not host_verifies(module.operation)
     assert "'sdy.mesh' op attribute 'mesh' must be a #sdy.mesh: mesh axis \"x\" has size 0" in errors[0]
 
 
 def test_inlined_mesh_is_verified(module: Any, errors: list[str]) -> None:
-    wrong = Mesh.of([("x", 2), ("x", 2)])
+    wrong = Mesh([("x", 2), ("x", 2)])
     sharding = TensorSharding.closed_with([[AxisRef("x")]], wrong)
     negate = ops(module, "stablehlo.negate")[0]
     negate.attributes["sdy.sharding"] = sdy.attribute(TensorShardingPerValue((sharding,)))

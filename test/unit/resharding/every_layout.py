@@ -18,7 +18,7 @@ from mlir_shard.sharding.axes import add_axes_or_merge, sort_and_merge
 
 def mesh_of(*sizes: int, device_ids: Sequence[int] = ()) -> Mesh:
     """A mesh with axes "a", "b", ... of these sizes."""
-    return Mesh.of(zip("abcdefgh", sizes, strict=False), device_ids)
+    return Mesh(zip("abcdefgh", sizes, strict=False), device_ids)
 
 
 def full_axes(mesh: Mesh) -> tuple[AxisRef, ...]:

@@ -47,7 +47,7 @@ def have_grid(mesh: Mesh, *ends: TensorSharding) -> bool:
 def layouts(draw: st.DrawFn, *, is_reordered: bool = False) -> tuple[TensorLayout, TensorLayout]:
     """Two layouts of a tensor that one can lead to the other, maybe with their devices in different orders."""
     mesh = draw(meshes())
-    after = Mesh.of(mesh.axes, draw(st.permutations(range(mesh.total_size)))) if is_reordered else mesh
+    after = Mesh(mesh.axes, draw(st.permutations(range(mesh.total_size)))) if is_reordered else mesh
     rank = draw(st.integers(0, 3))
     shape = tuple(draw(st.sampled_from([0, 1, 2, 3, 5, 7, 8, 12, 24])) for _ in range(rank))
     source, target = draw(shardings(mesh, rank)), draw(shardings(mesh, rank))
@@ -112,7 +112,7 @@ def test_plans_deliver(model: CostModel, pair: tuple[TensorLayout, TensorLayout]
 
 @pytest.mark.parametrize("target", ["[{}, {}]", '[{"z", "y"}, {}]', '[{}, {"y", "z"}]', '[{"x", "z"}, {"y"}]'])
 def test_an_axis_of_size_1_is_no_reduction(target: str) -> None:
-    mesh = Mesh.of([("x", 1), ("y", 2), ("z", 2)])
+    mesh = Mesh([("x", 1), ("y", 2), ("z", 2)])
     source = sharding('[{"y", "z"}, {}], unreduced={"x"}')
     before, after = (TensorLayout(one, mesh, (8, 5)) for one in (source, sharding(target)))
     assert reduced_axes(before, after) == ()

@@ -38,7 +38,7 @@ def pairs(draw: st.DrawFn) -> tuple[TensorLayout, TensorLayout]:
         if draw(st.booleans()):
             ids = st.integers(0, 40)
             size = mesh.total_size
-            mesh = Mesh.of(mesh.axes, draw(st.lists(ids, min_size=size, max_size=size, unique=True)))
+            mesh = Mesh(mesh.axes, draw(st.lists(ids, min_size=size, max_size=size, unique=True)))
         on_mesh = replace(draw(shardings(mesh, len(shape))), unreduced_axes=())
         found.append(TensorLayout(on_mesh, mesh, shape))
     return found[0], found[1]
@@ -110,11 +110,11 @@ def test_rounds_of_tiles_deliver(pair: tuple[TensorLayout, TensorLayout]) -> Non
 
 # Small enough for every sharding of the target's mesh to be tried on the way.
 SMALL = [
-    (Mesh.of([("x", 1)]), Mesh.of([("x", 4)], [4, 5, 6, 7]), (64,)),
-    (Mesh.of([("x", 2)]), Mesh.of([("x", 2), ("y", 2)], [4, 5, 2, 3]), (8, 8)),
-    (Mesh.of([("x", 4)]), Mesh.of([("x", 3)]), (7, 9)),
-    (Mesh.of([("x", 2), ("y", 2)]), Mesh.of([("x", 3), ("y", 2)]), (5, 6)),
-    (Mesh.maximal(1), Mesh.of([("x", 3), ("y", 2)]), (6, 4)),
+    (Mesh([("x", 1)]), Mesh([("x", 4)], [4, 5, 6, 7]), (64,)),
+    (Mesh([("x", 2)]), Mesh([("x", 2), ("y", 2)], [4, 5, 2, 3]), (8, 8)),
+    (Mesh([("x", 4)]), Mesh([("x", 3)]), (7, 9)),
+    (Mesh([("x", 2), ("y", 2)]), Mesh([("x", 3), ("y", 2)]), (5, 6)),
+    (Mesh.maximal(1), Mesh([("x", 3), ("y", 2)]), (6, 4)),
 ]
 
 
@@ -151,16 +151,16 @@ def test_nothing_between_is_cheaper(before: Mesh, after: Mesh, shape: tuple[int,
 def test_many_get_parts_and_share_them() -> None:
     """One device sends four a quarter each, not the tensor four times."""
     shape = (1 << 20,)
-    source = TensorLayout(sharding("[{}]"), Mesh.of([("x", 1)]), shape)
-    target = TensorLayout(sharding("[{}]"), Mesh.of([("x", 4)], [4, 5, 6, 7]), shape)
+    source = TensorLayout(sharding("[{}]"), Mesh([("x", 1)]), shape)
+    target = TensorLayout(sharding("[{}]"), Mesh([("x", 4)], [4, 5, 6, 7]), shape)
     plan = PLANNERS[Objective.TIME].plan(source, target, 4)
     assert [type(step.move) for step in plan.steps] == [DirectExchange, AllGather]
     assert max(plan.steps[0].bytes_sent) == 4 << 20
 
 
 def test_disjoint_meshes_of_one_shape_send_one_message_each() -> None:
-    source = TensorLayout(sharding('[{"x"}, {}]'), Mesh.of([("x", 4)]), (16, 3))
-    target = replace(source, mesh=Mesh.of([("x", 4)], [4, 5, 6, 7]))
+    source = TensorLayout(sharding('[{"x"}, {}]'), Mesh([("x", 4)]), (16, 3))
+    target = replace(source, mesh=Mesh([("x", 4)], [4, 5, 6, 7]))
     plan = PLANNERS[Objective.TIME].plan(source, target, 4)
     assert [type(step.move) for step in plan.steps] == [DirectExchange] and plan.is_optimal
     assert plan.steps[0].devices == (4, 5, 6, 7, 0, 1, 2, 3)
@@ -169,16 +169,16 @@ def test_disjoint_meshes_of_one_shape_send_one_message_each() -> None:
 
 
 def test_partial_values_are_reduced_before() -> None:
-    source = TensorLayout(sharding('[{}], unreduced={"x"}'), Mesh.of([("x", 2)]), (8,))
-    target = TensorLayout(sharding("[{}]"), Mesh.of([("x", 2)], [2, 3]), (8,))
+    source = TensorLayout(sharding('[{}], unreduced={"x"}'), Mesh([("x", 2)]), (8,))
+    target = TensorLayout(sharding("[{}]"), Mesh([("x", 2)], [2, 3]), (8,))
     with pytest.raises(ValueError, match=r"partial values need one mesh, not .*: reduce them on the first of these"):
         PLANNERS[Objective.TIME].plan(source, target, 4)
 
 
 def test_an_exchange_of_too_many_tiles_has_a_way_around() -> None:
     """Each of 300 columns would need a tile of each of 512 rows; rows on the target's mesh are few tiles."""
-    source = TensorLayout(sharding('[{"x"}, {}]'), Mesh.of([("x", 512)]), (512, 512))
-    target = TensorLayout(sharding('[{}, {"x"}]'), Mesh.of([("x", 300)]), (512, 512))
+    source = TensorLayout(sharding('[{"x"}, {}]'), Mesh([("x", 512)]), (512, 512))
+    target = TensorLayout(sharding('[{}, {"x"}]'), Mesh([("x", 300)]), (512, 512))
     plan = PLANNERS[Objective.TIME].plan(source, target, 4)
     assert isinstance(plan.steps[0].move, DirectExchange) and len(plan.steps) > 1
     assert undelivered(plan) == ()

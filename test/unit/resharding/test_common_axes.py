@@ -13,7 +13,7 @@ from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import TensorMapping
 
-MESH = Mesh.of({"x": 2, "y": 2, "z": 4}.items())
+MESH = Mesh({"x": 2, "y": 2, "z": 4}.items())
 
 
 def projection(rule: OpShardingRule, dims: tuple[str, ...]) -> ShardingProjection:

@@ -14,7 +14,7 @@ from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.steps import AllGather, AllReduce, AllToAll, Move, Placement, ReduceScatter
 from mlir_shard.sharding import Mesh, ReductionOp
 
-MESH = Mesh.of([("x", 2), ("y", 3), ("z", 4)])
+MESH = Mesh([("x", 2), ("y", 3), ("z", 4)])
 MODEL = CostModel(Link(1e-6, 1e9), (("y", Link(3e-6, 2e8)),))
 SUM = ReductionOp.SUM
 

@@ -25,8 +25,8 @@ from mlir_shard.sharding import (
 )
 from mlir_shard.sharding.verify import check_all_gather, check_all_slice, check_all_to_all, check_collective_permute
 
-MESH = Mesh.of({"x": 2, "y": 2, "z": 4, "t": 3, "s": 6}.items())
-REVERSED = Mesh.of(MESH.axes, reversed(range(MESH.total_size)))
+MESH = Mesh({"x": 2, "y": 2, "z": 4, "t": 3, "s": 6}.items())
+REVERSED = Mesh(MESH.axes, reversed(range(MESH.total_size)))
 
 
 def violation(step: CollectiveStep, before: TensorSharding, mesh: Mesh, after_mesh: Mesh) -> str | None:
@@ -117,7 +117,7 @@ def reshards(
     draw: st.DrawFn, sizes: st.SearchStrategy[int] | None = None
 ) -> tuple[Mesh, TensorSharding, TensorSharding, tuple[int, ...]]:
     """A mesh, with axes of the sizes if some are given, two shardings on it that differ in dimensions, and a shape."""
-    mesh = draw(meshes()) if sizes is None else Mesh.of(zip("xyzw", draw(st.lists(sizes, max_size=4)), strict=False))
+    mesh = draw(meshes()) if sizes is None else Mesh(zip("xyzw", draw(st.lists(sizes, max_size=4)), strict=False))
     rank = draw(st.integers(0, 3))
     source, target = (
         TensorSharding.closed_with((dim.axes for dim in draw(shardings(mesh, rank)).dim_shardings), "mesh")
@@ -131,7 +131,7 @@ def test_every_step_is_valid_and_the_last_one_arrives(reshard, is_reordered: boo
     mesh, source, target, shape = reshard
     after_mesh = mesh
     if is_reordered:
-        after_mesh = Mesh.of(mesh.axes, reversed(mesh.devices))
+        after_mesh = Mesh(mesh.axes, reversed(mesh.devices))
         target = replace(target, mesh_or_ref="reordered" if after_mesh != mesh else "mesh")
     now = source
     for step in collectives_between(source, target, shape, mesh):

@@ -16,9 +16,9 @@ from mlir_shard.sharding.rule import TensorMapping
 
 AXES = {"x": 2, "y": 2, "z": 4}
 MESHES = {
-    "m": Mesh.of(AXES.items()),
-    "reversed": Mesh.of(AXES.items(), range(15, -1, -1)),
-    "six": Mesh.of({"s": 6}.items()),
+    "m": Mesh(AXES.items()),
+    "reversed": Mesh(AXES.items(), range(15, -1, -1)),
+    "six": Mesh({"s": 6}.items()),
     "one": Mesh.maximal(1),
     "none": Mesh(),
 }

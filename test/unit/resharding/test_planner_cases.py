@@ -96,7 +96,7 @@ def test_a_large_mesh_has_a_plan_with_a_gap() -> None:
 def test_like_axes_cost_the_same() -> None:
     planner = Planner(CostModel(Link(1e-6, 1e9)), uses_direct_exchange=False)
     costs = set()
-    for names, mesh in product(("abc", "cab", "bca"), (mesh_of(2, 2, 2), Mesh.of(zip("cab", (2, 2, 2), strict=True)))):
+    for names, mesh in product(("abc", "cab", "bca"), (mesh_of(2, 2, 2), Mesh(zip("cab", (2, 2, 2), strict=True)))):
         one, other, third = (AxisRef(name) for name in names)
         source, target = layout(mesh, (16, 16), [one, other], [third]), layout(mesh, (16, 16), [third], [one])
         plan = planner.plan(source, target, 4)
@@ -128,7 +128,7 @@ def test_meshes_of_other_order(name: str, is_any: bool) -> None:
 
 @pytest.mark.parametrize("is_any", [True, False])
 def test_meshes_of_other_axes(is_any: bool) -> None:
-    mesh, other = mesh_of(2, 3), Mesh.of([("x", 6)], [5, 4, 3, 2, 1, 0])
+    mesh, other = mesh_of(2, 3), Mesh([("x", 6)], [5, 4, 3, 2, 1, 0])
     planner, delivered = Planner(BYTES, uses_direct_exchange=is_any), Deliveries()
     for dims in (["ab", ""], ["a", "b"], ["", ""]):
         for wanted in (["x", ""], ["", "x"], ["", ""]):
@@ -163,7 +163,7 @@ def test_memory_limit() -> None:
 
 
 def test_the_least_memory_is_not_more_with_more_moves() -> None:
-    mesh = Mesh.of([("x", 3), ("y", 8)])
+    mesh = Mesh([("x", 3), ("y", 8)])
     source = layout(mesh, (2, 24), [AxisRef.sub("y", 4, 2)], [])
     target = layout(mesh, (2, 24), axes("xy"), [])
     for is_any in (True, False):

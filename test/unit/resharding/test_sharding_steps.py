@@ -18,7 +18,7 @@ from mlir_shard.resharding.sharding_steps import (
 )
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
 
-MESHES = {"mesh": Mesh.of({"x": 2, "y": 2, "z": 4}.items()), "other": Mesh.of({"x": 2}.items())}
+MESHES = {"mesh": Mesh({"x": 2, "y": 2, "z": 4}.items()), "other": Mesh({"x": 2}.items())}
 
 
 def steps(source: str | None, target: str | None, *, with_reshard: bool = True) -> tuple[ShardingStep, ...]:

@@ -14,7 +14,7 @@ from mlir_shard.resharding.direct_exchange import direct_exchange, tile_rounds
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 
-MESH = Mesh.of([("x", 2), ("y", 3), ("z", 2)])
+MESH = Mesh([("x", 2), ("y", 3), ("z", 2)])
 
 
 def layout(dims: str, shape: tuple[int, ...], unreduced: str = "") -> TensorLayout:

@@ -18,7 +18,7 @@ from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.layout import device_box
 
-MESH = Mesh.of([("x", 2), ("y", 3)])
+MESH = Mesh([("x", 2), ("y", 3)])
 
 
 def port(name: str, spec: TensorSpec, axes: Sequence[Sequence[str]]) -> Port:

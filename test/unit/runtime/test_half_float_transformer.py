@@ -60,7 +60,7 @@ def annotated(dtype: Any) -> Any:
     module = mlir_shard.parse(jax.jit(block).lower(*arguments).as_text(), mlir_shard.create_context())
     main = next(op.operation for op in module.body.operations if op.operation.attributes["sym_name"].value == "main")
     with module.context, ir.Location.unknown(), ir.InsertionPoint.at_block_begin(module.body):
-        sdy.MeshOp("mesh", Mesh.of([("data", 2), ("model", 2)]))
+        sdy.MeshOp("mesh", Mesh([("data", 2), ("model", 2)]))
         for argument, (_, axes) in zip(main.regions[0].blocks[0].arguments, SHAPES.values(), strict=True):
             dims = [[AxisRef(axis)] if axis else [] for axis in axes]
             sdy.set_sharding(argument, TensorSharding.closed_with(dims, "mesh"))

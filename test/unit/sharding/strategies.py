@@ -62,11 +62,11 @@ def meshes(draw: st.DrawFn) -> Mesh:
             total *= other
         if total <= 32:
             sizes.append(size)
-    mesh = Mesh.of(zip("xyz", sizes, strict=False))
+    mesh = Mesh(zip("xyz", sizes, strict=False))
     if draw(st.booleans()):
         # One draw: hypothesis makes one for each element of st.permutations.
         devices = range(mesh.total_size)
-        mesh = Mesh.of(mesh.axes, Random(draw(st.integers(0, 2**16 - 1))).sample(devices, len(devices)))
+        mesh = Mesh(mesh.axes, Random(draw(st.integers(0, 2**16 - 1))).sample(devices, len(devices)))
     return mesh
 
 

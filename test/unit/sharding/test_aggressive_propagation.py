@@ -11,7 +11,7 @@ from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.propagation import propagate_aggressive, propagate_basic
 from mlir_shard.sharding.rule import TensorMapping
 
-MESH = Mesh.of({"a": 2, "b": 4, "c": 2}.items())
+MESH = Mesh({"a": 2, "b": 4, "c": 2}.items())
 ADD = OpShardingRule.pointwise((8, 8), 2)
 OPEN = "[{?}, {?}]"
 

@@ -14,7 +14,7 @@ from sharding.strategies import axis
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.sharding.layout import axis_coordinate
 
-MESH = Mesh.of([("a", 16), ("b", 8), ("c", 12)])
+MESH = Mesh([("a", 16), ("b", 8), ("c", 12)])
 
 # axis, other, contains, prefix of, suffix of, overlaps, can coexist, can merge
 RELATIONS = [
@@ -101,7 +101,7 @@ def test_sizes():
 def test_orders():
     ordered = ["a:(1)2", "a:(1)4", "a", "a:(2)2", "a:(2)4", "a:(4)2", "b:(1)2", "b"]
     assert sorted(map(axis, reversed(ordered)), key=AxisRef.lexicographic_key) == list(map(axis, ordered))
-    mesh = Mesh.of([("b", 8), ("a", 16)])
+    mesh = Mesh([("b", 8), ("a", 16)])
     assert sorted(map(axis, ordered), key=lambda a: a.mesh_order_key(mesh)) == [
         axis(text) for text in ["b:(1)2", "b", *ordered[:6]]
     ]
@@ -121,7 +121,7 @@ def coexisting_pairs():
 
 
 def place(ref, device):
-    return axis_coordinate(ref, Mesh.of([("c", 12)]), (device,))
+    return axis_coordinate(ref, Mesh([("c", 12)]), (device,))
 
 
 @pytest.mark.parametrize(("one", "other"), coexisting_pairs())

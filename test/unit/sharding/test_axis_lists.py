@@ -21,7 +21,7 @@ from mlir_shard.sharding.axes import (
     truncate_at_overlap,
 )
 
-MESH = Mesh.of([("x", 2), ("y", 16), ("z", 4)])
+MESH = Mesh([("x", 2), ("y", 16), ("z", 4)])
 
 
 def test_adding_merges_what_continues():

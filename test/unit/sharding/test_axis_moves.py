@@ -10,7 +10,7 @@ from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorMapping
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.propagation_edges import AxisMove, EdgeNodeType, EdgeValueRef, axis_moves, propagation_edges
 
-MESH = Mesh.of({"a": 2, "b": 2, "c": 8}.items())
+MESH = Mesh({"a": 2, "b": 2, "c": 8}.items())
 BINARY = OpShardingRule.pointwise((8, 8), 2)
 SPLIT = OpShardingRule((4, 8), (TensorMapping.of((0, 1)),), (TensorMapping.of((0,), (1,)),))
 THREE = OpShardingRule((2, 2, 8), (TensorMapping.of((0,), (1,), (2,)),), (TensorMapping.of((0, 1, 2)),))

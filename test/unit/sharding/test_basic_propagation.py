@@ -12,7 +12,7 @@ from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.propagation import propagate_basic
 from mlir_shard.sharding.rule import TensorMapping
 
-MESH = Mesh.of({"a": 2, "b": 4, "c": 2}.items())
+MESH = Mesh({"a": 2, "b": 4, "c": 2}.items())
 ADD = OpShardingRule.pointwise((8, 8), 2)
 MATMUL = OpShardingRule(
     (8, 8, 16),

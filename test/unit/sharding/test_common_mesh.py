@@ -26,7 +26,7 @@ def _ordered_by(axes: list[tuple[str, int]], order: tuple[int, ...]) -> Mesh:
         sum(step * strides[index] for step, index in zip(steps, order, strict=True))
         for steps in product(*(range(size) for _, size in taken))
     ]
-    return Mesh.of(taken, ids)
+    return Mesh(taken, ids)
 
 
 def _shardings(mesh: Mesh) -> list[TensorSharding]:
@@ -56,28 +56,28 @@ def _check_in_place(first: Mesh, mesh: Mesh) -> None:
 @pytest.mark.parametrize(
     "mesh",
     [
-        Mesh.of([("x", 12)]),
-        Mesh.of([("x", 2), ("y", 6)]),
-        Mesh.of([("one", 1), ("x", 4), ("uno", 1), ("y", 3)]),
-        Mesh.of([("x", 12)], reversed(range(12))),
+        Mesh([("x", 12)]),
+        Mesh([("x", 2), ("y", 6)]),
+        Mesh([("one", 1), ("x", 4), ("uno", 1), ("y", 3)]),
+        Mesh([("x", 12)], reversed(range(12))),
         *(_ordered_by([("x", 2), ("y", 2), ("z", 3)], order) for order in permutations(range(3))),
     ],
     ids=str,
 )
 def test_every_device_keeps_its_box(mesh: Mesh) -> None:
-    _check_in_place(Mesh.of([("a", 4), ("b", 3)]), mesh)
-    _check_in_place(Mesh.of([("a", 2), ("b", 2), ("c", 3)], [5, *range(5), *range(6, 12)]), Mesh.of([("x", 12)]))
+    _check_in_place(Mesh([("a", 4), ("b", 3)]), mesh)
+    _check_in_place(Mesh([("a", 2), ("b", 2), ("c", 3)], [5, *range(5), *range(6, 12)]), Mesh([("x", 12)]))
 
 
 def test_a_fine_mesh_stays_as_it_is() -> None:
-    first, line = Mesh.of([("a", 2), ("b", 3)]), Mesh.of([("x", 6)])
+    first, line = Mesh([("a", 2), ("b", 3)]), Mesh([("x", 6)])
     change = mesh_changes(first, (first, line), {})[line]
     assert change.mesh == first
     assert change.axes([AxisRef("x")]) == (AxisRef("a"), AxisRef("b"))
 
 
 def test_a_coarse_mesh_is_refined() -> None:
-    first, other = Mesh.of([("a", 4), ("b", 2)]), Mesh.of([("x", 2), ("a", 4)])
+    first, other = Mesh([("a", 4), ("b", 2)]), Mesh([("x", 2), ("a", 4)])
     changes = mesh_changes(first, (other,), {})
     assert changes[other].mesh.axes == (MeshAxis("x", 2), MeshAxis("a_0", 2), MeshAxis("b", 2))
     assert changes[first].axes([AxisRef("a")]) == (AxisRef("x"), AxisRef("a_0"))
@@ -85,7 +85,7 @@ def test_a_coarse_mesh_is_refined() -> None:
 
 
 def test_axes_in_another_order_come_to_the_order_of_the_first() -> None:
-    first = Mesh.of([("a", 2), ("b", 3)])
+    first = Mesh([("a", 2), ("b", 3)])
     swapped = _ordered_by([("p", 2), ("q", 3)], (1, 0))
     change = mesh_changes(first, (swapped,), {})[swapped]
     assert change.mesh == first
@@ -93,7 +93,7 @@ def test_axes_in_another_order_come_to_the_order_of_the_first() -> None:
 
 
 def test_any_other_order_is_kept() -> None:
-    first, reverse = Mesh.of([("a", 2), ("b", 3)]), Mesh.of([("x", 6)], reversed(range(6)))
+    first, reverse = Mesh([("a", 2), ("b", 3)]), Mesh([("x", 6)], reversed(range(6)))
     change = mesh_changes(first, (reverse,), {})[reverse]
     assert change.mesh == Mesh(first.axes, reverse.device_ids)
 
@@ -101,35 +101,35 @@ def test_any_other_order_is_kept() -> None:
 @pytest.mark.parametrize(
     ("mesh", "used"),
     [
-        (Mesh.of([("x", 6)]), (AxisRef.sub("x", 1, 2), AxisRef.sub("x", 1, 3))),
-        (Mesh.of([("x", 2)]), ()),
-        (Mesh.of([("x", 6)], range(1, 7)), ()),
+        (Mesh([("x", 6)]), (AxisRef.sub("x", 1, 2), AxisRef.sub("x", 1, 3))),
+        (Mesh([("x", 2)]), ()),
+        (Mesh([("x", 6)], range(1, 7)), ()),
         (Mesh.maximal(0), ()),
         (Mesh(), ()),
     ],
     ids=str,
 )
 def test_what_has_no_common_axes_is_left_out(mesh: Mesh, used: tuple[AxisRef, ...]) -> None:
-    first = Mesh.of([("a", 2), ("b", 3)])
+    first = Mesh([("a", 2), ("b", 3)])
     assert mesh_changes(first, (mesh,), {mesh: used}).keys() == {first}
 
 
 def test_what_is_cut_otherwise_is_taken_in_another_order() -> None:
-    first, other = Mesh.of([("a", 2), ("b", 3)]), Mesh.of([("x", 3), ("y", 2)])
+    first, other = Mesh([("a", 2), ("b", 3)]), Mesh([("x", 3), ("y", 2)])
     change = mesh_changes(first, (other,), {})[other]
     assert change.mesh == Mesh(first.axes, (0, 2, 4, 1, 3, 5))
     assert change.axes([AxisRef("x"), AxisRef("y")]) == (AxisRef("b"), AxisRef("a"))
 
 
 def test_axes_are_cut_where_their_sizes_have_only_a_divisor_in_common() -> None:
-    first, other = Mesh.of([("a", 4), ("b", 3)]), Mesh.of([("x", 6), ("y", 2)])
+    first, other = Mesh([("a", 4), ("b", 3)]), Mesh([("x", 6), ("y", 2)])
     changes = mesh_changes(first, (other,), {})
     assert changes[first].mesh.axes == (MeshAxis("a_0", 2), MeshAxis("y", 2), MeshAxis("b", 3))
     assert changes[other].axes([AxisRef("x")]) == (AxisRef("b"), AxisRef("a_0"))
 
 
 def test_a_sub_axis_that_is_used_is_not_cut() -> None:
-    first, other = Mesh.of([("a", 2), ("b", 3)]), Mesh.of([("x", 6)])
+    first, other = Mesh([("a", 2), ("b", 3)]), Mesh([("x", 6)])
     third = AxisRef.sub("x", 1, 3)
     change = mesh_changes(first, (other,), {other: (third,)})[other]
     assert change.axes([third]) == (AxisRef("b"),)
@@ -143,7 +143,7 @@ def test_meshes_of_the_same_devices_always_have_axes_in_common(seed: int) -> Non
 
 
 def test_several_meshes_are_united() -> None:
-    meshes = [Mesh.of(axes) for axes in ([("a", 6)], [("b", 2), ("c", 3)], [("d", 3), ("e", 2)])]
+    meshes = [Mesh(axes) for axes in ([("a", 6)], [("b", 2), ("c", 3)], [("d", 3), ("e", 2)])]
     changes = mesh_changes(meshes[0], meshes[1:], {})
     assert {changes[mesh].mesh.axes for mesh in meshes} == {(MeshAxis("b", 2), MeshAxis("c", 3))}
 
@@ -155,4 +155,4 @@ def _random_mesh(random: Random, is_shuffled: bool) -> Mesh:
         sizes[:2] = [sizes[0] * sizes[1]] if len(sizes) > 1 else sizes
         random.shuffle(sizes)
     devices = random.sample(range(12), 12) if is_shuffled else range(12)
-    return Mesh.of([(f"x{index}", size) for index, size in enumerate(sizes)], devices)
+    return Mesh([(f"x{index}", size) for index, size in enumerate(sizes)], devices)

@@ -25,7 +25,7 @@ from mlir_shard.sharding.layout import (
     unreduced_index,
 )
 
-MESH = Mesh.of([("x", 2), ("y", 4)])
+MESH = Mesh([("x", 2), ("y", 4)])
 
 
 def test_boxes():
@@ -40,7 +40,7 @@ def test_boxes():
 
 def test_coordinates():
     assert device_coordinates(MESH, 6) == (1, 2)
-    reordered = Mesh.of(MESH.axes, [7, 6, 5, 4, 3, 2, 1, 0])
+    reordered = Mesh(MESH.axes, [7, 6, 5, 4, 3, 2, 1, 0])
     assert device_coordinates(reordered, 6) == (0, 1)
     assert device_at(reordered, (0, 1)) == 6
     assert [axis_coordinate(axis("y:(1)2"), MESH, (0, y)) for y in range(4)] == [0, 0, 1, 1]
@@ -88,7 +88,7 @@ def test_device_groups():
     assert device_groups(axes("y:(1)2"), MESH) == ((0, 2), (1, 3), (4, 6), (5, 7))
     assert device_groups(axes("y:(2)2 x"), MESH) == ((0, 4, 1, 5), (2, 6, 3, 7))
     assert device_groups((), MESH) == tuple((device,) for device in range(8))
-    assert device_groups(axes("y"), Mesh.of(MESH.axes, [7, 6, 5, 4, 3, 2, 1, 0])) == ((7, 6, 5, 4), (3, 2, 1, 0))
+    assert device_groups(axes("y"), Mesh(MESH.axes, [7, 6, 5, 4, 3, 2, 1, 0])) == ((7, 6, 5, 4), (3, 2, 1, 0))
 
 
 @st.composite
@@ -128,7 +128,7 @@ def test_boxes_fit_the_local_shape(layout):
 def test_sub_axes_are_the_axes_of_a_finer_mesh(layout):
     some, mesh, shape = layout
     parts = split_mesh_axes(some.used_axes, mesh)
-    finer = Mesh.of(((str(part), part.size(mesh)) for part in parts), mesh.device_ids)
+    finer = Mesh(((str(part), part.size(mesh)) for part in parts), mesh.device_ids)
 
     def as_full(dim_sharding):
         full = [AxisRef(str(part)) for a in dim_sharding.axes for part in parts if a.contains(part)]

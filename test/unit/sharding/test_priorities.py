@@ -10,7 +10,7 @@ from sharding.texts import sharding
 from mlir_shard.sharding import Mesh, PropagationDirection
 from mlir_shard.sharding.tensor import first_stage, later_priorities, with_priority
 
-MESH = Mesh.of({"a": 2, "b": 2, "c": 2}.items())
+MESH = Mesh({"a": 2, "b": 2, "c": 2}.items())
 
 
 def test_dimensions_of_later_priorities_wait_replicated() -> None:

@@ -21,7 +21,7 @@ MATMUL = OpShardingRule(
     (TensorMapping.of((0,), (1,)),),
     reduction_factors=(2,),
 )
-MESH = Mesh.of([("x", 4), ("y", 2), ("z", 3)])
+MESH = Mesh([("x", 4), ("y", 2), ("z", 3)])
 
 
 def project(one, mapping, sizes, mesh=MESH):
@@ -66,7 +66,7 @@ def test_part_of_an_axis_overflows():
 
 
 def test_axes_of_size_1_overflow_nothing():
-    mesh = Mesh.of([("a", 1), ("x", 4), ("b", 1)])
+    mesh = Mesh([("a", 1), ("x", 4), ("b", 1)])
     tensor = project(sharding("a x b"), TensorMapping.of((0, 1)), (2, 2), mesh)
     assert tensor.factors == (factor("a x:(1)2"), factor("x:(2)2 b", minor=True))
 

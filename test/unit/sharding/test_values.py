@@ -21,7 +21,7 @@ from mlir_shard.sharding import (
 )
 from mlir_shard.sharding.rule import FactorType
 
-MESH = Mesh.of([("x", 2), ("y", 4)])
+MESH = Mesh([("x", 2), ("y", 4)])
 
 
 def test_dimension_shardings():

@@ -33,7 +33,7 @@ from mlir_shard.sharding.verify import (
     common_mesh,
 )
 
-MESH = Mesh.of([("a", 8), ("b", 2), ("c", 12)])
+MESH = Mesh([("a", 8), ("b", 2), ("c", 12)])
 LOOKUP = {"mesh": MESH, "one": Mesh.maximal(3), "empty": Mesh()}
 
 
@@ -147,7 +147,7 @@ def test_an_op_without_values_may_say_its_device():
 
 
 def test_common_mesh():
-    other = Mesh.of([("a", 4)])
+    other = Mesh([("a", 4)])
     assert common_mesh([None, MESH, Mesh(), MESH]) == MESH
     assert common_mesh([Mesh(), None, MESH]) == MESH
     assert common_mesh([MESH, other]) is None

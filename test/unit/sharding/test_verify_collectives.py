@@ -37,7 +37,7 @@ from mlir_shard.sharding.verify import (
 )
 
 SUM, MAX, MIN = ReductionOp.SUM, ReductionOp.MAX, ReductionOp.MIN
-MESH = Mesh.of([("x", 8), ("y", 4), ("z", 2)])
+MESH = Mesh([("x", 8), ("y", 4), ("z", 2)])
 
 
 def per_dim(*lists):
@@ -53,7 +53,7 @@ def all_to_all(*params):
 
 
 def test_what_all_collectives_keep():
-    some, other = sharding("x", ""), Mesh.of([("x", 4)])
+    some, other = sharding("x", ""), Mesh([("x", 4)])
     assert check_collective(some, sharding("", ""), MESH, MESH, (8, 8)) is None
     assert "the operand has no sharding" in check_collective(None, some, None, MESH, (8, 8))
     assert check_collective(None, some, None, MESH, (8, 8), operand_may_lack_sharding=True) is None
@@ -161,7 +161,7 @@ def test_all_to_all_sources_ascend():
 
 
 def test_collective_permute():
-    reordered, renamed = Mesh.of(MESH.axes, reversed(range(64))), Mesh.of([("w", 64)])
+    reordered, renamed = Mesh(MESH.axes, reversed(range(64))), Mesh([("w", 64)])
 
     def check(operand, result, operand_mesh=MESH, result_mesh=MESH):
         return check_collective_permute(operand, result, operand_mesh, result_mesh)
@@ -283,7 +283,7 @@ def test_gathering_all_axes_replicates(data, mesh):
         assert check_all_gather(some, some, every, mesh)
 
 
-LOOKUP = {"mesh": MESH, "other": Mesh.of([("w", 2)]), "empty": Mesh()}
+LOOKUP = {"mesh": MESH, "other": Mesh([("w", 2)]), "empty": Mesh()}
 
 
 def mesh_of(some):

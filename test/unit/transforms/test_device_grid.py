@@ -10,7 +10,7 @@ from mlir_shard.resharding.steps import Placement
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 
-MESH = Mesh.of([("x", 2), ("y", 8)])
+MESH = Mesh([("x", 2), ("y", 8)])
 
 
 def grid(*axes: AxisRef) -> DeviceGrid:
@@ -48,13 +48,13 @@ def test_local_shapes() -> None:
 
 def test_no_grid() -> None:
     with pytest.raises(GridError, match="the devices of mesh @mesh are permuted"):
-        DeviceGrid.for_shardings("mesh", Mesh.of([("x", 2)], [1, 0]), ())
+        DeviceGrid.for_shardings("mesh", Mesh([("x", 2)], [1, 0]), ())
     with pytest.raises(GridError, match='sub-axes cut axis "x" of mesh @mesh at 2 and at 3'):
-        DeviceGrid.for_shardings("mesh", Mesh.of([("x", 6)]), (AxisRef.sub("x", 1, 2), AxisRef.sub("x", 1, 3)))
+        DeviceGrid.for_shardings("mesh", Mesh([("x", 6)]), (AxisRef.sub("x", 1, 2), AxisRef.sub("x", 1, 3)))
 
 
 def test_permuted_meshes() -> None:
-    plain, swapped = Mesh.of([("a", 2), ("b", 4)]), Mesh.of([("b", 4), ("a", 2)], [0, 4, 1, 5, 2, 6, 3, 7])
+    plain, swapped = Mesh([("a", 2), ("b", 4)]), Mesh([("b", 4), ("a", 2)], [0, 4, 1, 5, 2, 6, 3, 7])
     both = DeviceGrid.for_meshes("plain", [], {"plain": plain, "swapped": swapped})
     assert both.shape == (2, 4)
     assert both.axes_of("swapped", (AxisRef("b"), AxisRef("a"))) == both.axes_of("plain", (AxisRef("b"), AxisRef("a")))
@@ -63,7 +63,7 @@ def test_permuted_meshes() -> None:
 
 def test_axes_in_runs() -> None:
     # Along "a" devices are 1 and 4 apart, along "b" 2.
-    mesh = Mesh.of([("a", 4), ("b", 2)], [0, 2, 1, 3, 4, 6, 5, 7])
+    mesh = Mesh([("a", 4), ("b", 2)], [0, 2, 1, 3, 4, 6, 5, 7])
     found = DeviceGrid.for_meshes("mesh", [], {"mesh": mesh})
     assert found.shape == (2, 2, 2)
     assert found.axes_of("mesh", (AxisRef("a"), AxisRef("b"))) == (0, 2, 1)
@@ -72,26 +72,26 @@ def test_axes_in_runs() -> None:
 
 @pytest.mark.parametrize("ids", [[1, 0, 2, 3], [3, 2, 1, 0], [0, 1, 3, 2]])
 def test_devices_without_strides_are_taken_in_order(ids: list[int]) -> None:
-    mesh = Mesh.of([("x", 4)], ids)
+    mesh = Mesh([("x", 4)], ids)
     found = DeviceGrid.for_meshes("mesh", [(mesh, (AxisRef("x"),))], {"mesh": mesh})
     assert (found.shape, found.reordered) == ((4,), {mesh})
 
 
 def test_strides_that_give_no_grid_with_another_mesh() -> None:
-    mesh, swapped = Mesh.of([("a", 2), ("b", 3)]), Mesh.of([("a", 2), ("b", 3)], [0, 2, 4, 1, 3, 5])
+    mesh, swapped = Mesh([("a", 2), ("b", 3)]), Mesh([("a", 2), ("b", 3)], [0, 2, 4, 1, 3, 5])
     assert DeviceGrid.for_meshes("mesh", [], {"swapped": swapped}).shape == (3, 2)
     both = DeviceGrid.for_meshes("mesh", [], {"mesh": mesh, "swapped": swapped})
     assert (both.shape, both.reordered) == ((2, 3), {swapped})
 
 
 def test_positions() -> None:
-    grid_of_three = DeviceGrid.for_meshes("mesh", [], {"mesh": Mesh.of([("x", 2), ("y", 3), ("z", 2)])})
+    grid_of_three = DeviceGrid.for_meshes("mesh", [], {"mesh": Mesh([("x", 2), ("y", 3), ("z", 2)])})
     positions = grid_of_three.positions((2, 0), grid_of_three.processes())
     assert positions.tolist() == [0, 2, 0, 2, 0, 2, 1, 3, 1, 3, 1, 3]
 
 
 def test_meshes_of_other_devices() -> None:
-    first, next_four = Mesh.of([("x", 2), ("y", 2)]), Mesh.of([("z", 4)], [4, 5, 6, 7])
+    first, next_four = Mesh([("x", 2), ("y", 2)]), Mesh([("z", 4)], [4, 5, 6, 7])
     used = [(first, (AxisRef("x"), AxisRef("y"))), (next_four, (AxisRef("z"),))]
     both = DeviceGrid.for_meshes("first", used, {"first": first, "next": next_four})
     assert both.shape == both.sizes == (2, 2, 2) and both.separate == ()
@@ -101,7 +101,7 @@ def test_meshes_of_other_devices() -> None:
 
 
 def test_a_mesh_that_is_no_part_of_the_grid() -> None:
-    eight, six = Mesh.of([("x", 8)]), Mesh.of([("y", 2), ("z", 3)], [5, 1, 2, 3, 4, 0])
+    eight, six = Mesh([("x", 8)]), Mesh([("y", 2), ("z", 3)], [5, 1, 2, 3, 4, 0])
     used = [(eight, (AxisRef("x"),)), (six, (AxisRef("y"), AxisRef("z")))]
     both = DeviceGrid.for_meshes("eight", used, {"eight": eight, "six": six})
     assert both.shape == (8,) and both.sizes == (8, 2, 3)
@@ -120,7 +120,7 @@ def test_a_mesh_that_is_no_part_of_the_grid() -> None:
 )
 def test_which_meshes_are_part_of_a_grid_of_eight(devices: list[int], is_part: bool) -> None:
     """The devices differ by one digit of their numbers, in ascending order."""
-    eight, two = Mesh.of([("x", 8)]), Mesh.of([("y", 2)], devices)
+    eight, two = Mesh([("x", 8)]), Mesh([("y", 2)], devices)
     used = [(eight, (AxisRef("x"),)), (two, (AxisRef("y"),))]
     both = DeviceGrid.for_meshes("eight", used, {"eight": eight, "two": two})
     assert (both.separate == ()) == is_part

@@ -68,7 +68,7 @@ KINDS = tuple(programs(8))
 
 
 def mesh_text(sizes: dict[str, int]) -> str:
-    return f"sdy.mesh @m = {Mesh.of(sizes.items())}\n"
+    return f"sdy.mesh @m = {Mesh(sizes.items())}\n"
 
 
 def partitioned(text: str, target: str) -> str | Sequence[Diagnostic]:
@@ -108,7 +108,7 @@ HUGE_MESHES = {
 @pytest.mark.parametrize("sizes", HUGE_MESHES.values(), ids=HUGE_MESHES.keys())
 def test_too_many_devices(sizes: dict[str, int], kind: str, target: str) -> None:
     error = refusal(mesh_text(sizes) + programs(8)[kind], target)
-    mesh = Mesh.of(sizes.items())
+    mesh = Mesh(sizes.items())
     assert f"has {mesh.total_size} devices" in error.message
     assert f"at most {MOST_DEVICES}" in error.message
     assert error.position is not None
@@ -117,7 +117,7 @@ def test_too_many_devices(sizes: dict[str, int], kind: str, target: str) -> None
 
 def test_devices_of_a_huge_mesh_are_not_listed() -> None:
     with pytest.raises(TooManyDevicesError, match=f"has {2**31} devices"):
-        _ = Mesh.of([("x", 2**31)]).devices
+        _ = Mesh([("x", 2**31)]).devices
 
 
 PASSES = ("convert-sdy-to-shard", "sdy-insert-explicit-reshards", "sdy-reshard-to-collectives")
@@ -145,7 +145,7 @@ def test_the_largest_mesh(kind: str) -> None:
     """Nothing is exponential, nor quadratic, in the devices of a mesh of many axes."""
     count = MOST_DEVICES.bit_length() - 3
     sizes = {"x": 2, "y": 2} | {f"a{number}": 2 for number in range(count)}
-    assert Mesh.of(sizes.items()).total_size == MOST_DEVICES
+    assert Mesh(sizes.items()).total_size == MOST_DEVICES
     assert isinstance(partitioned(mesh_text(sizes) + programs(8)[kind], "shard"), str)
 
 

@@ -18,7 +18,7 @@ IDENTITY = OpShardingRule.pointwise((8,), 1)
 
 @pytest.fixture
 def graph() -> ValueGraph:
-    return ValueGraph({"mesh": Mesh.of({"a": 2, "b": 2}.items())})
+    return ValueGraph({"mesh": Mesh({"a": 2, "b": 2}.items())})
 
 
 def run(graph: ValueGraph, edges: list[tuple[int, int]], states: dict[int, str], count: int) -> list[str | None]:

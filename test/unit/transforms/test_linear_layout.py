@@ -15,7 +15,7 @@ from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import add_axes_or_merge
 from mlir_shard.transforms.canonicalize.reshard import before_transpose, layout_of
 
-MESH = Mesh.of([("x", 2), ("y", 4), ("z", 3)])
+MESH = Mesh([("x", 2), ("y", 4), ("z", 3)])
 PARTS = [AxisRef("x"), AxisRef.sub("y", 1, 2), AxisRef.sub("y", 2, 2), AxisRef("z")]
 SIZES = [1, 2, 3, 4, 6, 8, 12]
 

@@ -10,7 +10,7 @@ from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import TensorMapping
 from mlir_shard.transforms.partition.local_computations import local_factor_axes
 
-MESH = Mesh.of({"x": 2, "y": 2, "z": 4}.items())
+MESH = Mesh({"x": 2, "y": 2, "z": 4}.items())
 
 
 def projection(rule: OpShardingRule, dims: tuple[str, ...]) -> ShardingProjection:

@@ -22,7 +22,7 @@ TEXTS = ['[{"a", ?}]', '[{"b", ?}p1]', '[{"a", "b"}]', "[{}]", '[{?}], replicate
 def random_graph(seed: int) -> ValueGraph:
     """A graph over 12 places with groups, siblings, returns and priorities."""
     random = Random(seed)
-    graph = ValueGraph({"mesh": Mesh.of({"a": 2, "b": 2}.items())})
+    graph = ValueGraph({"mesh": Mesh({"a": 2, "b": 2}.items())})
     kinds = [graph.kind(rule) for rule in RULES]
     graph.states = array(STATE_TYPE, [UNKNOWN] * 15)
     for place in random.sample(range(1, 13), 4):
@@ -58,7 +58,7 @@ def test_the_shardings_are_the_same(seed: int, strategy: str) -> None:
 
 
 def test_steps_are_numbered_as_they_come() -> None:
-    graph = ValueGraph({"mesh": Mesh.of({"a": 2, "b": 2}.items())})
+    graph = ValueGraph({"mesh": Mesh({"a": 2, "b": 2}.items())})
     kind = graph.kind(RULES[0])
     for source, target in ((1, 2), (2, 3), (3, 4)):
         graph.nodes.append(Node(kind, (source,), (target,)))

@@ -51,7 +51,7 @@ func.func @main(%a: {type_} {{sdy.sharding = #sdy.sharding{source.sharding}}})
 
 def local_programs(sizes: tuple[int, ...], count: int, pipeline: str, *, is_even: bool) -> Any:
     generator = random.Random(f"{sizes} {pipeline}")
-    mesh = Mesh.of((f"a{index}", size) for index, size in enumerate(sizes))
+    mesh = Mesh((f"a{index}", size) for index, size in enumerate(sizes))
     for _ in range(count):
         rank = generator.randint(2, 4)
         choices = [prod(sizes)] if is_even and rank == 2 else [12, 24] if is_even else [5, 7, 10, 12]
@@ -86,7 +86,7 @@ def test_values_on_every_device(sizes: tuple[int, ...], pipeline: str) -> None:
 @pytest.mark.parametrize("sizes", [(8, 8, 4, 8), (4, 4, 2, 8, 2), (2, 2, 2, 2, 2, 2)], ids=str)
 def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...], collectives: str) -> None:
     generator = random.Random(str(sizes))
-    mesh = Mesh.of((f"a{index}", size) for index, size in enumerate(sizes))
+    mesh = Mesh((f"a{index}", size) for index, size in enumerate(sizes))
     planner = Planner()
     for _ in range(10):
         shape = (prod(sizes),) * generator.randint(2, 3)
@@ -110,7 +110,7 @@ def test_exchanges_among_other_collectives(
 ) -> None:
     """Exchanges that are a part of a plan, on both targets; so few messages are allowed that one exchange is none."""
     monkeypatch.setitem(Planner.__init__.__kwdefaults__, "most_messages", 96)
-    mesh = Mesh.of(zip(("a0", "a1", "a2", "a3"), (4, 2, 2, 2), strict=True))
+    mesh = Mesh(zip(("a0", "a1", "a2", "a3"), (4, 2, 2, 2), strict=True))
     before, after = (TensorLayout(sharding(text), mesh, shape) for text in (source, target))
     plan = Planner().plan(before, after, ELEMENT_SIZE)
     kinds = [type(step.move) for step in plan.steps]

@@ -71,14 +71,14 @@ def block(whole: Any, sharding: TensorSharding | None, mesh: Mesh, device: int) 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(dialect: str, seed: int) -> None:
     text, axes = generate(seed, dialect)
-    check(text, Mesh.of(axes.items()), seed)
+    check(text, Mesh(axes.items()), seed)
 
 
 @pytest.mark.parametrize("dialect", ["linalg", "stablehlo"])
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_random_programs_of_uneven_blocks(dialect: str, seed: int) -> None:
     text, axes = generate(seed, dialect, sizes=UNEVEN_SIZES)
-    check(text, Mesh.of(axes.items()), seed)
+    check(text, Mesh(axes.items()), seed)
 
 
 ADD = """
@@ -100,13 +100,13 @@ func.func @main(
     ids=str,
 )
 def test_permuted_devices(device_ids: list[int]) -> None:
-    mesh = Mesh.of([("x", 2), ("y", 3)], device_ids)
+    mesh = Mesh([("x", 2), ("y", 3)], device_ids)
     check(ADD.format(mesh=mesh), mesh)
 
 
 def test_devices_by_the_other_axis_first_lie_where_they_should() -> None:
     ids = [0, 2, 1, 3, 4, 6, 5, 7]
-    mesh = Mesh.of([("x", 4), ("y", 2)], ids)
+    mesh = Mesh([("x", 4), ("y", 2)], ids)
     text = ADD.format(mesh=mesh).replace('[{"y"}, {"x"}]', '[{"x"}, {"y"}]')
     assert "all_gather" not in check(text, mesh)
 
@@ -140,6 +140,6 @@ func.func @main(
     ],
 )
 def test_collectives_of_a_matmul(a: str, b: str, result: str, collectives: list[str]) -> None:
-    local = check(MATMUL.format(a=a, b=b, result=result), Mesh.of([("x", 2), ("y", 2)]))
+    local = check(MATMUL.format(a=a, b=b, result=result), Mesh([("x", 2), ("y", 2)]))
     found = [line.split("= shard.")[1].split()[0] for line in local.splitlines() if "= shard." in line]
     assert [name for name in found if name != "process_multi_index"] == collectives

@@ -222,7 +222,7 @@ def _mesh(op: Any, name: str) -> Mesh:
     for one in module.regions[0].blocks[0].operations:
         if one.operation.name == "shard.grid" and shard.AXIS_NAMES in one.operation.attributes:
             names = [axis.value for axis in one.operation.attributes[shard.AXIS_NAMES]]
-            meshes[one.operation.attributes["sym_name"].value] = Mesh.of(zip(names, shard.grid_shape(one), strict=True))
+            meshes[one.operation.attributes["sym_name"].value] = Mesh(zip(names, shard.grid_shape(one), strict=True))
     if name not in meshes:
         raise error(f"'{op.name}' has {REPLICA_GROUPS} along axes of @{name}, a mesh that is not defined", op)
     return meshes[name]

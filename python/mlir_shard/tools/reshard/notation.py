@@ -107,11 +107,11 @@ def _attribute(mnemonic: str, attribute: str, text: str) -> Any:
 
 def _short_mesh(text: str) -> Mesh:
     if _GRID.fullmatch(text):
-        return Mesh.of((f"axis_{number}", int(size)) for number, size in enumerate(text.split("x")))
+        return Mesh((f"axis_{number}", int(size)) for number, size in enumerate(text.split("x")))
     axes = [_SHORT_AXIS.fullmatch(axis) for axis in text.split(",")]
     if not all(axes):
         raise ValueError(f"""'{text}' is no mesh, as x=2,y=3 is, or <["x"=2, "y"=3]>""")
-    return Mesh.of((axis[1], int(axis[2])) for axis in axes if axis)
+    return Mesh((axis[1], int(axis[2])) for axis in axes if axis)
 
 
 def _element_size(element_type: str) -> int:

@@ -51,7 +51,7 @@ def _mesh(grid: Any) -> Mesh:
     shape = shard.grid_shape(grid)
     if any(size < 1 for size in shape):
         raise PassFailure("a mesh of sdy has static sizes, but this 'shard.grid' has a dynamic one", grid)
-    return Mesh.of(zip(_axis_names(grid, len(shape)), shape, strict=True))
+    return Mesh(zip(_axis_names(grid, len(shape)), shape, strict=True))
 
 
 def _axis_names(grid: Any, rank: int) -> list[str]:

@@ -9,17 +9,17 @@ import pytest
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
 from mlir_shard.tools.reshard.notation import read_mesh, read_sharding, read_tensor
 
-MESH = Mesh.of([("x", 2), ("y", 4), ("z", 2)])
+MESH = Mesh([("x", 2), ("y", 4), ("z", 2)])
 
 
 @pytest.mark.parametrize("text", ['<["x"=2, "y"=3]>', "x=2,y=3", ' "x" = 2 , y=3 '])
 def test_meshes(text: str) -> None:
-    assert read_mesh(text) == Mesh.of([("x", 2), ("y", 3)])
+    assert read_mesh(text) == Mesh([("x", 2), ("y", 3)])
 
 
 def test_a_mesh_without_names_has_those_of_an_upstream_grid() -> None:
-    assert read_mesh("2x3") == Mesh.of([("axis_0", 2), ("axis_1", 3)])
-    assert read_mesh("4") == Mesh.of([("axis_0", 4)])
+    assert read_mesh("2x3") == Mesh([("axis_0", 2), ("axis_1", 3)])
+    assert read_mesh("4") == Mesh([("axis_0", 4)])
 
 
 def test_device_ids() -> None:
