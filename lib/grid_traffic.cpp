@@ -47,7 +47,8 @@ private:
   std::int64_t total = 1;
 };
 
-std::int64_t ceilDivided(std::int64_t number, std::int64_t by) { return (number + by - 1) / by; }
+// Sizes go up to 2^63 - 1: adding to one of them may overflow.
+std::int64_t ceilDivided(std::int64_t number, std::int64_t by) { return number / by + (number % by != 0); }
 
 bool hasAxis(const GridAxes &axes, char axis) { return axes.find(axis) != GridAxes::npos; }
 
@@ -66,8 +67,10 @@ std::int64_t mostSources(std::int64_t size, std::int64_t oldCount, std::int64_t 
   if (!size)
     return 0;
   std::int64_t oldStep = shardSize(size, oldCount), newStep = shardSize(size, newCount), most = 0;
-  for (std::int64_t begin = 0; begin < size; begin += newStep)
-    most = std::max(most, (std::min(begin + newStep, size) - 1) / oldStep - begin / oldStep + 1);
+  for (std::int64_t left = size; left > 0; left -= std::min(left, newStep)) {
+    std::int64_t begin = size - left, last = begin + std::min(left, newStep) - 1;
+    most = std::max(most, last / oldStep - begin / oldStep + 1);
+  }
   return most;
 }
 
@@ -378,7 +381,8 @@ struct Span {
 };
 
 Span shardSpan(std::int64_t size, std::int64_t step, std::int64_t index) {
-  return {std::min(index * step, size), std::min((index + 1) * step, size)};
+  std::int64_t begin = static_cast<std::int64_t>(std::min<Elements>(Elements(index) * step, size));
+  return {begin, begin + std::min(step, size - begin)};
 }
 
 } // namespace
