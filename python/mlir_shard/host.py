@@ -74,9 +74,24 @@ def __getattr__(name: str) -> ModuleType:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def dialect(name: str) -> ModuleType:
-    """The host's wrappers of the dialect `name`."""
-    return module(f"dialects.{name}")
+class _Dialect:
+    """The wrappers of a dialect, imported when the first of them is used: those of linalg take 0.1 s."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(module(f"dialects.{self._name}"), name)
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return dir(module(f"dialects.{self._name}"))
+
+
+def dialect(name: str) -> Any:
+    """Returns the host's wrappers of the dialect `name`, which are imported at the first use."""
+    return _Dialect(name)
 
 
 def execution_engine() -> ModuleType:
