@@ -6,7 +6,7 @@
 // Both rules look at where an op is. The one registered as pure is called for the first op alone, which the developer's
 // option finds; the other one, as rules are unless they say so, is called for each.
 // CHECK-NOT: my.honest
-// CHECK: verify_repetition.mlir:[[# @LINE + 11]]:8: error: 'my.impure' op becomes something else by the plan of an op like it ('my.impure' with position = 3 : i64) than planned alone ('my.impure' with position = 2 : i64): a rule that is registered as pure looks at more than isomorphic ops agree in
+// CHECK: verify_repetition.mlir:[[# @LINE + 11]]:8: error: 'my.impure' op becomes 'my.impure' with position = 3 : i64 by the decision for an isomorphic op, and 'my.impure' with position = 2 : i64 by its own: its sharding rule, or a partition rule registered as pure, depends on more than isomorphic ops have in common
 // CHECK-NOT: my.honest
 
 // UNSEEN: "my.honest"(%arg0) {position = 0 : i64}

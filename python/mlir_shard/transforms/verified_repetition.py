@@ -44,9 +44,9 @@ def change_verified(op: Any, change: Change) -> None:
         shown = single or reused
         name = names.get(str(shown.location), shown.name)
         raise PassFailure(
-            f"'{name}' op becomes something else by the plan of an op like it ({_difference(reused, single)}) than "
-            f"planned alone ({_difference(single, reused)}): a rule that is registered as pure looks at more than "
-            "isomorphic ops agree in",
+            f"'{name}' op becomes {_shown(reused, single)} by the decision for an isomorphic op, and "
+            f"{_shown(single, reused)} by its own: its sharding rule, or a partition "
+            "rule registered as pure, depends on more than isomorphic ops have in common",
             shown.location,
         )
     del kept
@@ -76,7 +76,7 @@ def _text(op: Any, numbers: dict[Any, int]) -> tuple[Any, ...]:
     )
 
 
-def _difference(op: Any, other: Any) -> str:
+def _shown(op: Any, other: Any) -> str:
     """The name of an op, with the first attribute that it has otherwise than another of this name."""
     if op is None:
         return "nothing"
