@@ -33,7 +33,7 @@ class Position:
 class Diagnostic:
     """One message: severity is `error`, `warning`, `remark` or `note`.
 
-    place: how a location without a position reads, `"name"` say; empty where it is unknown.
+    place: the text of a location without a position, for example `"name"`; empty where it is unknown.
     """
 
     severity: str
@@ -55,9 +55,9 @@ class Diagnostic:
 
 @contextlib.contextmanager
 def handled(context: Any, handle: Callable[[Any], bool]) -> Iterator[None]:
-    """Gives the diagnostics of an `ir.Context` to `handle`, which says whether it took one.
+    """Gives the diagnostics of an `ir.Context` to `handle`, which returns whether it took one.
 
-    What `handle` raises, an interrupt say, cannot pass through the native code that called it: it is raised here.
+    Exceptions of `handle`, such as an interrupt, cannot pass through the native code that called it: it is raised here.
     """
     raised: list[BaseException] = []
 
@@ -96,7 +96,7 @@ def error(message: str, position: Position | None = None) -> Diagnostic:
 
 
 def at(severity: str, message: str, location: Any, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
-    """A diagnostic at an `ir.Location`; where that is inlined code, notes say from where it was called."""
+    """A diagnostic at an `ir.Location`; where that is inlined code, notes show where it was called."""
     position, callers = _position(location)
     called = tuple(Diagnostic("note", "called from", caller) for caller in callers)
     return Diagnostic(severity, message, position, "" if position else _place(location), called + notes)
@@ -172,7 +172,7 @@ _reporters: list[Callable[[Diagnostic], None]] = []
 
 @contextlib.contextmanager
 def reported(report: Callable[[Diagnostic], None] | None) -> Iterator[None]:
-    """Hands what passes say meanwhile to `report`; without it to who is there, or to standard error, as MLIR does."""
+    """Passes diagnostics to `report`; without it to the handler in place, or to standard error, as MLIR does."""
     _reporters.append(report or (_reporters[-1] if _reporters else _print))
     try:
         yield
@@ -187,7 +187,7 @@ def remark(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> N
 
 
 def warn(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> None:
-    """Says that something in a program may not be what was meant; the pass goes on."""
+    """Warns of something in a program that is probably a mistake; the pass goes on."""
     _say("warning", message, where, notes)
 
 

@@ -126,7 +126,7 @@ def _restriction(text: str) -> str | None:
     restricted = _RESTRICTED.search(_parse(f"builtin.module({text})")[1])
     if restricted:
         return restricted.group(2)
-    # Nothing is said where the anchor is the right one, so ask with another.
+    # There is no diagnostic if the anchor is the right one, so try another.
     restricted = _RESTRICTED.search(_parse(f"func.func({text})")[1])
     return restricted.group(2) if restricted else None
 
@@ -135,7 +135,7 @@ def check(one: HostPass, anchor: str) -> None:
     """Checks that a pass can be nested in `anchor`.
 
     Raises:
-        HostPassError: it cannot; `wanted_anchor` says where it can.
+        HostPassError: it cannot; `wanted_anchor` is the anchor on which it can.
     """
     refused = _parse(f"{anchor}({one.text})")[1]
     if not refused:

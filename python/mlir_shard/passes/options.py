@@ -48,7 +48,7 @@ class OptionError(ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Declaration:
-    """What `option` says beside the default value."""
+    """What `option` has beside the default value."""
 
     help: str
     choices: tuple[str, ...] | None

@@ -24,7 +24,7 @@ ENTRY_POINT_GROUP = "mlir_shard.plugins"
 
 
 class PluginError(ImportError):
-    """A plugin that cannot be loaded; `diagnostic` says why and where."""
+    """A plugin that cannot be loaded; `diagnostic` has the reason and the place."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)
@@ -81,7 +81,7 @@ def load_installed() -> tuple[Diagnostic, ...]:
 
 
 def _some_package_has_plugins() -> bool:
-    """Whether any installed package mentions the group: `importlib.metadata` takes a hundred times as long to say."""
+    """Whether any installed package mentions the group: `importlib.metadata` takes a hundred times as long."""
     for folder in sys.path:
         try:
             entries = list(os.scandir(folder or os.curdir))

@@ -6,7 +6,7 @@
 class CountOps(Pass):
     name = "count-ops"
     anchor = "func.func"
-    summary = "Says how many operations a function holds"
+    summary = "Remarks how many operations a function holds"
     nested: bool = option(True, "count inside regions too")
 
     def run(self, op: ir.Operation) -> None: ...

@@ -164,7 +164,7 @@ def from_steps(steps: Iterable[Step], anchor: str = MODULE) -> Nest:
 
 
 def check_runs_on(nest: Nest, op_name: str, text: str = "") -> None:
-    """Checks that a whole pipeline can run on an operation of that name; `text` is what it was read from.
+    """Checks that a pipeline can run on an operation of that name; `text` is what it was read from.
 
     Raises:
         PipelineError: it cannot.
@@ -190,7 +190,7 @@ def _resolve_all(passes: Iterable[Pass | str], anchor: str, active: tuple[str, .
 def _nest(element: Element, text: str, active: tuple[str, ...]) -> Nest:
     if "." not in element.name and element.name != ANY:
         is_pass = is_known(element.name)
-        what = "is a pass, so it encloses none" if is_pass else "is no operation: an anchor is one, such as func.func"
+        what = "is a pass, so it encloses none" if is_pass else "is not an operation, as an anchor such as func.func is"
         raise PipelineError(f"'{element.name}' {what}", text, element.offset)
     steps: list[Step] = []
     for child in element.children or ():

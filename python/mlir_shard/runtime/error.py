@@ -12,7 +12,7 @@ from mlir_shard.passes.diagnostic import Diagnostic
 class RunError(Exception):
     """A program that cannot be compiled or run, inputs that do not fit it, or a rank that failed.
 
-    `message` says what could not be done; `diagnostics` say why and where, where that is known.
+    `message` names what could not be done; `diagnostics` have the reason and the place, where they are known.
     """
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:

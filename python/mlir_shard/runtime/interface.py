@@ -33,7 +33,7 @@ CROSSING = frozenset({_EXTRACT, _FROM_ELEMENTS})
 
 
 def is_token(type_: Any) -> bool:
-    """Whether a type says only what comes before what."""
+    """Whether values of a type only order effects, as tokens do."""
     return str(type_) == TOKEN
 
 
@@ -53,7 +53,7 @@ def cross_as_tensors(module: Any, function: Any) -> None:
         return
     _erase_callers(module, function)
     for name in ("arg_attrs", "res_attrs"):
-        # They say something of each argument and result that there was.
+        # They have an element for each argument and result that there was.
         if name in function.attributes:
             del function.attributes[name]
     with function.location:

@@ -16,7 +16,7 @@ from mlir_shard.sharding.layout import Box
 class Port:
     """An argument or a result.
 
-    name: as diagnostics call it, `argument 0` say; spec: the global tensor; local: what one rank holds, which is
+    name: as in diagnostics, for example `argument 0`; spec: the global tensor; local: what one rank holds, which is
     padded where its box is smaller; boxes: the part of the global tensor that each rank holds, None for one that is not
     in the mesh, whose local tensor is of zeros; sharding: for tables.
     """

@@ -159,7 +159,7 @@ def _sizes(name: str, size: int, used: Iterable[AxisRef]) -> tuple[int, ...] | N
 
 
 def _taken(size: int, free: list[SubAxisInfo]) -> list[SubAxisInfo]:
-    """Parts that have `size` devices together, taken out of what is free: the largest that there are, and whole."""
+    """Parts that have `size` devices together, taken from the free ones, without splitting any, the largest first."""
     found: list[SubAxisInfo] = []
     while size > 1:
         place = max(
@@ -250,9 +250,9 @@ class MeshChange:
 
 
 def mesh_changes(first: Mesh, others: Iterable[Mesh], used: UsedAxes) -> dict[Mesh, MeshChange]:
-    """How to say `first` and, as far as possible, the others on meshes that have the same axes.
+    """Expresses `first` and, as far as possible, the others as meshes that have the same axes.
 
-    used: the axes of each mesh that have to be said. Meshes whose devices lie along parts of the line of devices of
+    used: the axes of each mesh that shardings use. Meshes whose devices lie along parts of the line of devices of
     `first` come to its order, others keep theirs, but for those that cut the devices otherwise: their devices are taken
     in an order in which the cuts are the same. The axes are those of `first` where these are fine enough. The meshes
     they are brought to are among the result too; not those of other devices, and those whose sub-axes and the others'

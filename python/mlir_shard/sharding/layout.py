@@ -180,7 +180,7 @@ def device_array(mesh: Mesh) -> npt.NDArray[np.int64]:
 
 
 def device_group_array(axes: Sequence[AxisRef], mesh: Mesh) -> npt.NDArray[np.int64]:
-    """What `device_groups` says, a row for each group."""
+    """The result of `device_groups` as an array with a row for each group."""
     # NumPy has arrays of at most 64 dimensions, and axes of one device make no difference.
     parts = [part for part in split_mesh_axes(axes, mesh) if part.size(mesh) > 1]
     rest = [number for number, part in enumerate(parts) if not any(axis.overlaps(part) for axis in axes)]

@@ -37,9 +37,9 @@ class MeshAxis:
 class Mesh:
     """Axes from major to minor, `Mesh({"data": 4, "model": 2})`, and the ids of devices in row-major order of the axes.
 
-    Without device ids they are 0, 1, 2, ... ; ids that say just this are dropped, so equal meshes are equal values.
+    Without device ids they are 0, 1, 2, ... ; these very ids are dropped, so equal meshes are equal values.
     No axes and no ids is the empty mesh, a placeholder for any other. No axes and one id is a maximal mesh: what is
-    bound to it lies whole on that device.
+    bound to it is on that device only.
     """
 
     axes: tuple[MeshAxis, ...]

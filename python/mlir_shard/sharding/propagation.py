@@ -116,7 +116,7 @@ def _along(tensors: Sequence[TensorFactorShardings], factor: int) -> Iterator[Fa
 
 
 def _agree(old: Axes, new: Axes, can_expand: bool) -> tuple[Axes, bool]:
-    """What two lists begin with alike, with the rest of the longer one, and whether that may still grow.
+    """The common prefix of two lists, with the rest of the longer one, and whether that may still grow.
 
     The rest of `new` counts only if `can_expand`. Where one axis is a prefix of its counterpart and its list goes on
     with another, the lists part there: consecutive sub-axes would have been merged.
@@ -280,7 +280,7 @@ class _Step:
         return tensor
 
     def _fitting(self, tensor: TensorFactorShardings, factor: int) -> Axes:
-        """What the tensor can take along the factor; none where that is no more than it has."""
+        """The axes that the tensor can take along the factor; none if those are no more than it has."""
         sharding = tensor.factors[factor]
         if sharding is None or not is_strict_prefix(sharding.axes, self.axes_per_factor[factor]):
             return ()

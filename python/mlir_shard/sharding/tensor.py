@@ -30,8 +30,8 @@ class ReductionOp(str, Enum):
 class DimensionSharding:
     """Axes that shard one dimension, major to minor.
 
-    A closed dimension cannot be sharded further. `priority` says when propagation may use what the user wrote here,
-    0 the first; None is 0 unsaid.
+    A closed dimension cannot be sharded further. `priority` is the round of propagation from which the user's axes here
+    are used, 0 the first; None is 0 where the text has none.
     """
 
     axes: tuple[AxisRef, ...]

@@ -223,7 +223,7 @@ def exit_status(tool: str, drive: Callable[[], int]) -> int:
 
 
 def complain(tool: str, message: str) -> int:
-    """Says what went wrong; returns the exit status for that."""
+    """Prints the error; returns its exit status."""
     print(f"{tool}: error: {message}", file=sys.stderr, flush=True)
     return 1
 

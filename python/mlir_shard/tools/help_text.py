@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What shard-opt says about itself: its options, and every pass with summary and options."""
+"""The help of shard-opt: its options, and every pass with its summary and options."""
 
 from __future__ import annotations
 

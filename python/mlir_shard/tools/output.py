@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The output of a driver: a file is written whole or not at all."""
+"""The output of a driver: a file is written completely or not at all."""
 
 from __future__ import annotations
 

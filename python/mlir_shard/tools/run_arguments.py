@@ -26,7 +26,7 @@ Started by mpirun or srun it is one of the ranks."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunArguments:
-    """What the command line asks for; `-` is standard input, and None what follows from the program."""
+    """The arguments of the command line; `-` is standard input, and None follows from the program."""
 
     input: str
     ranks: int | None

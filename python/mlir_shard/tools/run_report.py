@@ -19,7 +19,7 @@ _HEADINGS = ("result", "type", "sharding", "max abs error", "max rel error", "")
 
 
 def title(program: Program, is_compared: bool, device: str = "rank") -> str:
-    """What ran, and what the table below says; `device` is what there are several of."""
+    """The title above the table; `device` is the name of a row."""
     how = "compared with it on one, without sharding" if is_compared else "not compared with anything"
     return f"@{program.entry} on {program.ranks} {device}{'s' if program.ranks > 1 else ''}, {how}:"
 
@@ -34,7 +34,7 @@ def table(results: Sequence[Result], comparisons: Sequence[Comparison] | None) -
 
 
 def times(ranks: Sequence[RankTimes]) -> str:
-    """How long each rank took; one process that has all devices is no rank."""
+    """The time of each rank; one process with all devices has no ranks."""
     rows: list[tuple[str, ...]] = [("rank" if len(ranks) > 1 else "", "load", "compile", "run")]
     for rank, one in enumerate(ranks):
         seconds = ("" if part is None else f"{part:.3f} s" for part in (one.load, one.compile, one.run))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def of_module(module: Any) -> CommunicationReport:
-    """The report of a local module; RunError where it says too little of its collectives."""
+    """The report of a local module; raises RunError if its collectives cannot be read."""
     from mlir_shard.passes.registry import PassFailure
     from mlir_shard.runtime.error import RunError
     from mlir_shard.transforms.communication.shard_communication_report import communication_report
@@ -81,7 +81,7 @@ def _read(path: str) -> list[Any]:
         with loaded:
             found = {name: loaded[name] for name in loaded.files}
     except MemoryError:
-        raise _unreadable(path, "it says that it holds more than this machine's memory does") from None
+        raise _unreadable(path, "its header claims more bytes than this machine's memory has") from None
     except _DAMAGED as error:
         known = error.strerror if isinstance(error, OSError) else None
         raise _unreadable(path, known or "it holds no array of NumPy's") from None
@@ -125,7 +125,7 @@ TOOL = "shard-run"
 
 
 class Reported(Exception):
-    """The input is not a module, and the diagnostics that say why have been printed."""
+    """The input is not a module; the diagnostics have been printed."""
 
 
 @dataclass(frozen=True, slots=True)

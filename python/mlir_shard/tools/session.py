@@ -44,7 +44,7 @@ OPERATION_NOTE = "see current operation: "
 
 
 class Verifier:
-    """Takes diagnostics and says in the end which were not expected and which did not come."""
+    """Collects diagnostics and reports those that were not expected, and expected ones that did not come."""
 
     def __init__(self, source: Source, only_expected: bool = False) -> None:
         self._name = source.name

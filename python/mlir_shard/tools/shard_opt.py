@@ -101,7 +101,7 @@ def _optimize(arguments: Arguments, console: Console) -> int:
 
 
 def _pipeline(arguments: Arguments, console: Console) -> Nest | None:
-    """The passes that the command line asks for; None after a diagnostic where it asks for what there is not."""
+    """The passes of the command line; None, after a diagnostic, if one of them does not exist."""
     from mlir_shard.passes import resolution
     from mlir_shard.passes.diagnostic import Position, error
     from mlir_shard.passes.resolution import PipelineError

@@ -35,7 +35,7 @@ the numbers of mesh axes: '[[0], [1]]', ', unreduced=[2]'."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReshardArguments:
-    """What the command line asks for; `-` is standard output, and None what follows from the others."""
+    """The arguments of the command line; `-` is standard output, and None follows from the others."""
 
     mesh: str
     target_mesh: str | None
@@ -65,7 +65,7 @@ def _parser() -> ArgumentParser:
     add("--mesh", required=True, metavar="MESH", help="""x=2,y=3, or '<["x"=2, "y"=3]>', or 2x3 without names""")
     add("--target-mesh", metavar="MESH", help="the mesh after, of any devices (default: the mesh before)")
     add("--shape", required=True, metavar="SHAPE", help="sizes and element type, as 12x18xf32")
-    add("--objective", choices=OBJECTIVES, help="what to have the least of (default: time, or as the costs say)")
+    add("--objective", choices=OBJECTIVES, help="what to minimize (default: time, or the objective of --costs)")
     add(
         "--direct-exchange",
         action=BooleanOptionalAction,
@@ -73,7 +73,7 @@ def _parser() -> ArgumentParser:
         help="let devices send each other what they lack, beside collectives (the default)",
     )
     add("--costs", metavar="FILE", help="latencies and bandwidths, as TOML or JSON (default: those of the planner)")
-    add("--simulate", action="store_true", help="carry the plan out on NumPy arrays and say whether it delivers")
+    add("--simulate", action="store_true", help="carry the plan out on NumPy arrays and report whether it delivers")
     add(
         "--format",
         choices=FORMATS,

@@ -45,7 +45,7 @@ def _run(arguments: RunArguments) -> run_steps.Ended:
 
 
 def _parse_once(given: Sequence[str], found: Place) -> RunArguments:
-    """All ranks are given the same command line: the first one says what is wrong with it."""
+    """All ranks have the same command line: the first one reports what is wrong with it."""
     try:
         with contextlib.redirect_stdout(sys.stdout if found.rank == 0 else io.StringIO()):
             arguments = run_arguments.parse(given)
@@ -86,7 +86,7 @@ def _prepare_quietly(arguments: RunArguments) -> run_steps.Prepared:
 
 
 def _step(process: MpiProcess, drive: Callable[[], int]) -> int:
-    """0 where the step succeeded on all ranks, else 1; one rank says what was written, the first where it failed."""
+    """Returns 0 if the step succeeded on all ranks, else 1; the first rank that failed reports the error."""
     from mlir_shard.runtime.launch.launched import OtherRankFailed
 
     written, said = io.StringIO(), io.StringIO()
@@ -98,7 +98,7 @@ def _step(process: MpiProcess, drive: Callable[[], int]) -> int:
         except OtherRankFailed as error:
             return _keep(others, error)
 
-    # Whatever it raises: the other ranks wait for this one to say how it went.
+    # Whatever it raises: the other ranks wait for the status of this one.
     with contextlib.redirect_stdout(written), contextlib.redirect_stderr(said):
         status = exit_status(TOOL, guarded)
     failing = process.first(status != 0)

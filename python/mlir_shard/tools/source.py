@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The input of a driver, whole or in the parts between marker lines, and diagnostics that show its lines."""
+"""The input of a driver, in one part or in those between marker lines, and diagnostics that show its lines."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ func.func private @part_of_used(tensor<16x16xf32> {sdy.sharding = #sdy.sharding<
 // -----
 
 sdy.mesh @mesh = <["x"=16]>
-// expected-error @+1 {{dim 1: priority p2 says nothing on a closed dimension without axes}}
+// expected-error @+1 {{dim 1: priority p2 has no effect on a closed dimension without axes}}
 func.func private @priority_of_nothing(tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}p1, {}p2]>})
 
 // -----

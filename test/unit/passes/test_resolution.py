@@ -94,7 +94,7 @@ def test_pipelines_of_the_host() -> None:
             "write func.func(llvm-request-c-wrappers)",
         ),
         ("builtin.module(cse(on-any))", 15, "'cse' is a pass, so it encloses none"),
-        ("builtin.module(func(cse))", 15, "'func' is no operation: an anchor is one, such as func.func"),
+        ("builtin.module(func(cse))", 15, "'func' is not an operation, as an anchor such as func.func is"),
     ],
 )
 def test_refused(text: str, offset: int, message: str) -> None:

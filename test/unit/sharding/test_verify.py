@@ -87,7 +87,7 @@ def test_valid_shardings(some):
         (sharding("", "", replicated="b a"), 'replicated axes have to be in the order of the mesh, {"a", "b"}'),
         (sharding("", "", unreduced="a:(4)2 a:(1)2"), 'unreduced axes have to be in the order of the mesh, {"a":(1)2'),
         (TensorSharding("mesh", (dim("a", -1), dim(""))), "dim 0: priority -1 is negative"),
-        (TensorSharding("mesh", (dim("a"), dim("", 1))), "dim 1: priority p1 says nothing on a closed dimension"),
+        (TensorSharding("mesh", (dim("a"), dim("", 1))), "dim 1: priority p1 has no effect on a closed dimension"),
         (sharding("a"), "the sharding has 1 dimensions, but the tensor has 2"),
     ],
     ids=lambda value: str(value) if isinstance(value, TensorSharding) else "",

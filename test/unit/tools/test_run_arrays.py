@@ -63,7 +63,7 @@ def with_entry_changed(flags: int = 0, method: int = 8) -> bytes:
         (lambda: array_file().replace(b"'<f4'", b"'<zz'"), NO_ARRAY),
         (lambda: array_file().replace(b"{'descr'", b"{{descr'"), NO_ARRAY),
         (lambda: with_shape("(4, -3)"), NO_ARRAY),
-        (lambda: with_shape("(4000000000, 30000000)"), "it says that it holds more than this machine's memory does"),
+        (lambda: with_shape("(4000000000, 30000000)"), "its header claims more bytes than this machine's memory has"),
         (lambda: archive(**{"a.npy": array_file()})[:-30], NO_ARRAY),
         (with_damaged_data, NO_ARRAY),
         (lambda: with_entry_changed(flags=1), NO_ARRAY),

@@ -68,7 +68,7 @@ class DeviceGroup:
         return index.to_integer(colour, 32), index.to_integer(key, 32)
 
     def own_rank(self) -> Any:
-        """This device's position in the whole grid."""
+        """This device's position in the grid."""
         return _shard.process_linear_index(grid=self.grid)
 
     def rank_at(self, rank: Any, coordinates: Sequence[Any], target: Sequence[Any]) -> Any:

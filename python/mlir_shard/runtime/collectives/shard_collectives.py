@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Collectives of upstream's shard dialect on element types that can be sent and reduced as they are.
 
-This is done before anything else is lowered, while types still say what is unsigned. The collectives stay what they
+This is done before anything else is lowered, while types still show what is unsigned. The collectives stay what they
 are, and pure where they are: equal ones are merged and dead ones dropped on the way to `shard_to_mpi`.
 """
 

@@ -24,13 +24,13 @@ from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.layout import device_groups
 
 _DEVICES = "mlir_shard.devices"
-# Where frontends and XLA say so.
+# The attributes in which frontends and XLA keep them.
 _REPLICAS = "mhlo.num_replicas"
 _PARTITIONS = "mhlo.num_partitions"
 
 
 def set_devices(module: Any, devices: int) -> None:
-    """Has a local module say for how many devices it is."""
+    """Records in a local module the number of its devices."""
     number = ir.IntegerType.get_signless(64, module.context)
     module.operation.attributes[_DEVICES] = ir.IntegerAttr.get(number, devices)
 
@@ -39,8 +39,8 @@ def set_devices(module: Any, devices: int) -> None:
 class Processes:
     """How many there are of each; device r · partitions + p is partition p of replica r.
 
-    A module that does not say, or whose numbers do not make its devices, may call a device by either name: its replica
-    and its partition have the number of the device, as with the engine `pjrt`. Then both numbers here are None.
+    A module without these numbers, or whose numbers do not make its devices, may call a device by either name: the
+    numbers of its replica and its partition are that of the device, as with the engine `pjrt`. Both are None here then.
     """
 
     devices: int
@@ -57,7 +57,7 @@ class Processes:
 
     @staticmethod
     def of(module: Any, op: Any) -> Processes:
-        """Those of a module; RunError at `op`, which asks, where it is not known how many devices there are."""
+        """Those of a module; raises RunError at `op` if the number of devices is unknown."""
         said = _said(module)
         devices = _number(module, _DEVICES) or _size_of_grids(module) or (said.devices if said else None)
         if devices is None:

@@ -22,7 +22,7 @@ from mlir_shard.runtime.launch import mpi_library
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.program import Program
 
-# How LLVM's JIT reports symbols on standard error; the exception says nothing of them.
+# How LLVM's JIT reports symbols on standard error; the exception does not name them.
 _NOT_FOUND = re.compile(r"Symbols not found: \[ ([^]]*) \]")
 
 
@@ -51,7 +51,7 @@ def make_engine(module: Any, libraries: Sequence[Path], entry: str) -> Any:
                 engine = host.execution_engine().ExecutionEngine(
                     module, opt_level=2, shared_libs=list(map(str, libraries))
                 )
-                # Code is made, and symbols are looked for, when somebody asks for a function.
+                # Code is generated, and symbols are resolved, when a function is looked up.
                 engine.lookup(entry)
         except RuntimeError as error:
             said = _read(written)
@@ -59,7 +59,7 @@ def make_engine(module: Any, libraries: Sequence[Path], entry: str) -> Any:
             if symbols:
                 raise SymbolsNotFound(symbols) from error
             raise RunError(f"LLVM cannot make machine code of the program: {said.strip() or error}") from error
-        # Warnings, of libraries say, are for the user.
+        # Warnings, for example of libraries, are for the user.
         sys.stderr.write(_read(written))
     return engine
 

@@ -27,7 +27,7 @@ FAILED = 1
 
 
 class OtherRankFailed(RunError):
-    """This rank is well, but another one cannot go on, and says why."""
+    """Another rank cannot go on, and reports why."""
 
 
 def is_launched() -> bool:
@@ -157,5 +157,5 @@ def _give_up(timeout: float) -> None:
 
 
 def _say(message: str) -> None:
-    """Says it at once, as nothing that is said later would be heard."""
+    """Prints it at once: output of later is lost."""
     print(f"{Path(sys.argv[0]).stem.replace('_', '-')}: error: {message}", file=sys.__stderr__, flush=True)

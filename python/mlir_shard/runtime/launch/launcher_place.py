@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which process of an MPI program this is, as launchers say it in the environment."""
+"""The rank of this process in an MPI program, from the variables that launchers set."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _implementation(launcher: Path) -> str:
             [launcher, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_VERSION_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunError(f"'{launcher}' does not say its version: {error}") from error
+        raise RunError(f"'{launcher}' does not print its version: {error}") from error
     text = said.stdout + said.stderr
     if re.search(r"Open ?MPI|OpenRTE|PRRTE", text):
         return OPEN_MPI
@@ -179,7 +179,7 @@ _SETTINGS = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     # Open MPI prints no backtraces: the last lines that a rank writes are its own.
     "OMPI_MCA_opal_signal": "",
-    # Open MPI asks for these where root runs it, as in a container.
+    # Open MPI requires these where root runs it, as in a container.
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The binary interfaces of MPI libraries, and this process as one of MPI's.
 
-An interface says how handles are passed, and the values of predefined handles and constants. The process initializes
-the library around the program, which calls it on its own.
+An interface has the way in which handles are passed, and the values of predefined handles and constants. The process
+initializes the library around the program, which calls it on its own.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def shared_memory() -> list[str]:
 class MpiProcess:
     """This process after MPI_Init, which is done once; the program itself has only calls that need it done.
 
-    `has_begun` says that it was done here, not by somebody before. OSError where the library cannot be loaded or does
-    not begin.
+    `has_begun` is whether it was done here, not by an earlier caller. Raises OSError if the library cannot be loaded or
+    does not begin.
     """
 
     def __init__(self, library: Path) -> None:
@@ -176,7 +176,7 @@ class MpiProcess:
         self.library.MPI_Barrier(self.predefined("MPI_COMM_WORLD"))
 
     def first(self, is_one: bool) -> int | None:
-        """The first rank for which `is_one` holds, None where there is none; all ranks ask at once."""
+        """The first rank for which `is_one` holds, None where there is none; a collective call of all ranks."""
         mine, least = ctypes.c_int(self.rank if is_one else self.size), ctypes.c_int()
         handles = map(self.predefined, ("MPI_INT", "MPI_MIN", "MPI_COMM_WORLD"))
         self.library.MPI_Allreduce(ctypes.byref(mine), ctypes.byref(least), 1, *handles)

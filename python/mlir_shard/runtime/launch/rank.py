@@ -5,7 +5,7 @@
 Of MPI each process is a rank; by PJRT one process has all devices; with neither a program runs alone.
 
 The process begun by mpiexec forks before it has loaded anything. The child is the rank; the parent waits for it and
-writes down how and when it ended. Nothing else can say this of a process that a signal kills: mpiexec ends the other
+writes down how and when it ended. Nothing else can tell this of a process that a signal kills: mpiexec ends the other
 ranks at once, and does not tell which was the first.
 """
 
@@ -75,7 +75,7 @@ def _wait_for(child: int, run: RankStatus, rank: int) -> int:
         what = f"ended with exit status {os.WEXITSTATUS(status)}"
     with contextlib.suppress(FileNotFoundError):
         run.write(rank, ENDED, End(what, when))
-    # Never 0: that is how a rank says it needs no other one any more, and mpiexec would let them wait.
+    # Never 0, the status of a rank that needs no other one any more: mpiexec would let the others wait.
     return FAILED
 
 
@@ -188,7 +188,7 @@ def _die_with(parent: int) -> None:
 
 
 def _watch(run: RankStatus, owner: int, parent: int) -> None:
-    """Ends this process when the run's or its parent is no more; the first leaves its files to the ranks."""
+    """Ends this process when that of the run, or its parent, has ended; the former leaves its files to the ranks."""
 
     def watch() -> None:
         while is_running(owner) and is_running(parent):

@@ -122,7 +122,7 @@ def has_batch_dimensions(op: Any) -> bool:
 
 
 def gather(op: Any) -> list[Any]:
-    """Each element of the result is read where its index, moved into the operand, says."""
+    """Each element of the result is read at its index, which is clamped to the operand."""
     numbers, (operand, indices) = SliceNumbers.of(op), op.operands
     sizes, shape = list(op.attributes["slice_sizes"]), list(operand.type.shape)
     indices = stablehlo.convert(indices, stablehlo.i64())
@@ -140,7 +140,7 @@ def gather(op: Any) -> list[Any]:
 
 
 def scatter(op: Any) -> list[Any]:
-    """Each element of the updates is combined with that which its index says.
+    """Each element of the updates is combined with the element at its index.
 
     A slice that does not lie within the input is left out, all of it, as by XLA; StableHLO's specification leaves out
     only the elements that have no place. Partition rules rely on it: a block of such a slice may lie within its block.

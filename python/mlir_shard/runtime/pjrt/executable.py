@@ -61,7 +61,7 @@ class PjrtExecutable:
         return [[of_result[rank] for of_result in of_results] for rank in range(self._program.ranks)]
 
     def _put(self, blocks: Sequence[Array]) -> Any:
-        """An array whose block on each device is one of `blocks`, whatever jax takes it for as a whole."""
+        """An array whose shard on each device is one of `blocks`, whatever global array jax takes it for."""
         placed = [jax.device_put(block, device) for block, device in zip(blocks, self._devices, strict=True)]
         mesh = jax.sharding.Mesh(np.array(self._devices), ("device",))
         sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())

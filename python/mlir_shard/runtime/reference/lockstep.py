@@ -212,34 +212,34 @@ class BodiesInStep:
         return [list(made.results)[place * count : (place + 1) * count] for place in range(len(devices))]
 
     def _loop(self, op: Any, devices: Sequence[int], operands: Values, known: list[Known]) -> Values:
-        """What all devices carry alike is carried once, so that it is seen that they stop at the same time."""
-        alike = {index for index, of_devices in enumerate(zip(*operands, strict=True)) if _is_one(of_devices)}
+        """Values that are uniform across devices are carried once, which shows that devices stop at the same time."""
+        uniform = {index for index, of_devices in enumerate(zip(*operands, strict=True)) if _is_one(of_devices)}
         while True:
-            made, differing = self._loop_carrying(op, devices, operands, known, alike)
+            made, differing = self._loop_carrying(op, devices, operands, known, uniform)
             if not differing:
-                return _spread(list(made.results), alike, len(op.operands), len(devices))
+                return _spread(list(made.results), uniform, len(op.operands), len(devices))
             made.erase()
-            alike -= differing
+            uniform -= differing
 
     def _loop_carrying(
-        self, op: Any, devices: Sequence[int], operands: Values, known: list[Known], alike: set[int]
+        self, op: Any, devices: Sequence[int], operands: Values, known: list[Known], uniform: set[int]
     ) -> tuple[Any, set[int]]:
-        """The loop, and what of `alike` is not carried alike."""
+        """The loop, and the numbers in `uniform` of values that diverge in it."""
         count = len(op.operands)
-        carried = _gathered(operands, alike, count)
+        carried = _gathered(operands, uniform, count)
         types = [value.type for value in carried]
         made = ir.Operation.create(op.name, types, carried, regions=2)
         returned: list[Values] = []
         for old, new in zip(op.regions, made.regions, strict=True):
             block = new.blocks.append(*types, arg_locs=[op.location] * len(types))
             with ir.InsertionPoint(block):
-                arguments = _spread(list(block.arguments), alike, count, len(devices))
+                arguments = _spread(list(block.arguments), uniform, count, len(devices))
                 returned.append(self.results(old.blocks[0], devices, arguments, known))
         conditions, values = returned
-        differing = {index for index in alike if not _is_one([of_device[index] for of_device in values])}
+        differing = {index for index in uniform if not _is_one([of_device[index] for of_device in values])}
         if not differing:
             (stops,) = _the_same(conditions, op, "goes around as often")
-            for region, results in zip(made.regions, ([stops], _gathered(values, alike, count)), strict=True):
+            for region, results in zip(made.regions, ([stops], _gathered(values, uniform, count)), strict=True):
                 with ir.InsertionPoint(region.blocks[0]):
                     _return(results)
         return made, differing
@@ -283,17 +283,17 @@ def _the_same(values: Values, op: Any, does: str) -> list[Any]:
     return values[0]
 
 
-def _gathered(values: Values, alike: set[int], count: int) -> list[Any]:
-    """What devices carry, one after the other, with what is alike once."""
-    return [of_device[index] for index in range(count) for of_device in (values[:1] if index in alike else values)]
+def _gathered(values: Values, uniform: set[int], count: int) -> list[Any]:
+    """The values that devices carry, one device after the other, with uniform ones once."""
+    return [of_device[index] for index in range(count) for of_device in (values[:1] if index in uniform else values)]
 
 
-def _spread(carried: Sequence[Any], alike: set[int], count: int, devices: int) -> Values:
+def _spread(carried: Sequence[Any], uniform: set[int], count: int, devices: int) -> Values:
     """For each device what it carries."""
     rest = iter(carried)
     by_index = []
     for index in range(count):
-        by_index.append([next(rest)] * devices if index in alike else [next(rest) for _ in range(devices)])
+        by_index.append([next(rest)] * devices if index in uniform else [next(rest) for _ in range(devices)])
     return [list(of_device) for of_device in zip(*by_index, strict=True)]
 
 

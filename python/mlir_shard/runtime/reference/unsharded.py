@@ -33,7 +33,7 @@ from mlir_shard.sharding.layout import Box, device_at, device_box, device_coordi
 
 # A program has to stay one that can be compiled.
 _MOST_BLOCKS = 64
-# Of these there is no telling what they give to each device.
+# Their result on a device does not follow from the program.
 _OF_DEVICES = frozenset(op_names("stablehlo", "custom_call infeed outfeed recv rng send"))
 
 
@@ -218,7 +218,7 @@ def _block(value: Any, box: Box, made: dict[tuple[Any, Box], Any]) -> Any:
 
 
 def _joined(parts: Mapping[Box, Any], dim: int) -> Any:
-    """The tensor of which these are the blocks, which lie alike in dimensions before `dim`."""
+    """The tensor of these shards, which have the same place in dimensions before `dim`."""
     first = next(iter(parts))
     if dim == len(first.start):
         return parts[first]
@@ -229,9 +229,9 @@ def _joined(parts: Mapping[Box, Any], dim: int) -> Any:
     return values[0] if len(values) == 1 else stablehlo.concatenate(values, dim)
 
 
-# Without a sharding there is nothing for these to say.
+# Without shardings these have no meaning.
 _ERASED = frozenset({"sdy.mesh", "sdy.sharding_group", "shard.grid", "shard.sharding"})
-# These change how a tensor lies on the devices, not the tensor.
+# These change the sharding of a tensor, not the tensor.
 _IDENTITIES = frozenset(
     op_names(
         "sdy",

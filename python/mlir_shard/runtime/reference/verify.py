@@ -56,7 +56,7 @@ def compare(actual: Array, expected: Array, element_type: str, coarsest: str = "
 
 
 def _greatest_difference(got: Array, wanted: Array) -> float:
-    """Of whole numbers, exact whatever their size, and of truth values as 0 and 1."""
+    """Of integers, exact at any size, and of booleans as 0 and 1."""
     return max((float(abs(int(a) - int(b))) for a, b in zip(got.flat, wanted.flat, strict=True)), default=0.0)
 
 

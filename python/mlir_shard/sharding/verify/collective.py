@@ -100,7 +100,7 @@ def check_collective(
     all_slice, all_reduce and reduce_scatter allow an operand without sharding, collective_permute another mesh.
     """
     if operand is None and not operand_may_lack_sharding:
-        return "the operand has no sharding, but this collective says how to change one"
+        return "the operand has no sharding, but this collective changes one"
     if violation := check_tensor_sharding(result, result_mesh, shape, manual_axes=manual_axes):
         return f"out_sharding: {violation}"
     if operand is None:

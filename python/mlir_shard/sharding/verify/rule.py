@@ -35,7 +35,7 @@ def check_factor_sizes(
     """A dimension whose factors all pass through has the size that they make.
 
     Others are taken apart or put together in other ways: a factor that a window slides along, say, has the size of one
-    side. A rule that is attached to an op may leave sizes out of account, so this is no invariant of those.
+    side. A rule that is attached to an op may leave sizes out of account, so this is not an invariant of those.
     """
     shapes = (*operand_shapes, *result_shapes)
     for index, (mapping, shape) in enumerate(zip(rule.tensor_mappings, shapes, strict=True)):
@@ -174,7 +174,7 @@ def check_edges_on_op(
 ) -> str | None:
     """The axes are in the mesh and the values are among the op's operands and results.
 
-    `mesh` is the one mesh of all shardings the edges refer to, None where there is no such one. A count of None is not
+    `mesh` is the one mesh of all shardings the edges refer to, None where there are several. A count of None is not
     checked: the edges of an op that stands for a function's values may name any of those.
     """
     if mesh is None:

@@ -195,9 +195,9 @@ def check_tensor_sharding_per_value(
     kind: str = "result",
     manual_axes: Collection[str] = (),
 ) -> str | None:
-    """There is one valid sharding for each value; `kind` says what the values are ("operand", "result").
+    """There is one valid sharding for each value; `kind` is what the values are ("operand", "result").
 
-    An op without values may have one sharding with nothing sharded, which says the device it runs on.
+    An op without values may have one sharding with nothing sharded, which names the device it runs on.
     """
     expected: Sequence[Shape] = shapes
     if not shapes and len(shardings) == 1 and _says_device_alone(shardings.shardings[0], mesh_of):
@@ -250,7 +250,7 @@ def _check_priority(dim: DimensionSharding) -> str | None:
     if dim.priority < 0:
         return f"priority {dim.priority} is negative"
     if dim.is_closed and not dim.axes:
-        return f"priority p{dim.priority} says nothing on a closed dimension without axes"
+        return f"priority p{dim.priority} has no effect on a closed dimension without axes"
     return None
 
 

@@ -9,7 +9,7 @@
 | sharding | `<@mesh, [{"x"}, {}], unreduced={"y"}>` | `[{"x"}, {}], unreduced={"y"}`, or `[[0], []], unreduced=[1]` |
 
 The list form is that of upstream's shard dialect: for each dimension the numbers of the mesh axes that shard it.
-Every function here raises ValueError, with a message of one line, for a text that is no such value.
+Every function here raises ValueError, with a message of one line, for a text that cannot be read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.verify.tensor import check_mesh
 
 MESH_NAME = "mesh"
-"""What shardings call the mesh where they do not say."""
+"""The name of the mesh in shardings that name none."""
 
 MOST_DEVICES = 1 << 16
 """How many devices a mesh may have here: plans tell what each of them receives."""
@@ -110,7 +110,7 @@ def _short_mesh(text: str) -> Mesh:
         return Mesh((f"axis_{number}", int(size)) for number, size in enumerate(text.split("x")))
     axes = [_SHORT_AXIS.fullmatch(axis) for axis in text.split(",")]
     if not all(axes):
-        raise ValueError(f"""'{text}' is no mesh, as x=2,y=3 is, or <["x"=2, "y"=3]>""")
+        raise ValueError(f"""'{text}' is not a mesh such as x=2,y=3 or <["x"=2, "y"=3]>""")
     return Mesh((axis[1], int(axis[2])) for axis in axes if axis)
 
 

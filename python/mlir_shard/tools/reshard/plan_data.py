@@ -90,7 +90,7 @@ def undelivered(plan: Plan) -> tuple[int, ...]:
 
     ValueError where the tensor is too large to be simulated.
     """
-    # Asked before there is an array of the whole tensor, no larger than all local ones.
+    # Checked before an array of the global tensor is made, which is at most as large as all local ones.
     check_size(plan.source)
     shape = (plan.source.partials, *plan.source.shape)
     values = np.arange(prod(shape), dtype=np.int64).reshape(shape)

@@ -177,7 +177,7 @@ def step_figures(step: PlanStep) -> str:
 
 
 def totals(plan: Plan) -> tuple[str, ...]:
-    """What the whole plan moves, holds and takes, the least there is, and how far it is from that."""
+    """The bytes, memory and time of the plan, the lower bound, and the distance to it."""
     if not plan.steps:
         return ("Every device holds its box already: nothing to do.",)
     count = plan.num_collectives

@@ -29,9 +29,9 @@ def test_device_ids() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is no mesh, as x=2,y=3 is"),
-        ("x=-1", "'x=-1' is no mesh"),
-        ("x=2,,y=3", "is no mesh"),
+        ("", "'' is not a mesh such as x=2,y=3"),
+        ("x=-1", "'x=-1' is not a mesh"),
+        ("x=2,,y=3", "is not a mesh"),
         ("x=0", 'mesh axis "x" has size 0, but an axis has at least size 1'),
         ("2x0", 'mesh axis "axis_1" has size 0'),
         ("x=2,x=3", 'mesh axis "x" is given 2 times'),
