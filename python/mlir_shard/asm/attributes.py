@@ -185,10 +185,7 @@ class AttributeReader:
         if parameter.enum is not None:
             return self.enum(parameter.enum)
         if "StringRef" in parameter.cpp_type or "string" in parameter.cpp_type or "StringAttr" in parameter.cpp_type:
-            text = cursor.string()
-            if text is None:
-                raise cursor.error(f"expected a string for '{parameter.name}', found {cursor.found()}")
-            return text
+            return cursor.required(cursor.string(), f"a string for '{parameter.name}'")
         if parameter.cpp_type == "bool":
             word = cursor.identifier()
             if word not in ("true", "false"):
@@ -200,9 +197,7 @@ class AttributeReader:
         """The integer that must stand next; it has to fit in 64 bits."""
         self.cursor.skip_space()
         start = self.cursor.position
-        number = self.cursor.integer()
-        if number is None:
-            raise self.cursor.error(f"expected an integer for '{name}', found {self.cursor.found()}")
+        number = self.cursor.required(self.cursor.integer(), f"an integer for '{name}'")
         if not -(2**63) <= number < 2**63:
             raise AsmSyntaxError(start, f"{number} does not fit in the 64 bits of '{name}'")
         return number

@@ -93,6 +93,12 @@ class Cursor:
         rest = self.text[start : start + 20].split("\n")[0]
         return f"`{rest}`" if rest else "the end of the text"
 
+    def required(self, token: T | None, expected: str) -> T:
+        """The token that has been read; raises AsmSyntaxError if there is none."""
+        if token is None:
+            raise self.error(f"expected {expected}, found {self.found()}")
+        return token
+
     def _next(self) -> int:
         """The offset of the next token."""
         match = _SPACE.match(self.text, self.position)

@@ -64,10 +64,7 @@ def read_generic(cursor: Cursor) -> OperationText:
         read_dictionary(cursor, op.attributes)
         cursor.expect(">")
     if cursor.accept("("):
-        while True:
-            op.regions.append(_read_region(cursor))
-            if not cursor.accept(","):
-                break
+        op.regions = cursor.separated(lambda: _read_region(cursor))
         cursor.expect(")")
     if cursor.at("{"):
         read_dictionary(cursor, op.attributes)
@@ -78,44 +75,30 @@ def read_generic(cursor: Cursor) -> OperationText:
 
 def value_list(cursor: Cursor) -> list[str]:
     """SSA values separated by commas, maybe none."""
-    names = []
-    name = cursor.value_name()
-    while name is not None:
-        names.append(name)
-        if not cursor.accept(","):
-            break
-        name = cursor.value_name()
-        if name is None:
-            raise cursor.error(f"expected a value, found {cursor.found()}")
-    return names
+    if not cursor.at("%"):
+        return []
+    return cursor.separated(lambda: cursor.required(cursor.value_name(), "a value"))
 
 
 def read_function_type(cursor: Cursor, op: OperationText) -> None:
     """Reads `(operand types) -> result types`."""
-    cursor.expect("(")
-    if not cursor.at(")"):
-        op.operand_types = cursor.type_list()
-    cursor.expect(")")
+    op.operand_types = _types_in_parentheses(cursor)
     cursor.expect("->")
-    if not cursor.at("("):
-        op.result_types = [cursor.skip_type()]
-        return
+    op.result_types = _types_in_parentheses(cursor) if cursor.at("(") else [cursor.skip_type()]
+
+
+def _types_in_parentheses(cursor: Cursor) -> list[str]:
     cursor.expect("(")
-    if not cursor.at(")"):
-        op.result_types = cursor.type_list()
+    types = [] if cursor.at(")") else cursor.type_list()
     cursor.expect(")")
+    return types
 
 
 def read_dictionary(cursor: Cursor, attributes: dict[str, str]) -> None:
     """Reads `{name = attribute, ...}` into `attributes`; an attribute without value is `unit`."""
     cursor.expect("{")
     while not cursor.accept("}"):
-        name = cursor.dotted_identifier()
-        if name is None:
-            quoted = cursor.string()
-            if quoted is None:
-                raise cursor.error(f"expected the name of an attribute, found {cursor.found()}")
-            name = quoted
+        name = cursor.dotted_identifier() or cursor.required(cursor.string(), "the name of an attribute")
         if name in attributes:
             raise cursor.error(f"attribute '{name}' occurs more than once")
         attributes[name] = cursor.skip_attribute() if cursor.accept("=") else "unit"

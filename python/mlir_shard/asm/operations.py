@@ -121,10 +121,7 @@ class OperationReader:
             if argument.variadicity is Variadicity.VARIADIC:
                 read.operands[name] = value_list(cursor)
             else:
-                value = cursor.value_name()
-                if value is None:
-                    raise cursor.error(f"expected an SSA operand for '{name}', found {cursor.found()}")
-                read.operands[name] = [value]
+                read.operands[name] = [cursor.required(cursor.value_name(), f"an SSA operand for '{name}'")]
         else:
             raise TypeError(f"the format of {self._op.mnemonic} prints region `${name}` without a directive")
 
@@ -141,20 +138,12 @@ class OperationReader:
                 raise cursor.error(f"expected one of {known} for '{argument.name}', found '{word or cursor.found()}'")
             return f"{case.value} : i{enum.width}"
         if constraint.name == SYMBOL_NAME:
-            name = cursor.symbol()
-            if name is None:
-                raise cursor.error(f"expected a symbol name '@{argument.name}', found {cursor.found()}")
-            return quoted(name)
+            return quoted(cursor.required(cursor.symbol(), f"a symbol name '@{argument.name}'"))
         if constraint.value_type is not None and constraint.value_type != "none":
-            number = cursor.integer()
-            if number is None:
-                raise cursor.error(f"expected an integer for '{argument.name}', found {cursor.found()}")
+            number = cursor.required(cursor.integer(), f"an integer for '{argument.name}'")
             return f"{number} : {constraint.value_type}"
         if constraint.value_type == "none":
-            text = cursor.string()
-            if text is None:
-                raise cursor.error(f"expected a string for '{argument.name}', found {cursor.found()}")
-            return quoted(text)
+            return quoted(cursor.required(cursor.string(), f"a string for '{argument.name}'"))
         return self._attributes.read_any(cursor.skip_attribute())
 
     def _types(self, element: TypeOf) -> None:

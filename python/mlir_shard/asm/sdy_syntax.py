@@ -68,10 +68,7 @@ class _MeshOrRef:
         cursor = reader.cursor
         if cursor.accept("mesh") or cursor.at("#"):
             return {"mesh_or_ref": reader.attribute("mesh")}
-        name = cursor.symbol()
-        if name is None:
-            raise cursor.error(f"expected a mesh, '@name' or 'mesh<...>', found {cursor.found()}")
-        return {"mesh_or_ref": name}
+        return {"mesh_or_ref": cursor.required(cursor.symbol(), "a mesh, '@name' or 'mesh<...>'")}
 
     def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
         mesh = value.mesh_or_ref
@@ -129,9 +126,7 @@ def _factors(reader: AttributeReader) -> tuple[int, ...]:
     cursor = reader.cursor
     cursor.skip_space()
     start = cursor.position
-    word = cursor.identifier()
-    if word is None:
-        raise cursor.error(f"expected factors 'i' to 'z', 'z_1', ..., found {cursor.found()}")
+    word = cursor.required(cursor.identifier(), "factors 'i' to 'z', 'z_1', ...")
     symbols = _FACTORS.findall(word)
     try:
         if "".join(symbols) != word:
