@@ -52,7 +52,7 @@ PREFIX = _resolve()
 
 
 def module(name: str) -> ModuleType:
-    """The module `name` of the bindings, `"ir"` or `"dialects.linalg"` say."""
+    """The module `name` of the bindings, such as `"ir"` or `"dialects.linalg"`."""
     try:
         return importlib.import_module(f"{PREFIX}.{name}")
     except ImportError as error:
@@ -141,7 +141,7 @@ _DIALECT_CARRIERS = "builtin.module(func.func(stablehlo-complex-math-expander),s
 
 
 # The bindings look for a Python module of wrappers whenever they make a view of an operation, and for these dialects
-# there is none to find: each look would go through the whole import path again.
+# there is none to find: each look would search the import path again.
 _DIALECTS_WITHOUT_WRAPPERS = ("stablehlo", "chlo", "vhlo", "sdy")
 
 

@@ -80,21 +80,21 @@ def sharding_rule(
     """Registers the sharding rule of ops: how the dimensions of their operands and results go together.
 
     With `text` the rule is that text, in the manner of einsum, operands before results: `"i k, k j -> i j"`. A word is
-    a factor; `(h d)` is a dimension made of several, `_` one that has to be whole, `...` any leading dimensions.
+    a factor; `(h d)` is a dimension made of several, `_` one that cannot be sharded, `...` any leading dimensions.
     A factor in no result is reduced; types of factors are said behind: `"b i -> b i permutation={i}"`, or
     `reduction`, `need_replication`, `blocked_propagation`. `sizes` gives the factors that shapes leave open.
 
     Without `text` this decorates a function of the op and the `RuleOptions` that gives an `OpShardingRule`, made by
-    a `RuleBuilder` say, or None where the op shards in no way:
+    for example a `RuleBuilder`, or None where the op cannot be sharded:
 
         @interfaces.sharding_rule("attn.softmax")
         def softmax(op, options):
             *batch, last = op.results[0].type.shape
             ...
 
-    It is asked once per distinct op: name, types and attributes; `context_key` gives what else it looks at. `names`
-    are op names or whole dialects, `"attn.*"`; with `when` the rule is also that of every op for which `when` holds,
-    decided once per op name. What is registered later for a name replaces what was.
+    It is called once per distinct op: name, types and attributes; `context_key` returns what else it depends on.
+    `names` are names of ops, or all of a dialect, `"attn.*"`; with `when` the rule is also that of every op for which
+    `when` holds, decided once per op name. A later registration for a name replaces an earlier one.
     """
     if text is None:
         if sizes is not None:
@@ -113,7 +113,7 @@ def sharding_rule(
 
 
 def elementwise(*names: str) -> None:
-    """Says of ops, or of whole dialects (`"attn.*"`), that they work element by element, like MLIR's trait Elementwise.
+    """Declares ops, or all of a dialect (`"attn.*"`), to be elementwise, like MLIR's trait Elementwise.
 
     They have the sharding rule of such ops, one factor for each dimension; they propagate early; and constants that go
     through them stay constants.
@@ -123,18 +123,18 @@ def elementwise(*names: str) -> None:
 
 
 def constant_like(*names: str) -> None:
-    """Says of ops without operands that their result is constant, like Shardy's trait ConstantLike.
+    """Declares ops without operands to be constants, like Shardy's trait ConstantLike.
 
-    Each use of it gets a copy of its own, so that uses which have nothing else in common do not shard alike.
+    Each use of it gets a copy of its own, so that unrelated uses may be sharded differently.
     """
     check_op_names(names, dialects=False)
     constants.CONSTANTS.update(names)
 
 
 def constant_op(*names: str) -> None:
-    """Says of ops that they are the constants of their dialect: `constant_like`, with their value in an attribute.
+    """Declares ops to be the constants of their dialect: `constant_like`, with their value in an attribute.
 
-    After propagation, equal ones that are sharded alike become one again.
+    After propagation, equal ones with equal shardings become one again.
     """
     check_op_names(names, dialects=False)
     constants.CONSTANTS.update(names)
@@ -142,7 +142,7 @@ def constant_op(*names: str) -> None:
 
 
 def constant_foldable(*names: str) -> None:
-    """Says of ops that they make constants of constants, like Shardy's trait ConstantFoldable: slices, reshapes.
+    """Declares ops to make constants of constants, like Shardy's trait ConstantFoldable: slices, reshapes.
 
     Where all their operands are constant, their result is split like a constant, with all that makes it.
     """

@@ -67,7 +67,7 @@ class ModuleArrays:
     def outermost(self, closes: Callable[[int], bool | None], is_closed: Callable[[int], bool]) -> _native.Operations:
         """The operations that are in no closed one, in pre-order.
 
-        `closes` is asked, of each signature met, whether its operations are closed; None is that `is_closed` says it
+        `closes` returns, for each signature met, whether its operations are closed; None is that `is_closed` has it
         of each.
         """
         return self._arrays.outermost(closes, is_closed)

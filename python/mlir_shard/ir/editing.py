@@ -205,7 +205,7 @@ def _operations(capsules: list[Any]) -> list[Any]:
 
 
 def ops_below(root: Any, enters: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
-    """The operations inside `root`, each before those in its regions, which are left out where `enters` says no."""
+    """The operations inside `root`, each before those in its regions, which are skipped if `enters` returns False."""
 
     def inside(op: Any) -> list[Any]:
         return [one.operation for region in op.regions for block in region.blocks for one in block.operations]

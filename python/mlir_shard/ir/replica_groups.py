@@ -89,7 +89,7 @@ def collectives(root: Any) -> list[Any]:
 
 
 def inline_meshes(module: Any) -> None:
-    """Has groups along axes of a mesh that the module defines say themselves what that mesh is."""
+    """Replaces references to a mesh of the module, in groups along its axes, by the mesh itself."""
     meshes = sdy.meshes(module)
     for collective in collectives(module):
         ref = mesh_or_ref_of(collective)

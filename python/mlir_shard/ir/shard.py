@@ -203,7 +203,7 @@ def reshape(value: Any, shape: Sequence[int]) -> Any:
 
 
 def extract_slice(value: Any, start: Sequence[Any], shape: Sequence[int]) -> Any:
-    """The elements of a tensor from `start` on that are as many as `shape` says; a start is a number or an `index`."""
+    """The slice of `shape` of a tensor from `start` on; a start is a number or an `index`."""
     static, dynamic = _split(start)
     type_, strides = resized(value.type, shape), [1] * len(shape)
     return _tensor.ExtractSliceOp(type_, value, dynamic, [], [], static, list(shape), strides).result

@@ -96,7 +96,7 @@ def constant(value: Any) -> Any:
 
 
 def has_numbers(element_type: Any) -> bool:
-    """Whether `splat` makes constants of an element type: not of a quantized one, say."""
+    """Whether `splat` makes constants of an element type, unlike of a quantized one."""
     return isinstance(element_type, ir.ComplexType | ir.FloatType | ir.IntegerType | ir.IndexType)
 
 
@@ -161,7 +161,7 @@ def broadcast(value: Any, shape: Sizes, dims: Sizes = (), sharding: TensorShardi
 
 
 def dynamic_slice(value: Any, starts: Sequence[Any], shape: Sizes, sharding: TensorSharding | None = None) -> Any:
-    """As many elements as `shape` says, from where scalars say."""
+    """The slice of `shape` that starts at the given scalars."""
     type_ = with_shape(value.type, shape)
     return build("dynamic_slice", type_, value, *starts, sharding=sharding, slice_sizes=sizes(shape))
 
@@ -187,7 +187,7 @@ def along(value: Any, dim: int, start: int, limit: int, sharding: TensorSharding
 
 
 def first(value: Any, shape: Sizes, sharding: TensorSharding | None = None) -> Any:
-    """The first elements of each dimension, as many as `shape` says; the value itself where that is all."""
+    """The slice of `shape` that starts at zero; the value itself where that is all of it."""
     if list(shape) == list(value.type.shape):
         return value
     return slice_(value, [0] * len(shape), shape, sharding=sharding)

@@ -175,9 +175,9 @@ class ExchangeMessages:
 def direct_exchange(source: TensorLayout, target: TensorLayout) -> ExchangeMessages:
     """The exchange between two layouts of one tensor; all devices together receive the lower bound of bytes.
 
-    The two may be on other devices, fewer or more: those of the target alone receive their whole boxes.
+    The two may be on other devices, fewer or more: those that are only in the target receive their entire boxes.
 
-    Where nothing is reduced so does each device alone. ValueError where there is no way, see `reduced_axes`.
+    Where nothing is reduced so does each device alone. Raises ValueError as `reduced_axes` does.
     """
     axes = reduced_axes(source, target)
     if total_size(axes, source.mesh) > 1:

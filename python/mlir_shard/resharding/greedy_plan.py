@@ -65,7 +65,7 @@ def _is_out_of_order(places: list[Place | None], dim: int) -> bool:
 
 
 def exchange(left: Difference) -> bool:
-    """Gives the dimensions other surplus axes; says whether this can be done, and changes nothing where it cannot.
+    """Gives the dimensions other surplus axes; returns whether it can, and changes nothing if not.
 
     What is wanted in a dimension comes first, then what is wanted elsewhere, at the end, where an all-to-all can take
     it. What fills the rest has to be gathered later and is in front, if possible where it was.

@@ -27,7 +27,7 @@ class PlanStep:
     """A move, the layouts before and after it, and what it costs.
 
     The axes of the move are numbered in `grid`. What each device receives and sends is worked out where it is asked
-    for: `traffic` says it in bytes, for each of `devices`.
+    for: `traffic` has it in bytes, for each of `devices`.
     """
 
     move: Move

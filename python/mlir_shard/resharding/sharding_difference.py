@@ -45,7 +45,7 @@ class Difference:
 
     @property
     def is_closed(self) -> bool:
-        """Whether there is no difference left."""
+        """Whether the difference is empty."""
         return not any(self.surplus) and not any(self.wanted)
 
     def surplus_axes(self) -> frozenset[AxisRef]:

@@ -50,7 +50,7 @@ Meshes = Mapping[str, Mesh]
 
 
 class ReshardError(ValueError):
-    """Shardings between which there are no steps; the message says what is in the way."""
+    """Shardings between which there are no steps; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)

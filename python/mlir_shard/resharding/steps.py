@@ -16,7 +16,7 @@ GridAxes = tuple[int, ...]
 class Placement:
     """Where a tensor's data lies: the axes of each dimension, major to minor, and the axes it is partial along.
 
-    This is the state of a plan. What a step makes of it is `step.apply(placement)`; that does not ask whether blocks
+    This is the state of a plan. What a step makes of it is `step.apply(placement)`; that does not check whether blocks
     are even, see `GridTensor.after`.
     """
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where a tensor lies on the devices of a mesh: what plans, bounds and exchanges begin and end with.
+"""The layout of a tensor on the devices of a mesh: the source and target of plans, bounds and exchanges.
 
 Also which shards all devices of a mesh hold, and from which device to get one.
 """
@@ -54,7 +54,7 @@ class Holdings:
         """The position of the device nearest to the one at `position` that holds this; `position` where that does.
 
         Of the replicas it is the one at the same place along every axis, and part of an axis, of which what it holds
-        does not depend, so that all devices ask different replicas alike.
+        does not depend, so that the requests of devices are spread evenly over the replicas.
         """
         found = position + self._partial_offsets[partial] - self._partial_offsets[self.partials[position]]
         for offsets, wanted, own in zip(self._block_offsets, blocks, self.blocks[position], strict=True):
@@ -174,7 +174,7 @@ def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
                 )
     added = axes_difference(after.unreduced_axes, before.unreduced_axes, source.mesh)
     if added:
-        raise ValueError(f"the target is unreduced along {_listed(added)}, along which the source holds whole values")
+        raise ValueError(f"the target is unreduced along {_listed(added)}, along which the source is not partial")
     if after.unreduced_axes and before.reduction_op is not after.reduction_op:
         raise ValueError(
             f"an unreduced {before.reduction_op.value} cannot become an unreduced {after.reduction_op.value}, "

@@ -170,7 +170,7 @@ class _Ways:
         return [way] if way is not None else self._whole()
 
     def between_meshes(self) -> list[PlanSteps]:
-        """By a permutation of devices before or after, in the middle, or by way of the whole tensor."""
+        """By a permutation of devices before or after, in the middle, or by way of the replicated tensor."""
         if not self.source.mesh.equals(self.target.mesh, ignore_device_ids=True):
             same = self.source.blocks == self.target.blocks
             return [self._permuted(self.source, self.target), *self._whole()] if same else self._whole()
@@ -228,33 +228,33 @@ class _Ways:
                 yield middle
 
     def _course(self, grid: Grid) -> list[PlanSteps]:
-        """Shardy's course, which has the permutation where shards are smallest."""
+        """Shardy's greedy plan, which has the permutation where shards are smallest."""
         start, end = (replace(one.sharding, mesh_or_ref=one.mesh) for one in (self.source, self.target))
-        course = collectives_between(start, end, self.source.shape, self.source.mesh)
-        cut = [axis for step in course for dim in step.sharding.dim_shardings for axis in dim.axes]
-        crossing = next(number for number, step in enumerate(course) if step.sharding.mesh_or_ref == self.target.mesh)
+        steps = collectives_between(start, end, self.source.shape, self.source.mesh)
+        cut = [axis for step in steps for dim in step.sharding.dim_shardings for axis in dim.axes]
+        crossing = next(number for number, step in enumerate(steps) if step.sharding.mesh_or_ref == self.target.mesh)
         grid = Grid.of(self.source.mesh, (*grid.atoms, *cut))
         try:
-            first = self._along(self.source, course[:crossing], grid)
+            first = self._along(self.source, steps[:crossing], grid)
             middle = first[-1].after if first else self.source
-            crossed = TensorLayout(self._own(course[crossing].sharding), self.target.mesh, self.target.shape)
-            rest = self._along(crossed, course[crossing + 1 :], replace(grid, mesh=self.target.mesh))
+            crossed = TensorLayout(self._own(steps[crossing].sharding), self.target.mesh, self.target.shape)
+            rest = self._along(crossed, steps[crossing + 1 :], replace(grid, mesh=self.target.mesh))
             return [first + self._permuted(middle, crossed) + rest]
         except ValueError:
-            # Blocks that do not nest are in the way of this course.
+            # Shards that do not nest rule this plan out.
             return []
 
-    def _along(self, layout: TensorLayout, course: Sequence[CollectiveStep], grid: Grid) -> PlanSteps:
-        if not course:
+    def _along(self, layout: TensorLayout, steps: Sequence[CollectiveStep], grid: Grid) -> PlanSteps:
+        if not steps:
             return ()
         tensor = GridTensor(grid, layout.shape, self.element_size)
         start = before = without_single_devices(grid, grid.placement(layout.sharding))
         placed = []
-        for step in course:
+        for step in steps:
             if (move := move_of(grid, step)) is not None:
                 before = tensor.after(move, before)
                 placed.append((move, before))
-        end = TensorLayout(self._own(course[-1].sharding), layout.mesh, layout.shape)
+        end = TensorLayout(self._own(steps[-1].sharding), layout.mesh, layout.shape)
         return plan_steps(layout, end, grid, start, placed, self.element_size, self.model)
 
     def _own(self, sharding: TensorSharding) -> TensorSharding:

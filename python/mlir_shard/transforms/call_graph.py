@@ -25,7 +25,7 @@ def name_of(function: Any) -> str:
 
 
 def original_name(function: Any) -> str:
-    """The name of the function that `function` is a copy of; its own where it is no copy."""
+    """The name of the function that `function` is a copy of; its own if it is not a copy."""
     key = ORIGINAL_NAME if ORIGINAL_NAME in function.attributes else "sym_name"
     name: str = function.attributes[key].value
     return name

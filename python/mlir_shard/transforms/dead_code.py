@@ -19,7 +19,7 @@ _COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
 def erase_dead_code(root: Any) -> None:
     """Erases the operations below `root` that have no effects and whose results nothing uses, until there is none.
 
-    An unused sharding constraint is not one of them: it says how its operand is to be sharded.
+    An unused sharding constraint is not one of them: it constrains its operand.
     """
     _erase_unused_of_host(root)
     while erase_unused_of_sdy(root):
@@ -43,7 +43,7 @@ def _erase_unused_of_host(root: Any) -> None:
 
 
 def _has_no_effects(computation: Any) -> bool:
-    """Whether nothing is left of the body where nothing is returned: Python cannot ask operations for their effects."""
+    """Whether nothing is left of the body where nothing is returned: Python cannot query the effects of operations."""
     with computation.context, computation.location:
         module = ir.Module.create()
         copied = computation.clone(ip=ir.InsertionPoint(module.body))

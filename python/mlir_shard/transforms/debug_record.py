@@ -70,7 +70,7 @@ def name_origins(module: Any) -> list[Beginning]:
 
 
 def set_name(op: Any, name: str) -> None:
-    """Says how origins call an op."""
+    """Returns the name of an op in origins."""
     op.attributes[SHARDING_ORIGIN_NAME] = ir.StringAttr.get(name, op.context)
 
 
@@ -88,7 +88,7 @@ def _of_constraints(module: Any) -> Iterator[Beginning]:
         set_name(op, name)
         asked = sharding_of(op.results[0])
         yield Beginning(op.results[0], asked, name)
-        # One that asks for nothing, as between members of a group, is not why its operand has a sharding.
+        # An empty one, as between members of a group, is not the reason for the sharding of its operand.
         if asked is not None and not (asked.is_fully_open and asked.is_fully_replicated):
             yield Beginning(op.operands[0], sharding_of(op.operands[0]), name)
 
@@ -138,7 +138,7 @@ class Record(Generic[ValueT]):
     moves: dict[int, list[tuple[int, AxisMove]]] = field(default_factory=dict)
 
     def begin(self, value: ValueT, sharding: TensorSharding | None, origin: str) -> None:
-        """Says where the axes of a value are from, but for those of which that is known already."""
+        """Records the origins of the axes of a value that have none yet."""
         for axis in _axes_of(sharding):
             self.origins.setdefault(value, {}).setdefault(axis, origin)
 
@@ -198,7 +198,7 @@ class _Signatures:
 def write_origins(origins: Iterable[tuple[Any, Mapping[AxisRef, str]]]) -> None:
     """Attaches the origins of the axes of values, each one that holds a sharding.
 
-    A function's result has those of what is returned. An op says it for each of its results, but for constraints and
+    A function's result has those of what is returned. An op has one for each of its results, but for constraints and
     data-flow edges, which have one.
     """
     signatures = _Signatures()

@@ -44,7 +44,7 @@ class DeviceGrid:
     """A mesh whose axes are cut where a sharding uses a part of one: grid axis i is the axis `atoms[i]` of `mesh`.
 
     `others` are meshes of as many devices, by how shardings refer to them, whose axes are made of grid axes too, and
-    meshes of one device: a tensor there is whole on every device. Of the meshes in `reordered` the devices are taken as
+    meshes of one device: a tensor there is replicated. Of the meshes in `reordered` the devices are taken as
     if they were in order. `shape` has the sizes of the grid axes, `strides` how far apart neighbours along each are,
     after the number of devices; `sizes` has those of the separate axes too.
 
@@ -233,7 +233,7 @@ class DeviceGrid:
         return TensorLayout(sharding, mesh, tuple(shape))
 
     def placement(self, sharding: TensorSharding | None, rank: int) -> Placement:
-        """Where a tensor of this sharding lies; without one it is whole on every device."""
+        """The placement of a tensor of this sharding; without one it is replicated."""
         ref = None if sharding is None else sharding.mesh_or_ref
         other = None if ref is None else self.others.get(ref)
         if sharding is None or ref is None or (other is not None and other.is_maximal):

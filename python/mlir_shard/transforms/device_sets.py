@@ -146,7 +146,7 @@ class Homes:
         return self._known.get(value)
 
     def _put(self, value: Any, home: Ref | None) -> bool:
-        """Notes where a value is; says whether that is news."""
+        """Records the devices of a value; returns whether they changed."""
         if home is None or self._known.get(value) == home:
             return False
         self._known[value] = home

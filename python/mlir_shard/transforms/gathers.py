@@ -72,5 +72,5 @@ def bytes_of(types: Iterable[Any]) -> int:
 
 
 def element_bytes(type_: Any) -> int:
-    """The bytes of an element of a tensor type, 8 where the type does not say."""
+    """The bytes of an element of a tensor type, 8 where the type has no size."""
     return element_size(type_) or 8

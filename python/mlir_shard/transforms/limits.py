@@ -65,7 +65,7 @@ def _definition(module: Any, name: str) -> Any:
 
 
 def is_dynamic(type_: Any) -> bool:
-    """Whether a type is one of shapes whose rank or sizes it does not say."""
+    """Whether the rank or a size of a type is unknown."""
     return isinstance(type_, ir.ShapedType) and not (type_.has_rank and type_.has_static_shape)
 
 

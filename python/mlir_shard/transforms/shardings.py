@@ -142,7 +142,7 @@ def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorShard
 def shardings_per_value(function: Any, side: Side, meshes: Mapping[str, Mesh]) -> TensorShardingPerValue | None:
     """The shardings of all arguments or results, open on the first one's mesh where they are missing.
 
-    None where there is no sharding, or none but on a single device.
+    None where there is no sharding, or only one of a single device.
     """
     shardings = shardings_of(function, side)
     ref = next((one.mesh_or_ref for one in shardings if one is not None and not _is_maximal(one, meshes)), None)
@@ -210,7 +210,7 @@ RuleFor = Callable[[Any], OpShardingRule | None]
 
 
 def rules_of_run(options: RuleOptions, *, reuses: bool) -> RuleFor:
-    """Returns the function that gives the rule of an op, which asks each op anew unless it `reuses` rules."""
+    """Returns the function that gives the rule of an op, which is computed for each op unless it `reuses` rules."""
     return rule_cache(options).rule_for if reuses else partial(rule_for, options=options)
 
 

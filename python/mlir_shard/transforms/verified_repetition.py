@@ -25,7 +25,7 @@ def change_verified(op: Any, change: Change) -> None:
 
     Args:
         op: the `ir.Operation` of a module, or of a function in one, whose module is copied with it.
-        change: changes an op in place; its second argument says whether decisions are reused.
+        change: changes an op in place; its second argument is whether decisions are reused.
     """
     names = {str(one.location): one.name for one in ops_below(op)}
     kept, alone = _copy(op)

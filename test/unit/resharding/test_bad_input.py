@@ -86,7 +86,7 @@ def test_tensors_that_cannot_become_each_other() -> None:
     largest = layout("b", "", unreduced_axes=(AxisRef("a"),), reduction_op=ReductionOp.MAX)
     cases = [
         (source, layout("a", "", shape=(8, 9)), r"shape \[8, 8\] cannot become one of shape \[8, 9\]"),
-        (source, partial, 'unreduced along "a", along which the source holds whole values'),
+        (source, partial, 'unreduced along "a", along which the source is not partial'),
         (partial, largest, "an unreduced sum cannot become an unreduced max"),
         (partial, layout("", "", mesh=mesh_of(2, 4, device_ids=reversed(range(8)))), "partial values need one mesh"),
     ]

@@ -62,7 +62,7 @@ class BlockArrays:
         return result
 
     def sent_directly(self, before: Dims, after: Dims) -> PerDevice:
-        """What each device sends in a direct exchange, which asks the nearest replica."""
+        """The elements that each device sends in a direct exchange, which takes them from the nearest replica."""
         result = self.one * self.replicas(before, after)
         changes = dim_changes(before, after)
         for change, (place, offsets) in zip(changes, self._askers(changes), strict=True):
@@ -72,7 +72,7 @@ class BlockArrays:
         return result - self.overlap(before, after)
 
     def replicas(self, before: Dims, after: Dims) -> int:
-        """How many devices that want the same ask the same device in a direct exchange."""
+        """How many devices with the same target shard receive from the same device in a direct exchange."""
         used, wanted = ({axis for axes in dims for axis in axes} for dims in (before, after))
         return self.count(tuple(used - wanted))
 

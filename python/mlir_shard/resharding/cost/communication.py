@@ -52,9 +52,9 @@ class Communication:
     """A collective among `groups` groups of devices, each along `axes`, on local tensors.
 
     operands, results: the bytes of each local tensor that goes in and comes out; element_bytes: of an element. Tensors
-    that go in together are one message. `received` is what is received, where sizes do not say: for permutations and
-    exchanges of halos, of `messages` one after the other. `receivers` says of each device whether it receives anything,
-    where not all do.
+    that go in together are one message. `received` is what is received, where it does not follow from sizes: for
+    permutations and exchanges of halos, of `messages` one after the other. `receivers` has for each device whether it
+    receives anything, where not all do.
     """
 
     kind: CollectiveKind

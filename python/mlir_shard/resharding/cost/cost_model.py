@@ -31,7 +31,7 @@ class Objective(Enum):
 
 
 KEYS = ("latency", "bandwidth", "objective", "memory_limit", "links")
-"""What a mapping may say of a cost model."""
+"""The keys of a mapping that describes a cost model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class CostModel:
     def of_file(path: str | Path) -> CostModel:
         """The model that a TOML or, where its name ends so, JSON file describes, see `from_mapping`.
 
-        ValueError of one line that names the file where it cannot be read, is neither, or says what `from_mapping` does
+        ValueError of one line that names the file where it cannot be read, is neither, or has what `from_mapping` does
         not take.
         """
         path = Path(path)
@@ -84,7 +84,7 @@ class CostModel:
     def from_mapping(values: Mapping[str, Any]) -> CostModel:
         """The model that has `latency`, `bandwidth`, `objective`, `memory_limit` and, by axis, `links`.
 
-        All may be left out; a link that says one of the two has the other of the default. ValueError that names the key
+        All may be left out; a link with one of the two has the other from the default. ValueError that names the key
         where one is unknown or its value wrong.
         """
         if not isinstance(values, Mapping):
@@ -120,7 +120,7 @@ def _toml() -> Any:
     try:
         return import_module("tomllib")
     except ModuleNotFoundError as error:
-        raise ValueError("TOML is read by Python 3.11 and later; say it in a .json file") from error
+        raise ValueError("TOML is read by Python 3.11 and later; use a .json file") from error
 
 
 def _key(name: Any) -> str:

@@ -97,10 +97,10 @@ class LowerBound:
 
 
 def lower_bound(source: TensorLayout, target: TensorLayout, element_size: int) -> LowerBound:
-    """The bound for a tensor that lies as `source` says to lie as `target` says; elements are of `element_size` bytes.
+    """The bound for resharding from `source` to `target`; `element_size` is in bytes.
 
     `total` is the sum of what each device has to receive, and more where three or more partial values are reduced.
-    ValueError where there is no way, or the element size is not positive.
+    Raises ValueError if there is no plan, or the element size is not positive.
     """
     if element_size <= 0:
         raise ValueError(f"an element has at least 1 byte, not {element_size}")

@@ -181,7 +181,7 @@ all_slice_of_all_slice = _merged("sdy.all_slice", "slicing_axes", outer_first=Fa
 
 
 def permute_of_permute(op: Any, rewriter: Any) -> bool:
-    """The second of two permutes says where the data is to be."""
+    """The second of two permutes determines the layout."""
     inner = _between(op, "sdy.collective_permute")
     if inner is None:
         return False
@@ -298,7 +298,7 @@ def _scattered_sharding(reduce: Any, slice_: Any, scattered: AxesPerDim) -> Tens
 
 
 def all_slice_of_all_reduce(op: Any, rewriter: Any) -> bool:
-    """An all-reduce that is only sliced, everywhere alike, is a reduce-scatter, with a slice of it where needed."""
+    """An all-reduce with equal slices as its only uses is a reduce-scatter, with a slice of it where needed."""
     reduce = defining_op(op.operands[0], "sdy.all_reduce")
     if reduce is None or reduce.block != op.block:
         return False

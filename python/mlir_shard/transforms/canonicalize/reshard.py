@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Simplifications of reshards: chains, reshards to the same sharding, and reshards across reshapes.
 
-The layout of a tensor in row-major order says when two shapes are cut alike.
+Two shapes are cut at the same places where their shards agree in row-major order.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def before_transpose(
     """The layout of the operand of a transpose whose result has `layout`.
 
     Dimension i of the result is dimension permutation[i] of the operand. None where a dimension is dynamic or a cut
-    is not made of whole digits of dimensions.
+    is not made of undivided digits of dimensions.
     """
     sizes = [size for size in source_shape if size is not None]
     if len(sizes) != len(source_shape):
@@ -82,7 +82,7 @@ def _strides(shape: Sequence[int]) -> list[int]:
 def _split(cut: Cut, shape: Sequence[int]) -> list[tuple[Cut, int, int]] | None:
     """The cut as sub-axes of its axis, one for each dimension it goes through, with the dimension and the stride in it.
 
-    None where it is not made of whole digits.
+    None where it is not made of undivided digits.
     """
     parts = []
     for dim, (size, stride) in enumerate(zip(shape, _strides(shape), strict=True)):
@@ -140,7 +140,7 @@ def _is_on_one_device(reshard: Any) -> bool:
 
 
 def repeated_reshard(op: Any, rewriter: Any) -> bool:
-    """A reshard of what was resharded alike before is the result of that."""
+    """A reshard of a value that has been resharded equally before is the earlier result."""
     for user in users(op.operands[0]):
         if user.name == "sdy.reshard" and _is_before(user, op) and _sharding(user) == _sharding(op):
             rewriter.replace_op(op, [user.results[0]])
@@ -149,7 +149,7 @@ def repeated_reshard(op: Any, rewriter: Any) -> bool:
 
 
 def repeated_reshard_of_moved(op: Any, rewriter: Any) -> bool:
-    """A reshard of what was resharded alike before, behind other reshapes and transposes, is a reshape of that.
+    """A reshard of a value that has been resharded equally before, behind reshapes and transposes, is their reshape.
 
     As in Shardy, the reshapes and transposes made keep the shardings that they had before the reshard or have none:
     this is for those who do not go by them.
@@ -219,7 +219,7 @@ def _all_but_dims(sharding: TensorSharding) -> tuple[Any, ...]:
 
 
 def _layout_at_root(op: Any, path: list[Any], mesh: Mesh) -> Layout | None:
-    """How the data at the root of `path` lies where its end lies as the reshard `op` says."""
+    """The sharding at the root of `path` that corresponds to that of the reshard `op` at its end."""
     layout = _layout(_sharding(op), op.results[0].type, mesh)
     for step in path:
         if layout is None:
@@ -237,7 +237,7 @@ def _layout(sharding: TensorSharding, type_: Any, mesh: Mesh) -> Layout | None:
 
 
 def _row_major_shape(type_: Any) -> tuple[int | None, ...] | None:
-    """The shape of a tensor; None where its encoding may say another order of its elements."""
+    """The shape of a tensor; None where its encoding may mean another order of its elements."""
     if not isinstance(type_, ir.RankedTensorType) or type_.encoding is not None:
         return None
     return tuple(None if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank))

@@ -96,7 +96,7 @@ class ManualPart:
         return list(manual.results)
 
     def local_type(self, type_: Any, sharding: TensorSharding) -> Any:
-        """The type inside of a tensor of even shards; what is no ranked tensor is as it is."""
+        """The type inside of a tensor of even shards; other types are returned unchanged."""
         if not isinstance(type_, ir.RankedTensorType) or not type_.rank:
             return type_
         return stablehlo.with_shape(type_, self.local_shape(type_.shape, sharding))

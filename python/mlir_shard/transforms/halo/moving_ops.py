@@ -25,7 +25,7 @@ Sizes = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a module says around the ops that are resolved in it; `manual_axes` are manual whatever an op needs."""
+    """The context of ops that are resolved in a module; `manual_axes` are manual whatever an op needs."""
 
     meshes: Mapping[str, Mesh]
     program: StablehloProgram
@@ -81,9 +81,9 @@ def sharded_on(value: Any, around: Surroundings) -> tuple[TensorSharding, Mesh] 
 
 
 def exchange_around(op: Any, around: Surroundings, *, is_alone: bool = False) -> bool:
-    """Replaces a pad or a slice whose operand and result are sharded alike, where neighbours are exchanged for it.
+    """Replaces a pad or slice whose operand and result have one sharding by a halo exchange and a local op.
 
-    Says whether it has been dealt with, which it is too where no device needs what another has. One that `is_alone`
+    Returns whether the op has been dealt with, also where no device needs what another has. One that `is_alone`
     in being made local is replaced then as well, and also where every device would get all of uneven shards.
     """
     operand, result = op.operands[0], op.results[0]

@@ -44,7 +44,7 @@ class ReversedMeshes:
 def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes) -> bool:
     """Gives a reverse a result on the mesh of reversed order, resharded to where it was.
 
-    What makes the last shards full moves to the front before, so that it is at the end again after. Says whether the
+    What makes the last shards full moves to the front before, so that it is at the end again after. Returns whether the
     op has been dealt with, which it is too where none of its sharded dimensions is reversed.
     """
     operand, result = op.operands[0], op.results[0]
@@ -67,7 +67,7 @@ def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes
     uneven = [dim for dim in dims if even[dim] > shape[dim]]
     part = around.part(mesh, (axis for dim in uneven for axis in sharding.dim_shardings[dim].axes))
     if not part.takes(even, sharding):
-        # Sub-axes of one axis are in several dimensions, and a manual computation takes axes whole.
+        # Sub-axes of one axis are in several dimensions, and a manual computation takes undivided axes.
         part = around.part(mesh, sharding.sharding_axes)
         even = even_shape(shape, sharding, mesh)
     uses = uses_of(result)

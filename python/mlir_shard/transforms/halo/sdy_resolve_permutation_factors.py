@@ -39,7 +39,7 @@ MOVING = ("stablehlo.pad", "stablehlo.slice")
 class ResolvePermutationFactors(Pass):
     """Has shards of permutation factors exchanged between neighbours, or the factors replicated.
 
-    Operands and results have to be sharded alike, as `sdy-insert-explicit-reshards` leaves them. With the exchange, a
+    Operands and results must have one sharding, as `sdy-insert-explicit-reshards` leaves them. With the exchange, a
     StableHLO pad, slice or reshape becomes a manual computation of collective permutes, and a reverse gets a result on
     a mesh with its devices in the opposite order, resharded after it. An exchange over several hops in which each
     device would get all shards is not made. Then, without the option, and for all other ops, the factors are

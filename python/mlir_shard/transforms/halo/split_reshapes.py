@@ -45,7 +45,7 @@ class ShardedReshape:
     def exchange(self, around: Surroundings) -> bool:
         """Replaces the reshape by an exchange with neighbours and a reshape of each block.
 
-        Changes nothing where that cannot be, and says so: where anything but one dimension is split, or a block is
+        Changes nothing, and returns so, where that cannot be: where anything but one dimension is split, or a block is
         not next to where it has to go.
         """
         if not cuts_alike(self._before, self._shape, self._after, self._new_shape, self._mesh):
