@@ -103,6 +103,18 @@ class Pass:
         return f"{self.name}{{{' '.join(texts)}}}" if texts else self.name
 
 
+class ModulePass(Pass):
+    """A pass on modules."""
+
+    anchor = "builtin.module"
+
+
+class FunctionPass(Pass):
+    """A pass on functions."""
+
+    anchor = "func.func"
+
+
 @functools.cache
 def _options_of(cls: Any) -> tuple[Option, ...]:
     fields = [field for field in dataclasses.fields(cls) if field.init]

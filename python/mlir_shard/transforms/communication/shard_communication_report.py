@@ -15,7 +15,7 @@ from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES, CommunicationReader
 from mlir_shard.transforms.communication.communication_report import CommunicationReport, ReportedCollective, served_op
@@ -29,7 +29,7 @@ _WIDTH = 1000
 
 
 @register
-class CommunicationReportPass(Pass):
+class CommunicationReportPass(ModulePass):
     """Says of each collective of a local module, in `shard` or StableHLO, its kind, the axes that its groups of devices
     are along, what the device that receives most and all devices receive, a predicted time, and the op it is for and
     where that is; and the totals. See docs/communication.md for what is counted and predicted.
@@ -38,7 +38,6 @@ class CommunicationReportPass(Pass):
     """
 
     name = "shard-communication-report"
-    anchor = "builtin.module"
     summary = "Reports the collectives of a local module with their bytes and predicted times"
 
     format: Literal["table", "json"] = option("table", "how it is written")

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, operations_named_in_post_order, ops_in
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.transforms.communication.collective_forms import is_of_values
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 from mlir_shard.transforms.communication.device_uniformity import captured, is_pure
@@ -109,7 +109,7 @@ _KEPT = frozenset(("shard.recv", "shard.send", "shard.update_halo"))
 
 
 @register
-class HoistCollectives(Pass):
+class HoistCollectives(ModulePass):
     """Moves collectives out of `scf.for`, `scf.while` and `stablehlo.while` where their operands are the same each
     time: made outside, carried around unchanged, or made of such values by ops that do nothing else.
 
@@ -119,7 +119,6 @@ class HoistCollectives(Pass):
     """
 
     name = "shard-hoist-collectives"
-    anchor = "builtin.module"
     summary = "Moves collectives that bring the same each time out of loops"
 
     def run(self, op: Any) -> bool:

@@ -17,7 +17,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named, ops_in
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.resharding.cost.communication import Communication
 from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.resharding.cost.links import DeviceRates
@@ -98,7 +98,7 @@ class _Waiting:
 
 
 @register
-class MergeCollectives(Pass):
+class MergeCollectives(ModulePass):
     """Makes collectives that are alike but for their tensors one, where groups, reductions and element types are the
     same: each saves the latency of one, and devices receive what they did.
 
@@ -112,7 +112,6 @@ class MergeCollectives(Pass):
     """
 
     name = "shard-merge-collectives"
-    anchor = "builtin.module"
     summary = "Merges collectives that do not need each other"
 
     most_bytes: int = option(1 << 25, "the bytes that tensors of one collective have at most, as a device holds them")

@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import shard, stablehlo
 from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.values import defining_op, element_size, users
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.rules import RuleCache
 from mlir_shard.transforms.communication.collective_forms import (
     GATHERS,
@@ -40,7 +40,7 @@ class _Blocks:
 
 
 @register
-class SinkGathers(Pass):
+class SinkGathers(ModulePass):
     """Where an elementwise op alone uses what is gathered, it works on blocks and its result is gathered, if devices
     receive no more by that: of two gathered operands only one tensor is gathered then, and a cast to a narrower type
     comes before. An all-gather of what a cast has made wider comes before the cast.
@@ -50,7 +50,6 @@ class SinkGathers(Pass):
     """
 
     name = "shard-sink-gathers"
-    anchor = "builtin.module"
     summary = "Moves all-gathers behind elementwise ops, and to the narrower type of casts"
 
     def run(self, op: Any) -> bool:

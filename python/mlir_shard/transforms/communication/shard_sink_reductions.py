@@ -12,7 +12,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import ADDITIONS, operations_named
 from mlir_shard.ir.values import defining_op, has_one_use
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.communication.collective_forms import AMONG, CHANNEL, GATHERS, REDUCES, adds, among, dim_of
 from mlir_shard.transforms.communication.communication_reading import CommunicationReader
@@ -44,7 +44,7 @@ class _PartialSum:
 
 
 @register
-class SinkReductions(Pass):
+class SinkReductions(ModulePass):
     """Adds partial sums before they are reduced, not after: one all-reduce takes the place of several.
 
     A contraction along a dimension whose blocks both operands gather is such a sum, too: that of what each device
@@ -53,7 +53,6 @@ class SinkReductions(Pass):
     """
 
     name = "shard-sink-reductions"
-    anchor = "builtin.module"
     summary = "Adds partial sums before they are reduced"
 
     def run(self, op: Any) -> bool:

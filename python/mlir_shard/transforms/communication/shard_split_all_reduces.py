@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.values import users
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.rules import RuleCache
 from mlir_shard.transforms.communication.collective_forms import OnBlock, num_bytes, on_block
 from mlir_shard.transforms.communication.device_uniformity import KnownUniform
@@ -19,7 +19,7 @@ from mlir_shard.transforms.shardings import rule_cache
 
 
 @register
-class SplitAllReduces(Pass):
+class SplitAllReduces(ModulePass):
     """Where elementwise ops alone use an all-reduce, they work on a block each device, between a reduce-scatter and an
     all-gather: devices receive as much, and compute only a part.
 
@@ -31,7 +31,6 @@ class SplitAllReduces(Pass):
     """
 
     name = "shard-split-all-reduces"
-    anchor = "builtin.module"
     summary = "Splits all-reduces around elementwise ops"
 
     def run(self, op: Any) -> bool:

@@ -13,7 +13,7 @@ from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, register, register_pipeline
+from mlir_shard.passes.registry import ModulePass, register, register_pipeline
 from mlir_shard.transforms.communication.collective_forms import (
     AMONG,
     CHANNEL,
@@ -33,7 +33,7 @@ _KEPT = frozenset(("shard.send", "shard.recv"))
 
 
 @register
-class DropCollectives(Pass):
+class DropCollectives(ModulePass):
     """Has the result of an earlier collective that is equal but for its channel take the place of a later one, and the
     operand that of a collective among groups of one device; removes those whose results nothing uses.
 
@@ -41,7 +41,6 @@ class DropCollectives(Pass):
     """
 
     name = "shard-drop-collectives"
-    anchor = "builtin.module"
     summary = "Drops collectives that are equal to others, unused or of single devices"
 
     def run(self, op: Any) -> bool:
@@ -105,7 +104,7 @@ _SLICE = "shard.all_slice"
 
 
 @register
-class JoinCollectives(Pass):
+class JoinCollectives(ModulePass):
     """An all-gather of what a reduce-scatter made, along the same devices and dimension, becomes an all-reduce; a slice
     of what was gathered so is what was there before.
 
@@ -114,7 +113,6 @@ class JoinCollectives(Pass):
     """
 
     name = "shard-join-collectives"
-    anchor = "builtin.module"
     summary = "Joins reduce-scatters with all-gathers, and all-gathers with slices"
 
     def run(self, op: Any) -> bool:
@@ -176,12 +174,11 @@ _CONSTANTS = ("arith.constant", "stablehlo.constant")
 
 
 @register
-class FoldUniformCollectives(Pass):
+class FoldUniformCollectives(ModulePass):
     """Makes the result of a collective that only moves elements anew where its operand is an empty tensor, or filled
     with one constant: no device has to receive what it knows. What is left without use is removed."""
 
     name = "shard-fold-uniform-collectives"
-    anchor = "builtin.module"
     summary = "Folds collectives of tensors that hold one constant"
 
     def run(self, op: Any) -> bool:
@@ -224,7 +221,7 @@ def uniform(value: Any, type_: Any) -> Any | None:
 
 
 @register
-class FoldEmptyTensors(Pass):
+class FoldEmptyTensors(ModulePass):
     """Puts constants in the place of StableHLO operations, and of moves of sdy, whose results have no elements.
 
     A concatenation does without what is empty, and a reduction of nothing is its initial values. Collectives and slices
@@ -232,7 +229,6 @@ class FoldEmptyTensors(Pass):
     """
 
     name = "shard-fold-empty-tensors"
-    anchor = "builtin.module"
     summary = "Replaces what is computed or moved of tensors without elements"
 
     def run(self, op: Any) -> bool:

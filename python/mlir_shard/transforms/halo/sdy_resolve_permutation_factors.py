@@ -12,7 +12,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.resharding.operator.common_axes import op_mesh
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules import RuleError
@@ -36,7 +36,7 @@ MOVING = ("stablehlo.pad", "stablehlo.slice")
 
 
 @register
-class ResolvePermutationFactors(Pass):
+class ResolvePermutationFactors(ModulePass):
     """Has shards of permutation factors exchanged between neighbours, or the factors replicated.
 
     Operands and results must have one sharding, as `sdy-insert-explicit-reshards` leaves them. With the exchange, a
@@ -48,7 +48,6 @@ class ResolvePermutationFactors(Pass):
     """
 
     name = "sdy-resolve-permutation-factors"
-    anchor = "builtin.module"
     summary = "Resolves sharding on dimensions of permutation factors"
 
     enable_halo_exchange: bool = option(True, "exchange shards between neighbours where that can be")

@@ -13,7 +13,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges, is_static_tensor
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions, operations_named, operations_where
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.call_graph import has_body, main_function
 from mlir_shard.transforms.data_flow_edges import add_edges
@@ -21,14 +21,13 @@ from mlir_shard.transforms.shardings import Side, shardings_of
 
 
 @register
-class AddDataFlowEdges(Pass):
+class AddDataFlowEdges(ModulePass):
     """Puts a `sdy.data_flow_edge` behind each value that owns a data-flow edge; it takes the value's sharding.
 
     Owners are results, and block arguments of manual and named computations. What has no static shape gets none.
     """
 
     name = "sdy-add-data-flow-edges"
-    anchor = "builtin.module"
     summary = "Adds an edge behind every value that owns a data-flow edge"
 
     def run(self, op: Any) -> bool:
@@ -41,12 +40,11 @@ class AddDataFlowEdges(Pass):
 
 
 @register
-class AddFuncDataFlowEdges(Pass):
+class AddFuncDataFlowEdges(ModulePass):
     """Puts a `sdy.func_data_flow_edge` behind each argument of each function but the main one, and behind each result
     of each call; it takes the sharding of that. What has no static shape gets none."""
 
     name = "sdy-add-func-data-flow-edges"
-    anchor = "builtin.module"
     summary = "Adds an edge behind every argument of a function and every result of a call"
 
     def run(self, op: Any) -> None:

@@ -22,7 +22,7 @@ from mlir_shard.ir.editing import (
 )
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.call_graph import (
     ORIGINAL_NAME,
@@ -43,7 +43,7 @@ from mlir_shard.transforms.shardings import Side, shardings_of, shardings_per_va
 
 
 @register
-class FlattenCallGraph(Pass):
+class FlattenCallGraph(ModulePass):
     """Gives every call but the first of a function a copy of the function, and of all that it calls.
 
     A copy says in `sdy.original_func_name` what it is a copy of. Functions that are only declared stay shared;
@@ -51,7 +51,6 @@ class FlattenCallGraph(Pass):
     """
 
     name = "sdy-flatten-call-graph"
-    anchor = "builtin.module"
     summary = "Copies functions until each has at most one call"
 
     def run(self, op: Any) -> bool:
@@ -123,7 +122,7 @@ class CalledFunctions:
 
 
 @register
-class ImportFuncCalls(Pass):
+class ImportFuncCalls(ModulePass):
     """Makes a named computation of each call, with the body of the function, which goes; further calls get copies.
 
     Arguments keep the shardings of the function's arguments, results those of the call. Calls of functions that are
@@ -131,7 +130,6 @@ class ImportFuncCalls(Pass):
     """
 
     name = "sdy-import-func-calls"
-    anchor = "builtin.module"
     summary = "Turns calls into named computations"
 
     add_data_flow_edges_on_named_computations: bool = option(True, "Add data-flow edges to named computations")
@@ -171,11 +169,10 @@ def _of_one_block(function: Any) -> Any:
 
 
 @register
-class PreOrderFuncs(Pass):
+class PreOrderFuncs(ModulePass):
     """Moves the functions to the end of the module, each behind those that call it. Declarations stay."""
 
     name = "sdy-pre-order-funcs"
-    anchor = "builtin.module"
     summary = "Orders functions so that callers come before what they call"
 
     def run(self, op: Any) -> None:
@@ -188,11 +185,10 @@ class PreOrderFuncs(Pass):
 
 
 @register
-class PropagateShardingFromFuncToCall(Pass):
+class PropagateShardingFromFuncToCall(ModulePass):
     """Gives each call without result shardings those of the function it calls, where that has any."""
 
     name = "sdy-propagate-sharding-from-func-to-call"
-    anchor = "builtin.module"
     summary = "Gives calls without result shardings those of the function"
 
     def run(self, op: Any) -> None:
@@ -216,7 +212,7 @@ Shardings = Sequence[TensorSharding | None]
 
 
 @register
-class InlineCalls(Pass):
+class InlineCalls(ModulePass):
     """Inlines calls of functions, whatever is in these, and named computations without data-flow edges.
 
     Shardings of the function's arguments and of the results become sharding constraints. A call or function that says
@@ -226,7 +222,6 @@ class InlineCalls(Pass):
     """
 
     name = "shard-inline-calls"
-    anchor = "builtin.module"
     summary = "Inlines calls, those of functions with sdy's operations too"
 
     def run(self, op: Any) -> bool:

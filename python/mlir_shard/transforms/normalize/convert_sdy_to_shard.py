@@ -16,7 +16,7 @@ from mlir_shard.ir import shard
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.sharding import AxisRef, TensorSharding
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.limits import check_devices
@@ -289,7 +289,7 @@ def _description(value: Any) -> str:
 
 
 @register
-class ConvertSdyToShard(Pass):
+class ConvertSdyToShard(ModulePass):
     """Makes a `shard.grid` of each mesh and annotates every tensor as upstream's `shard-partition` asks for: each
     argument and result by a `shard.shard`, and what users take of it by one that annotates for users. What has no
     sharding is annotated as replicated.
@@ -302,7 +302,6 @@ class ConvertSdyToShard(Pass):
     """
 
     name = "convert-sdy-to-shard"
-    anchor = "builtin.module"
     summary = "Converts sdy meshes and shardings to upstream's shard annotations"
 
     partial: bool = option(False, "annotate only what has a sharding, for upstream's propagation to complete")

@@ -10,13 +10,13 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named, operations_where
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.normalize.convert_sdy_to_shard import offsets_of_blocks
 
 
 @register
-class ConvertShardToSdy(Pass):
+class ConvertShardToSdy(ModulePass):
     """Makes a mesh of each `shard.grid`, its axes named `axis_0`, `axis_1`, ... or as the grid's attribute
     `mlir_shard.axis_names` says, and closed shardings of annotations.
 
@@ -28,7 +28,6 @@ class ConvertShardToSdy(Pass):
     """
 
     name = "convert-shard-to-sdy"
-    anchor = "builtin.module"
     summary = "Converts upstream's shard annotations to sdy meshes and shardings"
 
     def run(self, op: Any) -> None:

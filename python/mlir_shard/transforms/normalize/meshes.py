@@ -11,19 +11,18 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import replica_groups
 from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of, set_mesh_or_ref
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms.shardings import shardings_in, transform_shardings
 
 
 @register
-class InlineMeshes(Pass):
+class InlineMeshes(ModulePass):
     """Puts the mesh in place of its symbol in every sharding and in the replica groups of StableHLO's collectives, and
     erases the `sdy.mesh` operations."""
 
     name = "sdy-inline-meshes"
-    anchor = "builtin.module"
     summary = "Inlines meshes in shardings and erases their definitions"
 
     def run(self, op: Any) -> None:
@@ -46,7 +45,7 @@ STABLEHLO_MESH = "stablehlo.mesh"
 
 
 @register
-class LiftInlinedMeshes(Pass):
+class LiftInlinedMeshes(ModulePass):
     """Puts a symbol in place of each mesh that a sharding or the replica groups of a StableHLO collective hold, and
     erases definitions of a mesh that has one already.
 
@@ -56,7 +55,6 @@ class LiftInlinedMeshes(Pass):
     """
 
     name = "sdy-lift-inlined-meshes"
-    anchor = "builtin.module"
     summary = "Lifts meshes inlined in shardings to symbols, one for each mesh"
 
     def run(self, op: Any) -> None:
@@ -147,14 +145,13 @@ def _stablehlo_mesh(mesh: Mesh, context: Any) -> Any:
 
 
 @register
-class RemoveSizeOneAxes(Pass):
+class RemoveSizeOneAxes(ModulePass):
     """Takes axes of size one out of every sharding: they shard nothing, and would only conflict.
 
     Meshes, and the axes that a computation is manual on, keep them.
     """
 
     name = "sdy-remove-size-one-axes"
-    anchor = "builtin.module"
     summary = "Removes axes of size one from shardings"
 
     def run(self, op: Any) -> bool:

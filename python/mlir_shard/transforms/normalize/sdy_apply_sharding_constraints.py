@@ -14,7 +14,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.debug_record import ConstraintRecord
 from mlir_shard.transforms.shardings import rank_of
@@ -26,7 +26,7 @@ EDGE = "sdy.data_flow_edge"
 
 
 @register
-class ApplyShardingConstraints(Pass):
+class ApplyShardingConstraints(ModulePass):
     """Gives the operand of a fully closed sharding constraint the constraint's sharding, where it has none and where
     no other constraint on it asks for another one. The operands of manual computations are constrained like that too.
 
@@ -36,7 +36,6 @@ class ApplyShardingConstraints(Pass):
     """
 
     name = "sdy-apply-sharding-constraints"
-    anchor = "builtin.module"
     summary = "Applies constraints that dictate the sharding of their input"
 
     debug_sharding_origins: bool = option(False, "say where the sharding of each tensor is from, as attributes")

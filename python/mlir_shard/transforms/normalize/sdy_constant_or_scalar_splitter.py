@@ -9,13 +9,13 @@ from typing import Any
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.transforms.call_graph import CallGraph, FunctionCopies
 from mlir_shard.transforms.constant_expressions import ConstantExpressions
 
 
 @register
-class ConstantOrScalarSplitter(Pass):
+class ConstantOrScalarSplitter(ModulePass):
     """Gives each use of a constant expression, and of a broadcast of a scalar, a copy of its own of all that makes it.
 
     A constant expression is a constant, an iota, a tensor without content, or an op that makes constants of constants,
@@ -27,7 +27,6 @@ class ConstantOrScalarSplitter(Pass):
     """
 
     name = "sdy-constant-or-scalar-splitter"
-    anchor = "builtin.module"
     summary = "Splits constants and expansions of scalars so that each has a single use"
 
     convert_constants: bool = option(True, "Make constants of StableHLO those of sdy")

@@ -12,7 +12,7 @@ from mlir_shard.ir import stablehlo
 from mlir_shard.ir.patterns import Pattern, apply_greedily
 from mlir_shard.ir.slice_numbers import SliceNumbers
 from mlir_shard.ir.values import defining_op
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import FunctionPass, register
 
 CONCATENATE = "stablehlo.concatenate"
 IOTA = "stablehlo.iota"
@@ -21,12 +21,11 @@ BROADCAST = "stablehlo.broadcast_in_dim"
 
 
 @register
-class ExplicitGatherScatterBatching(Pass):
+class ExplicitGatherScatterBatching(FunctionPass):
     """Where index i into dimension 0 of the operand is the position i in dimension 0 of the indices, says that both
     are batching dimensions, which shard alike, and leaves that index out. The idea is Shardy's."""
 
     name = "sdy-explicit-gather-scatter-batching"
-    anchor = "func.func"
     summary = "Makes implicit batch dimensions of gather and scatter explicit"
 
     def run(self, op: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.sharding import AxisRef, ManualAxes, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import axes_difference, sort_and_merge
 from mlir_shard.transforms.shardings import common_mesh
@@ -20,7 +20,7 @@ MeshRef = tuple["str | Mesh", Mesh]
 
 
 @register
-class ManualAxesCleanup(Pass):
+class ManualAxesCleanup(ModulePass):
     """Makes the manual axes that a sharding of a manual computation does not name replicated in it, and puts the
     manual axes in mesh order.
 
@@ -29,7 +29,6 @@ class ManualAxesCleanup(Pass):
     """
 
     name = "sdy-manual-axes-cleanup"
-    anchor = "builtin.module"
     summary = "Has every sharding of a manual computation say all manual axes, in mesh order"
 
     def run(self, op: Any) -> bool:

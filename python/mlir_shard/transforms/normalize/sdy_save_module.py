@@ -9,16 +9,15 @@ from typing import Any
 
 from mlir_shard import asm
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import ModulePass, PassFailure, register
 
 
 @register
-class SaveModule(Pass):
+class SaveModule(ModulePass):
     """Writes the module to `<dump-directory>/<dump-index>.<file-name>.mlir`, the index in two digits at least, and
     makes the directory where it is missing. Without a directory it does nothing."""
 
     name = "sdy-save-module"
-    anchor = "builtin.module"
     summary = "Saves the module to a file"
 
     dump_directory: str = option("", "The directory that the file is written to")

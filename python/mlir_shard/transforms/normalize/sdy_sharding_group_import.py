@@ -8,12 +8,12 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.rules.builder import shape_of
 
 
 @register
-class ShardingGroupImport(Pass):
+class ShardingGroupImport(ModulePass):
     """Merges groups that have a tensor in common, and numbers those that are left from 0; a tensor is in a group once.
 
     The first group of a tensor leads its others, and leaders are numbered in the order in which they come. The tensors
@@ -21,7 +21,6 @@ class ShardingGroupImport(Pass):
     """
 
     name = "sdy-sharding-group-import"
-    anchor = "builtin.module"
     summary = "Checks sharding groups, merges those that share a tensor, and numbers them from 0"
 
     def run(self, op: Any) -> bool:

@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import near
-from mlir_shard.passes.registry import Pass, register, shared
+from mlir_shard.passes.registry import ModulePass, register, shared
 from mlir_shard.transforms.shardings import KNOWN_ATTRIBUTES, is_sharded
 
 _OF_GSPMD = "mhlo.sharding"
@@ -22,12 +22,11 @@ _Use = tuple[str, Any]
 
 
 @register
-class CheckAnnotations(Pass):
+class CheckAnnotations(ModulePass):
     """Warns of attributes that are near in name to one of sdy but unknown, and, where nothing in the module is sharded,
     of the attributes of GSPMD, or that there is no annotation. Each warning is given once in a run."""
 
     name = "shard-check-annotations"
-    anchor = "builtin.module"
     summary = "Warns of misspelt sharding attributes, and where nothing is sharded"
 
     def run(self, op: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions, ops_below
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.device_sets import DeviceSets, Homes, Ref, is_crossing
 from mlir_shard.transforms.shardings import Side, shardings_of
@@ -20,7 +20,7 @@ _NOWHERE = 0
 
 
 @register
-class SeparateMeshes(Pass):
+class SeparateMeshes(ModulePass):
     """Puts a barrier to propagation wherever a value goes from one mesh to another one of different devices.
 
     That is at a constraint to a mesh, where the operand is on another one; at a return, where the result is to be on
@@ -29,7 +29,6 @@ class SeparateMeshes(Pass):
     """
 
     name = "shard-separate-meshes"
-    anchor = "builtin.module"
     summary = "Bars propagation between meshes of different devices"
 
     def run(self, op: Any) -> bool:

@@ -13,7 +13,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding, TensorShardingPerValue
@@ -147,7 +147,7 @@ Shardings = list[TensorSharding | None]
 
 
 @register
-class UnifyMeshes(Pass):
+class UnifyMeshes(ModulePass):
     """Says shardings on several meshes of the same devices on the one that most arguments and results are on.
 
     Axes of another mesh become the axes, or parts of axes, that are the same devices; where the mesh is too coarse for
@@ -163,7 +163,6 @@ class UnifyMeshes(Pass):
     """
 
     name = "shard-unify-meshes"
-    anchor = "builtin.module"
     summary = "Brings the shardings of a module on to one mesh"
 
     def run(self, op: Any) -> bool:

@@ -23,7 +23,7 @@ from mlir_shard.ir.editing import (
 )
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.call_graph import ORIGINAL_NAME, set_callee
 from mlir_shard.transforms.data_flow_edges import COMPUTATION, take_shardings
@@ -34,7 +34,7 @@ _OWN_ATTRIBUTES = ("name", "in_shardings", "out_shardings", EXECUTION_THREAD, OP
 
 
 @register
-class ExportNamedComputations(Pass):
+class ExportNamedComputations(ModulePass):
     """Makes of each named computation a private function of that name, and a call of it.
 
     The function's arguments and the results of the call get the shardings of the computation, or those of its
@@ -43,7 +43,6 @@ class ExportNamedComputations(Pass):
     """
 
     name = "sdy-export-named-computations"
-    anchor = "builtin.module"
     summary = "Turns named computations into functions and calls"
 
     shard_function_results: bool = option(False, "Give the results of functions the shardings of their calls' results")
@@ -112,14 +111,13 @@ MANUAL_AXES = "sdy.func_manual_axes"
 
 
 @register
-class UnflattenCallGraph(Pass):
+class UnflattenCallGraph(ModulePass):
     """Makes calls of copies of a function that agree in shardings call the first of them.
 
     Copies that no call is left of stay, for `symbol-dce`; none says any more what it is a copy of.
     """
 
     name = "sdy-unflatten-call-graph"
-    anchor = "builtin.module"
     summary = "Makes calls share functions that are copies with the same shardings"
 
     dedup_functions_fully: bool = option(

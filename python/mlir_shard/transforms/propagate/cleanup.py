@@ -25,7 +25,7 @@ from mlir_shard.ir.editing import (
     terminator,
 )
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import FunctionPass, ModulePass, register
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import CONSTANT_OPS
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
@@ -58,11 +58,10 @@ from mlir_shard.transforms.shardings import (
 
 
 @register
-class CloseShardings(Pass):
+class CloseShardings(ModulePass):
     """Closes every dimension of every sharding, and drops the replicated axes, which a closed sharding need not say."""
 
     name = "sdy-close-shardings"
-    anchor = "builtin.module"
     summary = "Closes tensor shardings and drops replicated axes"
 
     def run(self, op: Any) -> bool:
@@ -83,7 +82,7 @@ _MERGED = (Kind.CONSTANT, Kind.OF_CONSTANTS, Kind.ASKED_EACH, Kind.EXPANSION)
 
 
 @register
-class ConstantOrScalarMerger(Pass):
+class ConstantOrScalarMerger(FunctionPass):
     """Merges constants of a block that agree in type and all attributes, shardings too, and broadcasts of one scalar
     that do. What is in different blocks stays apart.
 
@@ -91,7 +90,6 @@ class ConstantOrScalarMerger(Pass):
     """
 
     name = "sdy-constant-or-scalar-merger"
-    anchor = "func.func"
     summary = "Merges equal constants and broadcasts of scalars that have the same sharding"
 
     expressions: bool = option(False, "Merge constant expressions, tensors without content among them")
@@ -118,11 +116,10 @@ def _of_expressions(capsule: Any) -> list[int] | None:
 
 
 @register
-class RemovePropagationDebugInfo(Pass):
+class RemovePropagationDebugInfo(ModulePass):
     """Removes the attributes that say from where and in which steps propagation took shardings."""
 
     name = "sdy-remove-propagation-debug-info"
-    anchor = "builtin.module"
     summary = "Removes what propagation said about the origins of shardings"
 
     def run(self, op: Any) -> None:
@@ -155,11 +152,10 @@ def _clean_signature(function: Any, side: Side) -> None:
 
 
 @register
-class PropagateToFuncResults(Pass):
+class PropagateToFuncResults(ModulePass):
     """Gives each result of each function but the main one the sharding of the value returned, or none."""
 
     name = "sdy-propagate-to-func-results"
-    anchor = "builtin.module"
     summary = "Copies the shardings of returned values to the results of functions"
 
     def run(self, op: Any) -> None:
@@ -173,14 +169,13 @@ class PropagateToFuncResults(Pass):
 
 
 @register
-class SinkDataFlowEdges(Pass):
+class SinkDataFlowEdges(FunctionPass):
     """Gives the owner of each `sdy.data_flow_edge` the edge's sharding, and uses it instead of the edge.
 
     Where some edges of an operation are sharded, its other block arguments or results become fully open.
     """
 
     name = "sdy-sink-data-flow-edges"
-    anchor = "func.func"
     summary = "Moves the shardings of data-flow edges to their owners"
 
     sink_debug_sharding_origins: bool = option(False, "Keep what edges say about the origins of shardings")
@@ -223,14 +218,13 @@ def _keep(op: Any, owners: Sequence[Any], on_edge: str, on_owner: str) -> None:
 
 
 @register
-class SinkFuncDataFlowEdges(Pass):
+class SinkFuncDataFlowEdges(FunctionPass):
     """Gives the operand of each `sdy.func_data_flow_edge` the edge's sharding, and uses it instead of the edge.
 
     Where the edge has none, what is sharded becomes fully open.
     """
 
     name = "sdy-sink-func-data-flow-edges"
-    anchor = "func.func"
     summary = "Moves the shardings of function edges to arguments and call results"
 
     def run(self, op: Any) -> bool:
@@ -257,12 +251,11 @@ def _opened(sharding: TensorSharding | None) -> TensorSharding | None:
 
 
 @register
-class UpdateNonDivisibleInputOutputShardings(Pass):
+class UpdateNonDivisibleInputOutputShardings(ModulePass):
     """Shards arguments and results of functions, calls and manual computations along as many of their axes, from the
     major one on, as divide each dimension evenly: nobody outside has to pad a tensor."""
 
     name = "sdy-update-non-divisible-input-output-shardings"
-    anchor = "builtin.module"
     summary = "Makes the shardings of inputs and outputs divide their dimensions evenly"
 
     def run(self, op: Any) -> None:

@@ -16,7 +16,7 @@ from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.rules import RuleError, RuleOptions
 from mlir_shard.rules.registry import check_order, is_among, op_priorities
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
@@ -79,10 +79,8 @@ def _sharding(reader: ModuleReader, state: int) -> TensorSharding:
     return sharding
 
 
-class PropagationPass(Pass):
+class PropagationPass(ModulePass):
     """A pass that propagates by a plan."""
-
-    anchor = "builtin.module"
 
     keep_sharding_rules: bool = option(False, "keep the sharding rules of ops, given and found, as attributes")
     conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication")

@@ -15,7 +15,7 @@ from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.diagnostic import remark
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.passes.registry import FunctionPass, ModulePass, PassFailure, register
 from mlir_shard.rules import RuleCache, RuleError, RuleOptions, reason_without_rule
 from mlir_shard.rules.builder import rank_of
 from mlir_shard.rules.registry import depends_on_context, has_rule, has_static_shapes
@@ -24,14 +24,13 @@ from mlir_shard.transforms.shardings import rule_cache
 
 
 @register
-class PopulateOpShardingRules(Pass):
+class PopulateOpShardingRules(FunctionPass):
     """Attaches to each op the sharding rule that propagation would use for it.
 
     An op with an operand or result that is no tensor is left without: the attribute cannot say what those map to.
     """
 
     name = "sdy-populate-op-sharding-rules"
-    anchor = "func.func"
     summary = "Populates all registered ops with an OpShardingRuleAttr"
 
     conservative_propagation: bool = option(False, "leave out factors that need communication to shard")
@@ -64,7 +63,7 @@ class _Unknown:
 
 
 @register
-class ReportUnknownOps(Pass):
+class ReportUnknownOps(ModulePass):
     """Says, once for each name of ops without a sharding rule and each reason, how many there are and where the first
     is, as a remark. Such ops bar shardings: nothing goes from their operands to their results.
 
@@ -73,7 +72,6 @@ class ReportUnknownOps(Pass):
     """
 
     name = "sdy-report-unknown-ops"
-    anchor = "builtin.module"
     summary = "Reports the ops without a sharding rule, which shardings do not propagate through"
 
     def run(self, op: Any) -> bool:
