@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.asm.attributes import SYNTAXES, AttributeSyntax, register
+from mlir_shard.asm.attributes import SYNTAXES, DialectSyntax, register
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, as_bytes
 from mlir_shard.asm.to_sdy import to_sdy_syntax
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsmSyntaxError",
-    "AttributeSyntax",
+    "DialectSyntax",
     "ParseError",
     "mnemonic_of",
     "parse_module",
@@ -46,7 +46,7 @@ def parse_value(mnemonic: str, text: str, dialect: str = "sdy") -> Any:
     Raises AsmSyntaxError.
     """
     cursor = Cursor(as_bytes(text))
-    value = SYNTAXES[dialect].attributes.parse(mnemonic, cursor)
+    value = SYNTAXES[dialect].parse(mnemonic, cursor)
     if not cursor.at_end():
         raise cursor.error(f"expected the end of the attribute, found {cursor.found()}")
     return value
@@ -54,7 +54,7 @@ def parse_value(mnemonic: str, text: str, dialect: str = "sdy") -> Any:
 
 def mnemonic_of(value: Any, dialect: str = "sdy") -> str:
     """The mnemonic of the attribute that `value` is one of; TypeError where there is none."""
-    for mnemonic, type_ in SYNTAXES[dialect].attributes.value_types.items():
+    for mnemonic, type_ in SYNTAXES[dialect].value_types.items():
         if type_ is type(value):
             return mnemonic
     raise TypeError(f"a value of type {type(value).__name__} is not an attribute of the {dialect} dialect")
@@ -62,4 +62,4 @@ def mnemonic_of(value: Any, dialect: str = "sdy") -> str:
 
 def print_value(value: Any, dialect: str = "sdy") -> str:
     """The text of a value without its attribute's name; the inverse of `parse_value`."""
-    return SYNTAXES[dialect].attributes.print(mnemonic_of(value, dialect), value)
+    return SYNTAXES[dialect].print(mnemonic_of(value, dialect), value)

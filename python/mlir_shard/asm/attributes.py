@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, quoted
@@ -74,19 +74,20 @@ class CustomSyntax(Protocol):
     """The syntax of the parameters in a `custom<...>` directive."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
-        """The parameters read at `reader.cursor`."""
+        """Reads the parameters at `reader.cursor`."""
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
-        """The text of the parameters of `value`."""
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
+        """Prints the parameters of `value`."""
 
 
 @dataclass(frozen=True)
-class AttributeSyntax:
-    """The attribute syntax of one dialect.
+class DialectSyntax:
+    """The custom syntax of a dialect.
 
-    `value_types` gives the class of values by mnemonic and of enums by name, `custom` the syntax in code by the name
-    of the directive. `checks` is what else must hold of a value as read, by mnemonic: a function that
-    returns what is wrong with it, or None.
+    Attributes:
+        value_types: the classes of attribute values by mnemonic, and of enums by name.
+        custom: the syntax of `custom` directives by name.
+        checks: further checks of parsed values by mnemonic: each returns an error message, or None.
     """
 
     definition: DialectDef
@@ -94,35 +95,101 @@ class AttributeSyntax:
     custom: Mapping[str, CustomSyntax]
     checks: Mapping[str, Callable[[Any], str | None]] = field(default_factory=dict)
 
-    def parse(self, mnemonic: str, cursor: Cursor, aliases: Aliases | None = None) -> Any:
-        """The value of the attribute `mnemonic` that stands at `cursor`, without `#dialect.mnemonic` before it.
+    @cached_property
+    def operations(self) -> Mapping[str, OpDef]:
+        """The operations by their full names."""
+        return {f"{self.definition.name}.{op.mnemonic}": op for op in self.definition.ops}
 
-        Raises AsmSyntaxError.
-        """
+    def parse(self, mnemonic: str, cursor: Cursor, aliases: Aliases | None = None) -> Any:
+        """Parses the attribute `mnemonic` at `cursor`, without `#dialect.mnemonic`. Raises AsmSyntaxError."""
         return AttributeReader(self, cursor, aliases).attribute(mnemonic)
 
     def print(self, mnemonic: str, value: Any) -> str:
-        """The text of a value of the attribute `mnemonic`, as `parse` reads it."""
-        return AttributePrinter(self).attribute(mnemonic, value)
+        """Prints a value of the attribute `mnemonic`, without `#dialect.mnemonic`."""
+        definition, text = self.attribute(mnemonic), SpacedText()
+        for element in definition.assembly_format or ():
+            self._print_element(definition, element, value, text)
+        return str(text).lstrip(" ")
 
     def attribute(self, mnemonic: str) -> AttrDef:
-        """The definition of the attribute `mnemonic`; KeyError where there is none."""
+        """Returns the definition of the attribute `mnemonic`. Raises KeyError."""
         found = self.definition.attribute(mnemonic)
         if found is None:
             raise KeyError(mnemonic)
         return found
 
+    def read_named_attribute(self, cursor: Cursor, aliases: Aliases | None) -> tuple[str, Any]:
+        """Parses `#dialect.mnemonic...` or `#dialect<mnemonic...>`; returns the mnemonic and the value."""
+        name = self.definition.name
+        cursor.expect("#")
+        cursor.expect(name)
+        pretty = cursor.accept(".")
+        if not pretty:
+            cursor.expect("<")
+        cursor.skip_space()
+        start = cursor.position
+        mnemonic = cursor.identifier() or ""
+        if self.definition.attribute(mnemonic) is None:
+            near = difflib.get_close_matches(mnemonic, [a.mnemonic for a in self.definition.attributes])
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise cursor.error(f"the {name} dialect has no attribute '{mnemonic}'{hint}", start)
+        value = self.parse(mnemonic, cursor, aliases)
+        if not pretty:
+            cursor.expect(">")
+        return mnemonic, value
+
+    def named_attribute(self, mnemonic: str, text: str) -> str:
+        """Returns the attribute with its name in front of `text`, as MLIR prints it."""
+        namespace = self.definition.name
+        return f"#{namespace}.{mnemonic}{text}" if text.startswith("<") else f"#{namespace}<{mnemonic}{text}>"
+
+    def _print_element(self, definition: AttrDef, element: Element, value: Any, text: SpacedText) -> None:
+        if isinstance(element, Literal):
+            text.literal(element.text)
+        elif isinstance(element, Whitespace):
+            text.whitespace(element.text)
+        elif isinstance(element, Variable):
+            parameter, given = definition.parameter(element.name), getattr(value, element.name)
+            listed = given if parameter.array else (given,)
+            text.element(", ".join(self._parameter(parameter, one) for one in listed))
+        elif isinstance(element, Custom):
+            text.element(self.custom[element.name].print(self, value, argument_names(element)))
+        elif isinstance(element, Group):
+            anchor = element.anchor_element
+            if not isinstance(anchor, Variable):
+                raise TypeError("the anchor of an attribute format has to be a parameter")
+            for inner in element.branch(getattr(value, anchor.name) not in (None, ())):
+                self._print_element(definition, inner, value, text)
+
+    def _parameter(self, parameter: ParameterDef, value: Any) -> str:
+        if parameter.attribute is not None:
+            return self.print(parameter.attribute, value)
+        if isinstance(value, Enum):
+            return str(value.value)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return quoted(value) if isinstance(value, str) else str(value)
+
+
+SYNTAXES: dict[str, DialectSyntax] = {}
+"""The registered syntaxes, by dialect name."""
+
+
+def register(syntax: DialectSyntax) -> None:
+    """Registers the syntax of a dialect, in place of one registered before: its text is translated from now on."""
+    SYNTAXES[syntax.definition.name] = syntax
+
 
 class AttributeReader:
     """Reads attribute values at a cursor."""
 
-    def __init__(self, syntax: AttributeSyntax, cursor: Cursor, aliases: Aliases | None) -> None:
+    def __init__(self, syntax: DialectSyntax, cursor: Cursor, aliases: Aliases | None) -> None:
         self.syntax = syntax
         self.cursor = cursor
         self._aliases = aliases
 
     def attribute(self, mnemonic: str) -> Any:
-        """The value of the attribute `mnemonic`, or of an alias for it."""
+        """Reads the attribute `mnemonic`, or an alias of one."""
         cursor = self.cursor
         if cursor.at("#"):
             return self._named_attribute(mnemonic)
@@ -162,23 +229,20 @@ class AttributeReader:
         if isinstance(element, Literal):
             self.cursor.expect(element.text)
         elif isinstance(element, Variable):
-            parameter = next(p for p in definition.parameters if p.name == element.name)
+            parameter = definition.parameter(element.name)
             read = partial(self.parameter, parameter)
             parameters[element.name] = tuple(self.cursor.separated(read)) if parameter.array else read()
         elif isinstance(element, Custom):
             parameters.update(self.syntax.custom[element.name].parse(self, argument_names(element)))
         elif isinstance(element, Group):
-            for inner in self._branch(element):
+            first = element.first
+            if not isinstance(first, Literal):
+                raise TypeError("an optional group of an attribute format has to begin with a literal")
+            for inner in element.then if self.cursor.at(first.text) else element.otherwise:
                 self._element(definition, inner, parameters)
 
-    def _branch(self, group: Group) -> tuple[Element, ...]:
-        first = next(element for element in group.then if not isinstance(element, Whitespace))
-        if not isinstance(first, Literal):
-            raise TypeError("an optional group of an attribute format has to begin with a literal")
-        return group.then if self.cursor.at(first.text) else group.otherwise
-
     def parameter(self, parameter: ParameterDef) -> Any:
-        """The value of one parameter, of one element of it where it is an array."""
+        """Reads a parameter, or one element of an array."""
         cursor = self.cursor
         if parameter.attribute is not None:
             return self.attribute(parameter.attribute)
@@ -194,16 +258,14 @@ class AttributeReader:
         return self.integer(parameter.name)
 
     def integer(self, name: str) -> int:
-        """The integer that must stand next; it has to fit in 64 bits."""
-        self.cursor.skip_space()
-        start = self.cursor.position
-        number = self.cursor.required(self.cursor.integer(), f"an integer for '{name}'")
+        """Reads an integer of 64 bits."""
+        start, number = self.cursor.located(self.cursor.integer, f"an integer for '{name}'")
         if not -(2**63) <= number < 2**63:
             raise AsmSyntaxError(start, f"{number} does not fit in the 64 bits of '{name}'")
         return number
 
     def enum(self, name: str) -> Enum:
-        """The case of the enum `name` whose keyword must stand next."""
+        """Reads a keyword of the enum `name`; returns its case."""
         definition = self.syntax.definition.enum(name)
         if definition is None:
             raise KeyError(name)
@@ -215,107 +277,8 @@ class AttributeReader:
         return self.syntax.value_types[name](case.text if isinstance(case.text, str) else case.value)
 
 
-class AttributePrinter:
-    """Prints attribute values."""
-
-    def __init__(self, syntax: AttributeSyntax) -> None:
-        self.syntax = syntax
-
-    def attribute(self, mnemonic: str, value: Any) -> str:
-        """The text of `value`, without `#dialect.mnemonic`."""
-        definition = self.syntax.attribute(mnemonic)
-        text = SpacedText()
-        for element in definition.assembly_format or ():
-            self._element(definition, element, value, text)
-        return str(text).lstrip(" ")
-
-    def _element(self, definition: AttrDef, element: Element, value: Any, text: SpacedText) -> None:
-        if isinstance(element, Literal):
-            text.literal(element.text)
-        elif isinstance(element, Whitespace):
-            text.whitespace(element.text)
-        elif isinstance(element, Variable):
-            parameter = next(p for p in definition.parameters if p.name == element.name)
-            text.element(self._parameter(parameter, getattr(value, element.name)))
-        elif isinstance(element, Custom):
-            text.element(self.syntax.custom[element.name].print(self, value, argument_names(element)))
-        elif isinstance(element, Group):
-            anchor = element.anchor_element
-            if not isinstance(anchor, Variable):
-                raise TypeError("the anchor of an attribute format has to be a parameter")
-            present = getattr(value, anchor.name) not in (None, ())
-            chosen = present == (element.anchor_branch == "then")
-            for inner in element.then if chosen else element.otherwise:
-                self._element(definition, inner, value, text)
-
-    def _parameter(self, parameter: ParameterDef, value: Any) -> str:
-        if parameter.array:
-            return ", ".join(self._single(parameter, one) for one in value)
-        return self._single(parameter, value)
-
-    def _single(self, parameter: ParameterDef, value: Any) -> str:
-        if parameter.attribute is not None:
-            return self.attribute(parameter.attribute, value)
-        if isinstance(value, Enum):
-            return str(value.value)
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, str):
-            return quoted(value)
-        return str(value)
-
-
 def argument_names(element: Custom) -> tuple[str, ...]:
-    """The arguments of a `custom` directive: parameters by name, strings as they are."""
+    """Returns the arguments of a `custom` directive: the names of parameters, and strings as they are."""
     return tuple(
         argument.name if isinstance(argument, Variable) else str(argument).strip('"') for argument in element.arguments
     )
-
-
-@dataclass(frozen=True)
-class DialectSyntax:
-    """All of a dialect's syntax: operations by their full names, and attributes."""
-
-    definition: DialectDef
-    attributes: AttributeSyntax
-    operations: Mapping[str, OpDef]
-
-    @staticmethod
-    def of(attributes: AttributeSyntax) -> DialectSyntax:
-        """The syntax of the dialect that `attributes` belongs to."""
-        definition = attributes.definition
-        return DialectSyntax(definition, attributes, {f"{definition.name}.{op.mnemonic}": op for op in definition.ops})
-
-    def read_named_attribute(self, cursor: Cursor, aliases: Aliases | None) -> tuple[str, Any]:
-        """The mnemonic and value of the attribute `#ns.mnemonic...` or `#ns<mnemonic...>` at the cursor."""
-        cursor.expect("#")
-        cursor.expect(self.definition.name)
-        pretty = cursor.accept(".")
-        if not pretty:
-            cursor.expect("<")
-        cursor.skip_space()
-        start = cursor.position
-        mnemonic = cursor.identifier() or ""
-        if self.definition.attribute(mnemonic) is None:
-            near = difflib.get_close_matches(mnemonic, [a.mnemonic for a in self.definition.attributes])
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise cursor.error(f"the {self.definition.name} dialect has no attribute '{mnemonic}'{hint}", start)
-        value = self.attributes.parse(mnemonic, cursor, aliases)
-        if not pretty:
-            cursor.expect(">")
-        return mnemonic, value
-
-    def named_attribute(self, mnemonic: str, text: str) -> str:
-        """The attribute with its name in front of `text`, in the form that MLIR prints."""
-        namespace = self.definition.name
-        return f"#{namespace}.{mnemonic}{text}" if text.startswith("<") else f"#{namespace}<{mnemonic}{text}>"
-
-
-SYNTAXES: dict[str, DialectSyntax] = {}
-"""The syntaxes in use, by dialect name."""
-
-
-def register(attributes: AttributeSyntax) -> None:
-    """Has text translated for a dialect from now on; a dialect registered before is replaced."""
-    syntax = DialectSyntax.of(attributes)
-    SYNTAXES[syntax.definition.name] = syntax

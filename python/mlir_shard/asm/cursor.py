@@ -94,10 +94,15 @@ class Cursor:
         return f"`{rest}`" if rest else "the end of the text"
 
     def required(self, token: T | None, expected: str) -> T:
-        """The token that has been read; raises AsmSyntaxError if there is none."""
+        """Returns the token that has been read. Raises AsmSyntaxError if there is none."""
         if token is None:
             raise self.error(f"expected {expected}, found {self.found()}")
         return token
+
+    def located(self, read: Callable[[], T | None], expected: str) -> tuple[int, T]:
+        """Returns the offset of the next token, and what `read` reads there. Raises AsmSyntaxError."""
+        self.skip_space()
+        return self.position, self.required(read(), expected)
 
     def _next(self) -> int:
         """The offset of the next token."""
@@ -188,11 +193,16 @@ class Cursor:
             raise self.error(f"'{self.text[self.position]}' is never closed by '{_OPENING[self.text[self.position]]}'")
         return close
 
+    def inside_brackets(self) -> tuple[int, int]:
+        """Moves over bracketed text; returns where it begins and ends, without the brackets."""
+        close = self.closing()
+        start, self.position = self.position + 1, close + 1
+        return start, close
+
     def skip_bracketed(self) -> str:
         """The bracketed text that stands next, brackets included."""
-        close = self.closing()
-        start, self.position = self.position, close + 1
-        return self.text[start : self.position]
+        start, end = self.inside_brackets()
+        return self.text[start - 1 : end + 1]
 
     def skip_type(self) -> str:
         """The type that stands next."""
@@ -244,10 +254,6 @@ class Cursor:
         """The attribute that stands next, without a type that may follow it."""
         self.skip_space()
         start = self.position
-        self._skip_attribute_body()
-        return self.text[start : self.position]
-
-    def _skip_attribute_body(self) -> None:
         if self.position < len(self.text) and self.text[self.position] in "[{(":
             self.skip_bracketed()
             if self.accept("->"):
@@ -265,6 +271,7 @@ class Cursor:
                 raise self.error(f"expected an attribute, found {self.found()}")
             while self.text.startswith("<", self.position) or self.text.startswith("(", self.position):
                 self.skip_bracketed()
+        return self.text[start : self.position]
 
 
 _NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)")

@@ -115,12 +115,7 @@ def _read_region(cursor: Cursor) -> RegionText:
     if cursor.accept("^"):
         cursor.dotted_identifier()
         label_end = cursor.position
-        if cursor.at("("):
-            inner = cursor.closing()
-            arguments = (cursor.position + 1, inner)
-            cursor.position = inner + 1
-        else:
-            arguments = (label_end, label_end)
+        arguments = cursor.inside_brackets() if cursor.at("(") else (label_end, label_end)
         cursor.expect(":")
         body_start = cursor.position
     cursor.position = close + 1

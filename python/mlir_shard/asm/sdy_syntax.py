@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from mlir_shard import sharding
-from mlir_shard.asm.attributes import AttributePrinter, AttributeReader, AttributeSyntax, CustomSyntax
+from mlir_shard.asm.attributes import AttributeReader, CustomSyntax, DialectSyntax
 from mlir_shard.asm.cursor import AsmSyntaxError, quoted
 from mlir_shard.ods.model import DialectDef
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, factor_index, factor_symbol, verify
@@ -35,8 +35,8 @@ class _AxesAndOpenness:
             axes.append(reader.attribute("axis_ref"))
         return {"axes": tuple(axes), "is_closed": is_closed}
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
-        axes = [printer.attribute("axis_ref", axis) for axis in value.axes]
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
+        axes = [syntax.print("axis_ref", axis) for axis in value.axes]
         return ", ".join(axes if value.is_closed else [*axes, "?"])
 
 
@@ -57,7 +57,7 @@ class _Priority:
             raise AsmSyntaxError(start, f"the priority {match[1]} does not fit in 64 bits")
         return {"priority": int(match[1])}
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
         return "" if value.priority is None else f"p{value.priority}"
 
 
@@ -70,10 +70,10 @@ class _MeshOrRef:
             return {"mesh_or_ref": reader.attribute("mesh")}
         return {"mesh_or_ref": cursor.required(cursor.symbol(), "a mesh, '@name' or 'mesh<...>'")}
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
         mesh = value.mesh_or_ref
         if isinstance(mesh, Mesh):
-            return "mesh" + printer.attribute("mesh", mesh)
+            return "mesh" + syntax.print("mesh", mesh)
         return symbol(mesh)
 
 
@@ -82,8 +82,8 @@ def symbol(name: str) -> str:
     return f"@{name}" if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else f"@{quoted(name)}"
 
 
-def _axes(printer: AttributePrinter, axes: tuple[AxisRef, ...]) -> str:
-    return "{" + ", ".join(printer.attribute("axis_ref", axis) for axis in axes) + "}"
+def _axes(syntax: DialectSyntax, axes: tuple[AxisRef, ...]) -> str:
+    return "{" + ", ".join(syntax.print("axis_ref", axis) for axis in axes) + "}"
 
 
 class _ReplicatedAndUnreducedAxes:
@@ -111,22 +111,19 @@ class _ReplicatedAndUnreducedAxes:
         cursor.expect("}")
         return tuple(axes)
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
         text = ""
         if value.replicated_axes:
-            text += f", replicated={_axes(printer, value.replicated_axes)}"
+            text += f", replicated={_axes(syntax, value.replicated_axes)}"
         if value.unreduced_axes:
             reduction = "" if value.reduction_op is ReductionOp.SUM else value.reduction_op.value
-            text += f", unreduced={reduction}{_axes(printer, value.unreduced_axes)}"
+            text += f", unreduced={reduction}{_axes(syntax, value.unreduced_axes)}"
         return text
 
 
 def _factors(reader: AttributeReader) -> tuple[int, ...]:
     """The factors of one word, `ijz_1` say."""
-    cursor = reader.cursor
-    cursor.skip_space()
-    start = cursor.position
-    word = cursor.required(cursor.identifier(), "factors 'i' to 'z', 'z_1', ...")
+    start, word = reader.cursor.located(reader.cursor.identifier, "factors 'i' to 'z', 'z_1', ...")
     symbols = _FACTORS.findall(word)
     try:
         if "".join(symbols) != word:
@@ -145,7 +142,7 @@ class _FactorIndices:
             return {"factor_indices": ()}
         return {"factor_indices": _factors(reader)}
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
         return str(value)
 
 
@@ -169,7 +166,7 @@ class _FactorSizes:
             cursor.expect("}")
         return {"factor_sizes": tuple(sizes)}
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
         if not value.factor_sizes:
             return ""
         return " {" + ", ".join(f"{factor_symbol(i)}={size}" for i, size in enumerate(value.factor_sizes)) + "}"
@@ -197,7 +194,7 @@ class _FactorsWithType:
             cursor.expect("}")
         return {parameter: tuple(factors)}
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
         parameter, keyword = arguments
         factors = getattr(value, parameter)
         return f" {keyword}={{{', '.join(map(factor_symbol, factors))}}}" if factors else ""
@@ -212,7 +209,7 @@ class _IsCustomRule:
         reader.cursor.expect("custom")
         return {"is_custom_rule": True}
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
         return ", custom" if value.is_custom_rule else ""
 
 
@@ -223,7 +220,7 @@ class _Minus:
         reader.cursor.expect("-")
         return {}
 
-    def print(self, printer: AttributePrinter, value: Any, arguments: tuple[str, ...]) -> str:
+    def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
         return "-"
 
 
@@ -247,11 +244,11 @@ CHECKS: Mapping[str, Callable[[Any], str | None]] = {
 }
 
 
-def sdy_attributes(definition: DialectDef) -> AttributeSyntax:
+def sdy_attributes(definition: DialectDef) -> DialectSyntax:
     """The attribute syntax of the sdy dialect that `definition` defines, for the values in `mlir_shard.sharding`."""
     value_types = {attribute.mnemonic: _value_type(attribute.name) for attribute in definition.attributes}
     value_types |= {enum.name: getattr(sharding, enum.name) for enum in definition.enums}
-    return AttributeSyntax(definition, value_types, CUSTOM_SYNTAX, CHECKS)
+    return DialectSyntax(definition, value_types, CUSTOM_SYNTAX, CHECKS)
 
 
 def _value_type(attribute_class: str) -> type:

@@ -81,10 +81,10 @@ def one_line(text: str) -> str:
 
 def to_host(text: str) -> HostText:
     """Translates `text`, of characters that stand for bytes. Raises AsmSyntaxError."""
-    return _Translation(text).result()
+    return Translation(text).result()
 
 
-class _Translation:
+class Translation:
     def __init__(self, text: str) -> None:
         self._text = text
         self._names = _native.find_names(text, list(SYNTAXES))
@@ -144,7 +144,7 @@ class _Translation:
         return SYNTAXES[match[0] if match else ""]
 
     def _alias(self, syntax: DialectSyntax, mnemonic: str, value: Any) -> str:
-        canonical = syntax.attributes.print(mnemonic, value)
+        canonical = syntax.print(mnemonic, value)
         return self._alias_for(f'#{syntax.definition.name}.{mnemonic}<"{escape(canonical)}">')
 
     def _alias_for(self, attribute: str) -> str:
@@ -183,7 +183,7 @@ class _Translation:
         else:
             if cursor.at("=") or cursor.at(","):
                 return start  # the name of an attribute in a dictionary
-            op = OperationReader(syntax.definition, definition, cursor, _HostAttributes(self, syntax)).read()
+            op = OperationReader(syntax, definition, cursor, self).read()
         self._add_type_runs(definition, op, name)
         self._pieces.append((start, name))
         self._add_generic(op_name, op, name, cursor.position)
@@ -214,6 +214,12 @@ class _Translation:
         types = one_line(function_type_text(op.operand_types, op.result_types))
         pieces.append(_Generated(f"{' ' if attributes else ''}{attributes} : {types}", end))
 
+    def read(self, syntax: DialectSyntax, mnemonic: str, cursor: Cursor) -> str:
+        """The host's text for an attribute of a dialect, which stands at `cursor` without its name."""
+        if cursor.at("#") and not cursor.at(f"#{syntax.definition.name}."):
+            return cursor.skip_untyped_attribute()
+        return self._alias(syntax, mnemonic, syntax.parse(mnemonic, cursor, self._value_of_alias))
+
     def read_any(self, text: str) -> str:
         """An attribute of any dialect on one line, those of known dialects inside it as aliases."""
         text = one_line(text)
@@ -228,23 +234,6 @@ class _Translation:
             parts += [text[position:name], self._alias(syntax, mnemonic, value)]
             position = cursor.position
         return "".join([*parts, text[position:]])
-
-
-class _HostAttributes:
-    """Attributes as the host is to read them."""
-
-    def __init__(self, translation: _Translation, syntax: DialectSyntax) -> None:
-        self._translation = translation
-        self._syntax = syntax
-
-    def read(self, mnemonic: str, cursor: Cursor) -> str:
-        if cursor.at("#") and not cursor.at(f"#{self._syntax.definition.name}."):
-            return cursor.skip_untyped_attribute()
-        value = self._syntax.attributes.parse(mnemonic, cursor, self._translation._value_of_alias)
-        return self._translation._alias(self._syntax, mnemonic, value)
-
-    def read_any(self, text: str) -> str:
-        return self._translation.read_any(text)
 
 
 class _Emission:

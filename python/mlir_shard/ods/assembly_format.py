@@ -76,15 +76,16 @@ class Group:
         """The element whose presence decides which branch is printed."""
         return (self.then if self.anchor_branch == "then" else self.otherwise)[self.anchor]
 
+    @property
+    def first(self) -> Element:
+        """The first element that is parsed, by which a parser chooses the branch."""
+        return next(element for element in self.then if not isinstance(element, Whitespace))
+
+    def branch(self, is_present: bool) -> tuple[Element, ...]:
+        """Returns the branch to print if the anchor is present, or absent."""
+        return self.then if is_present == (self.anchor_branch == "then") else self.otherwise
+
 
 Argument = Variable | TypeOf | Directive
 Element = Literal | Whitespace | Variable | TypeOf | Directive | Custom | Group
 AssemblyFormat = tuple[Element, ...]
-
-
-def parse(text: str) -> AssemblyFormat:
-    """The elements of the format `text`; raises `mlir_shard.ods.source.OdsError` where it is none."""
-    # The parser needs lark, which what only uses parsed formats should not have to load.
-    from mlir_shard.ods import format_parser
-
-    return format_parser.parse(text)

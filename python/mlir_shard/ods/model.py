@@ -219,6 +219,10 @@ class ParametricDef:
     assembly_format: AssemblyFormat | None = None
     has_custom_assembly_format: bool = False
 
+    def parameter(self, name: str) -> ParameterDef:
+        """Returns the parameter called `name`."""
+        return next(parameter for parameter in self.parameters if parameter.name == name)
+
 
 class AttrDef(ParametricDef):
     """An attribute; `name` is also that of its Python class, `MeshAttr`."""

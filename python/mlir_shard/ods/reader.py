@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
-from mlir_shard.ods import assembly_format, format_parser
+from mlir_shard.ods import format_parser
 from mlir_shard.ods.assembly_format import AssemblyFormat
 from mlir_shard.ods.constraint_reader import ConstraintReader, Variable, line
 from mlir_shard.ods.model import (
@@ -238,7 +238,7 @@ def _trait_argument(value: Value) -> TraitArgument:
 
 
 def _format(record: Record) -> AssemblyFormat | None:
-    return _checked(record, assembly_format.parse)
+    return _checked(record, format_parser.parse)
 
 
 def _checked(record: Record, work: Callable[[LocatedText], _Definition]) -> _Definition | None:

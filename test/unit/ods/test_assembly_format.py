@@ -18,8 +18,8 @@ from mlir_shard.ods.assembly_format import (
     TypeOf,
     Variable,
     Whitespace,
-    parse,
 )
+from mlir_shard.ods.format_parser import parse
 from mlir_shard.ods.source import LocatedText, Location, OdsError, Source
 
 
