@@ -64,3 +64,13 @@ def to_value(attribute: Any) -> Any:
     if not isinstance(attribute, SdyAttribute):
         raise ValueError(f"{attribute} is not an attribute of the sdy dialect")
     return attribute.value
+
+
+def value_of(op: Any, name: str, kind: type) -> Any | None:
+    """Returns the value of the attribute `name` of an op; None if it cannot be read, or is not of the dataclass."""
+    attribute = op.attributes.get(name)
+    try:
+        value = attribute.value if isinstance(attribute, SdyAttribute) else None
+    except asm.AsmSyntaxError:
+        return None
+    return value if isinstance(value, kind) else None

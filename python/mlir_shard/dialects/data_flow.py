@@ -13,7 +13,7 @@ from typing import Any
 
 from mlir_shard.asm import AsmSyntaxError
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.dialects.attribute import value_of
 from mlir_shard.dialects.data_flow_edges import (
     argument_shardings,
     edges_of,
@@ -97,16 +97,9 @@ def sharding_before_barriers(value: Any) -> TensorSharding | None:
 
 
 def _argument_sharding(op: Any, index: int) -> TensorSharding | None:
-    shardings = _value_of(op, "in_shardings", TensorShardingPerValue)
+    shardings = value_of(op, "in_shardings", TensorShardingPerValue)
     if shardings is None or index >= len(shardings.shardings):
         return None
     sharding: TensorSharding = shardings.shardings[index]
-    manual = _value_of(op, "manual_axes", ManualAxes)
+    manual = value_of(op, "manual_axes", ManualAxes)
     return sharding if manual is None else sharding.without_axes(manual.value)
-
-
-def _value_of(op: Any, name: str, kind: type) -> Any | None:
-    if name not in op.attributes or not isinstance(op.attributes[name], SdyAttribute):
-        return None
-    value = op.attributes[name].value
-    return value if isinstance(value, kind) else None

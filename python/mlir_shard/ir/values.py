@@ -4,18 +4,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mlir_shard.host import ir
 
 
-def defining_op(value: Any, name: str) -> Any | None:
-    """The operation that defines `value` where it is called `name`; else None."""
+def defining_op(value: Any, *names: str) -> Any | None:
+    """Returns the operation that defines `value`; None if it has none of the names, or for a block argument."""
     owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != name:
+    if isinstance(owner, ir.Block) or (names and owner.operation.name not in names):
         return None
     return owner.operation
+
+
+def ancestors(op: Any) -> Iterator[Any]:
+    """The operations around `op`, innermost first."""
+    while (parent := op.parent) is not None:
+        op = parent.operation
+        yield op
 
 
 def has_one_use(value: Any) -> bool:

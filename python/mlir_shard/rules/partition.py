@@ -17,7 +17,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.registered_function import ask, check_op_names, check_takes
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.values import replace_uses, uses_of
+from mlir_shard.ir.values import defining_op, replace_uses, uses_of
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.reduction import combiners_of, neutral_number, reduction_op
 from mlir_shard.rules.registry import is_ruled_from_outside
@@ -224,12 +224,10 @@ def is_zero(value: Any) -> bool:
 
 def is_everywhere(value: Any, number: float) -> bool:
     """Whether every element of a tensor, or a scalar, is known to be a number: a constant, a splat or a fill of one."""
-    if isinstance(value.owner, ir.Block):
-        return False
-    op = value.owner.operation
-    if op.name in ("linalg.fill", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "tensor.splat"):
-        return is_everywhere(op.operands[0], number)
-    if op.name not in ("arith.constant", "stablehlo.constant"):
+    if spread := defining_op(value, "linalg.fill", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "tensor.splat"):
+        return is_everywhere(spread.operands[0], number)
+    op = defining_op(value, "arith.constant", "stablehlo.constant")
+    if op is None:
         return False
     constant = op.attributes["value"]
     if isinstance(constant, ir.DenseElementsAttr):

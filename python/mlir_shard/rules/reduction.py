@@ -16,6 +16,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import terminator
 from mlir_shard.ir.op_names import op_names
+from mlir_shard.ir.values import defining_op
 from mlir_shard.rules.linalg_loops import is_structured
 from mlir_shard.sharding import ReductionOp
 
@@ -119,10 +120,8 @@ def combiners_of_body(
 
 
 def _combiner(value: Any, accumulator: Any, element: Any | None) -> Combiner | None:
-    if isinstance(value.owner, ir.Block):
-        return None
-    combiner = value.owner.operation
-    if combiner.name not in _COMBINERS or len(combiner.operands) != 2:
+    combiner = defining_op(value, *_COMBINERS)
+    if combiner is None or len(combiner.operands) != 2:
         return None
     uses = list(accumulator.uses)
     if len(uses) != 1 or uses[0].owner.operation != combiner:
@@ -267,8 +266,8 @@ _COMPUTED = frozenset(
 def may_repeat_initial_values(op: Any) -> bool:
     """Whether that is known of a `stablehlo.reduce`; its region is run, on constants, by StableHLO's interpreter."""
     op = op.operation
-    found = [_constant(value) for value in list(op.operands)[len(op.results) :]]
-    initial = [one for one in found if one is not None]
+    found = [defining_op(value, *_CONSTANTS) for value in list(op.operands)[len(op.results) :]]
+    initial = [one.attributes["value"] for one in found if one is not None]
     block = op.regions[0].blocks[0]
     *body, last = (inner.operation for inner in block.operations)
     if len(initial) != len(found) or any(inner.name not in _COMPUTED for inner in body):
@@ -297,10 +296,3 @@ def may_repeat_initial_values(op: Any) -> bool:
             return False
         ir.Operation.create("func.return", operands=[made[value] for value in last.operands])
     return list(_bindings.eval_module(module, [])) == initial
-
-
-def _constant(value: Any) -> Any | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name not in _CONSTANTS:
-        return None
-    return owner.operation.attributes["value"]

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.asm import AsmSyntaxError
-from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.dialects.attribute import value_of
 from mlir_shard.dialects.data_flow import sharding_before_barriers
 from mlir_shard.dialects.verifiers.checks import require, required, shape_of
 from mlir_shard.host import ir
+from mlir_shard.ir.values import ancestors
 from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.verify import (
     MeshLookup,
@@ -20,14 +20,6 @@ from mlir_shard.sharding.verify import (
     check_unreduced_transition,
     common_mesh,
 )
-
-
-def ancestors(op: Any) -> Iterator[Any]:
-    """The operations around `op`, innermost first."""
-    parent = op.parent
-    while parent is not None:
-        yield parent.operation
-        parent = parent.operation.parent
 
 
 def find_mesh(sharding: TensorSharding, op: Any) -> Mesh | None:
@@ -40,7 +32,7 @@ def find_mesh(sharding: TensorSharding, op: Any) -> Mesh | None:
         return None
     for candidate in module.regions[0].blocks[0].operations:
         if candidate.operation.name == "sdy.mesh" and _symbol_name(candidate.operation) == name:
-            return _value(candidate.operation, "mesh", Mesh)
+            return value_of(candidate.operation, "mesh", Mesh)
     return None
 
 
@@ -54,7 +46,7 @@ def bound_manual_axes(op: Any) -> dict[str, Any]:
     bound: dict[str, Any] = {}
     for around in ancestors(op):
         if around.name == "sdy.manual_computation":
-            manual = _value(around, "manual_axes", ManualAxes)
+            manual = value_of(around, "manual_axes", ManualAxes)
             for name in manual.value if manual is not None else ():
                 bound[name] = around
     return bound
@@ -63,16 +55,6 @@ def bound_manual_axes(op: Any) -> dict[str, Any]:
 def _symbol_name(op: Any) -> str | None:
     name = op.attributes.get("sym_name")
     return name.value if isinstance(name, ir.StringAttr) else None
-
-
-def _value(op: Any, name: str, kind: type) -> Any | None:
-    if name not in op.attributes or not isinstance(op.attributes[name], SdyAttribute):
-        return None
-    try:
-        value = op.attributes[name].value
-    except AsmSyntaxError:
-        return None
-    return value if isinstance(value, kind) else None
 
 
 def check_sharding(sharding: TensorSharding, type_: Any, op: Any) -> None:

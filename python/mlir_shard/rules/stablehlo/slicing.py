@@ -14,6 +14,7 @@ from typing import Any
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.values import defining_op
 from mlir_shard.resharding.windows import part_halo, window_halo
 from mlir_shard.rules.builder import RuleBuilder, pointwise_but, resized, shape_of
 from mlir_shard.rules.constants import CONSTANT_OPS
@@ -97,8 +98,7 @@ def _selecting(op: Any, selected: Sequence[int], changed: FactorType) -> OpShard
 
 
 def _has_constant_starts(op: Any) -> bool:
-    starts = list(op.operands)[2:]
-    return all(not isinstance(start.owner, ir.Block) and start.owner.name in CONSTANT_OPS for start in starts)
+    return all(defining_op(start, *CONSTANT_OPS) is not None for start in list(op.operands)[2:])
 
 
 @sharding_rule("stablehlo.dynamic_update_slice", context_key=_has_constant_starts)
@@ -119,18 +119,11 @@ def dynamic_update_slice(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.build()
 
 
-def _is_slice(value: Any) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.slice"
-
-
 def _joins_slices(op: Any) -> bool:
     """Whether all operands are slices, or all come from one tensor and some are slices of it: a rotation, say."""
-    values = list(op.operands)
-    sliced = [_is_slice(value) for value in values]
-    if not any(sliced):
-        return False
-    sources = [value.owner.operands[0] if cut else value for value, cut in zip(values, sliced, strict=True)]
-    return all(sliced) or all(source == sources[0] for source in sources)
+    slices = [defining_op(value, "stablehlo.slice") for value in op.operands]
+    sources = [value if cut is None else cut.operands[0] for value, cut in zip(op.operands, slices, strict=True)]
+    return all(slices) or (any(slices) and all(source == sources[0] for source in sources))
 
 
 def _exchanged_parts(op: Any) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import shard
+from mlir_shard.ir.values import defining_op
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
 from mlir_shard.runtime.collectives import buffers, groups, library
@@ -300,10 +301,10 @@ def _halos(op: Any) -> dict[int, tuple[int, int]]:
 
 
 def _constant(value: Any, op: Any) -> int:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+    constant = defining_op(value, "arith.constant")
+    if constant is None:
         raise error(f"'{op.name}': the sizes of halos must be constants", op)
-    number: int = owner.operation.attributes["value"].value
+    number: int = constant.attributes["value"].value
     return number
 
 

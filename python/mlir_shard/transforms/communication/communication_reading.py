@@ -20,7 +20,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, axes_of, mesh_or_ref_of
-from mlir_shard.ir.values import element_size
+from mlir_shard.ir.values import defining_op, element_size
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.cost.communication import CollectiveKind, Communication, GroupAxis, Received
 from mlir_shard.sharding import Mesh
@@ -54,9 +54,9 @@ class IndexValues:
         return self._known[value]
 
     def _evaluate(self, value: Any) -> Numbers | None:
-        if isinstance(value.owner, ir.Block):
+        op = defining_op(value)
+        if op is None:
             return None
-        op = value.owner.operation
         if op.name == "shard.process_multi_index":
             axes = list(op.attributes["axes"]) or range(len(self._shape))
             number = next(number for number, result in enumerate(op.results) if result == value)
@@ -67,32 +67,26 @@ class IndexValues:
             return np.full(self._places.shape[1], op.attributes["value"].value, np.int64)
         if op.name == "tensor.extract":
             return self._entry(op)
-        operands = [self.of(operand) for operand in op.operands] if self._is_arithmetic(op) else [None]
-        if any(operand is None for operand in operands):
-            return None
-        numbers = [operand for operand in operands if operand is not None]
-        return numbers[0] if op.name in _CASTS else _ARITHMETIC[op.name](numbers[0], numbers[1])
-
-    def _is_arithmetic(self, op: Any) -> bool:
-        return op.name in _CASTS or op.name in _ARITHMETIC
+        if op.name in _CASTS:
+            return self.of(op.operands[0])
+        numbers = [self.of(operand) for operand in op.operands] if op.name in _ARITHMETIC else []
+        known = [one for one in numbers if one is not None]
+        return _ARITHMETIC[op.name](*known) if len(known) == 2 else None
 
     def _entry(self, op: Any) -> Numbers | None:
         """An element of a constant table, of which a slice may have been taken."""
         table, *positions = op.operands
         place = self.of(positions[0]) if len(positions) == 1 else None
-        source = _defining(table)
-        if source is not None and source.name == "tensor.extract_slice" and len(source.operands) == 2:
-            offset = self.of(source.operands[1])
+        sliced = defining_op(table, "tensor.extract_slice")
+        if sliced is not None and len(sliced.operands) == 2:
+            offset = self.of(sliced.operands[1])
             place = None if place is None or offset is None else place + offset
-            source = _defining(source.operands[0])
-        if place is None or source is None or source.name != "arith.constant":
+            table = sliced.operands[0]
+        source = defining_op(table, "arith.constant")
+        if place is None or source is None:
             return None
         entries: Numbers = np.array(source.attributes["value"]).astype(np.int64)
         return entries[place]
-
-
-def _defining(value: Any) -> Any | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 _SHARD = {

@@ -15,8 +15,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mlir_shard.host import ir
+from mlir_shard.dialects.data_flow import owning_op
 from mlir_shard.ir.op_names import op_names
+from mlir_shard.ir.values import defining_op
 from mlir_shard.resharding.cost.communication import Communication, GroupAxis
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 
@@ -182,26 +183,20 @@ def served_op(collective: Any) -> Any:
 
 
 def _definer(collective: Any) -> Any:
-    op = collective
-    while True:
-        owner = op.operands[0].owner
-        if isinstance(owner, ir.Block):
-            return owner.owner.operation
-        op = owner.operation
-        if not _is_on_the_way(op, collective):
-            return op
+    value = collective.operands[0]
+    while (op := defining_op(value)) is not None and _is_on_the_way(op, collective):
+        value = op.operands[0]
+    return owning_op(value)
 
 
 def _user(collective: Any) -> Any:
     op = collective
-    while True:
-        users = [use.owner.operation for result in op.results for use in result.uses]
-        if not users:
-            return op
-        # Uses are listed from the last that was made.
+    # Uses are listed from the last that was made.
+    while users := [use.owner.operation for result in op.results for use in result.uses]:
         op = users[-1]
         if not _is_on_the_way(op, collective):
-            return op
+            break
+    return op
 
 
 def _is_on_the_way(op: Any, collective: Any) -> bool:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from mlir_shard.dialects.data_flow import owning_op
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below, ops_in
 from mlir_shard.ir.op_names import op_names
+from mlir_shard.ir.values import defining_op
 from mlir_shard.transforms.communication.collective_forms import GATHERS, REDUCES, among
 
 _DIALECTS = frozenset(("arith", "complex", "linalg", "math", "shard", "stablehlo", "tosa"))
@@ -91,13 +93,12 @@ class UniformValues:
 
     def _needed(self, value: Any) -> list[Any] | None:
         """The values that must be uniform for this one to be; None where it may diverge."""
-        if isinstance(value.owner, ir.Block):
+        op = defining_op(value)
+        if op is None:
             return None
-        op = value.owner.operation
-        name = op.name
-        if name in _SHARING and among(op) == self._among:
+        if op.name in _SHARING and among(op) == self._among:
             return []
-        if name.startswith("shard.") or not is_pure(op) or any(one.name in _DEVICE_IDS for one in ops_in(op)):
+        if op.name.startswith("shard.") or not is_pure(op) or any(one.name in _DEVICE_IDS for one in ops_in(op)):
             return None
         return [*op.operands, *captured(op)]
 
@@ -126,7 +127,5 @@ def captured(op: Any) -> Iterator[Any]:
     own = set(ops_in(op))
     for one in ops_below(op):
         for value in one.operands:
-            owner = value.owner
-            definer = owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
-            if definer not in own:
+            if owning_op(value) not in own:
                 yield value

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.values import ancestors
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
@@ -105,11 +106,12 @@ def _check_is_local(module: Any) -> None:
 
 def _around(op: Any) -> tuple[str, int]:
     """The function an op is in, and how many loops."""
-    loops, parent = 0, op.parent
-    while parent is not None and "sym_name" not in parent.attributes:
-        loops += parent.name in _LOOPS
-        parent = parent.operation.parent
-    return ("" if parent is None else parent.attributes["sym_name"].value), loops
+    loops = 0
+    for around in ancestors(op):
+        if "sym_name" in around.attributes:
+            return around.attributes["sym_name"].value, loops
+        loops += around.name in _LOOPS
+    return "", loops
 
 
 def _place(location: Any) -> str:

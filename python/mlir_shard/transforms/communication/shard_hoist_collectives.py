@@ -9,6 +9,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, operations_named_in_post_order, ops_in
+from mlir_shard.ir.values import ancestors, defining_op
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.transforms.communication.collective_forms import is_of_values
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
@@ -58,21 +59,12 @@ class LoopInvariants:
     def _is_invariant(self, value: Any, needed: dict[Any, None]) -> bool:
         if value in self._outside:
             return True
-        owner = value.owner
-        block = owner if isinstance(owner, ir.Block) else owner.operation.block
-        if not self._is_inside(block):
+        op = defining_op(value)
+        block = value.owner if op is None else op.block
+        around = block.owner.operation
+        if self._loop not in (around, *ancestors(around)):
             return True
-        if isinstance(owner, ir.Block) or block.owner.operation != self._loop:
-            return False
-        return self._is_invariant_op(owner.operation, needed)
-
-    def _is_inside(self, block: Any) -> bool:
-        op = block.owner.operation
-        while op is not None:
-            if op == self._loop:
-                return True
-            op = op.parent.operation if op.parent is not None else None
-        return False
+        return op is not None and around == self._loop and self._is_invariant_op(op, needed)
 
 
 def _carried(loop: Any) -> Iterator[tuple[Any, Any]]:
@@ -124,10 +116,9 @@ class HoistCollectives(ModulePass):
     def run(self, op: Any) -> bool:
         if not operations_named(op, *sorted(LOOPS)):
             return False
-        is_changed = False
-        for collective in operations_named_in_post_order(op, *sorted(COLLECTIVES - _KEPT)):
-            is_changed |= is_of_values(collective) and _hoist(collective)
-        return is_changed
+        collectives = operations_named_in_post_order(op, *sorted(COLLECTIVES - _KEPT))
+        changed = [is_of_values(collective) and _hoist(collective) for collective in collectives]
+        return any(changed)
 
 
 def _hoist(collective: Any) -> bool:

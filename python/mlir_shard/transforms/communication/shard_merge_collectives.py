@@ -127,10 +127,8 @@ class MergeCollectives(ModulePass):
                 found.setdefault(collective.block, {})[collective] = communication
         # What an op hashes to changes with its operands, so all are looked up before any change.
         blocks = [_Block(block, collectives, self.most_bytes) for block, collectives in found.items()]
-        is_changed = False
-        for block in blocks:
-            is_changed |= block.merge()
-        return is_changed
+        changed = [block.merge() for block in blocks]
+        return any(changed)
 
 
 class _Block:

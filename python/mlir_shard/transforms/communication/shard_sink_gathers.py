@@ -70,10 +70,8 @@ class SinkGathers(ModulePass):
 
 def _before_widening(gather: Any, known: KnownUniform) -> Any | None:
     """The new all-gather of what a cast makes wider; None where there is no such cast."""
-    if dim_of(gather) is None or isinstance(gather.operands[0].owner, ir.Block):
-        return None
-    cast = gather.operands[0].owner.operation
-    if cast.name not in _CASTS:
+    cast = None if dim_of(gather) is None else defining_op(gather.operands[0], *_CASTS)
+    if cast is None:
         return None
     narrow, wide = (element_size(value.type) or 0 for value in (cast.operands[0], cast.results[0]))
     if not _is_sent(cast.operands[0].type) or not 0 < narrow < wide:

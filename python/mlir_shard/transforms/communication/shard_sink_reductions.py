@@ -33,15 +33,6 @@ class _PartialSum:
     bytes_received: int
     gathers: tuple[Any, ...] = ()
 
-    @property
-    def ops(self) -> tuple[Any, ...]:
-        """All that an all-reduce takes the place of."""
-        return (self.op, self.collective, *self.gathers)
-
-    def makes_sum_with(self, other: _PartialSum) -> bool:
-        """Whether both are along the same groups."""
-        return among(self.collective) == among(other.collective) and self.op != other.op
-
 
 @register
 class SinkReductions(ModulePass):
@@ -59,10 +50,8 @@ class SinkReductions(ModulePass):
         if not operations_named(op, *REDUCES, *GATHERS):
             return False
         sums = _Sums(CommunicationReader(op), Channels.of(op))
-        is_changed = False
-        for addition in operations_named(op, *ADDITIONS):
-            is_changed |= sums.sink(addition)
-        return is_changed
+        changed = [sums.sink(addition) for addition in operations_named(op, *ADDITIONS)]
+        return any(changed)
 
 
 class _Sums:
@@ -74,15 +63,13 @@ class _Sums:
         """Reduces the result of an addition instead of its operands, where that can be and receives no more."""
         # What linalg.add writes to is no summand.
         left, right = (self._partial_sum(value) for value in list(addition.operands)[:2])
-        if (
-            addition.operands[0].type != addition.results[0].type
-            or left is None
-            or right is None
-            or not left.makes_sum_with(right)
-        ):
+        if left is None or right is None or addition.operands[0].type != addition.results[0].type:
+            return False
+        if left.op == right.op or among(left.collective) != among(right.collective):
             return False
         # What comes from outside of a loop is brought once, and would be each time.
-        if any(one.block != addition.block for part in (left, right) for one in part.ops):
+        replaced = (one for part in (left, right) for one in (part.op, part.collective, *part.gathers))
+        if any(one.block != addition.block for one in replaced):
             return False
         result = self._all_reduce(addition, left.collective)
         if self._reader.read(result.owner.operation).bytes_received > left.bytes_received + right.bytes_received:
@@ -113,7 +100,7 @@ class _Sums:
     def _partial_sum(self, value: Any) -> _PartialSum | None:
         if not has_one_use(value):
             return None
-        reduce = _made_by(value, REDUCES)
+        reduce = defining_op(value, *REDUCES)
         if reduce is not None:
             is_sum = len(reduce.operands) == 1 and adds(reduce)
             return _PartialSum(reduce, reduce, self._reader.read(reduce).bytes_received) if is_sum else None
@@ -121,7 +108,7 @@ class _Sums:
         return None if dot is None else self._contraction(dot)
 
     def _contraction(self, dot: Any) -> _PartialSum | None:
-        left, right = (_made_by(operand, GATHERS) for operand in dot.operands)
+        left, right = (defining_op(operand, *GATHERS) for operand in dot.operands)
         if left is None or right is None or left == right or among(left) != among(right):
             return None
         numbers = _bindings.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
@@ -130,7 +117,3 @@ class _Sums:
             return None
         gathers = tuple(one for one in (left, right) if len(one.operands) == 1 and has_one_use(one.results[0]))
         return _PartialSum(dot, left, sum(self._reader.read(one).bytes_received for one in gathers), gathers)
-
-
-def _made_by(value: Any, names: tuple[str, ...]) -> Any | None:
-    return next((op for name in names if (op := defining_op(value, name)) is not None), None)

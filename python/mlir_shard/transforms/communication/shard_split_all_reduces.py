@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -34,17 +35,15 @@ class SplitAllReduces(ModulePass):
     summary = "Splits all-reduces around elementwise ops"
 
     def run(self, op: Any) -> bool:
-        is_changed = False
         grids, rules, same = shard.grids(op), rule_cache(), KnownUniform()
-        for reduce in operations_named(op, "shard.all_reduce"):
-            shape = grids.get(reduce.attributes["grid"].value)
-            if shape is not None and "grid_axes" in reduce.attributes:
-                is_changed |= _split(reduce, shape, rules, same)
-        return is_changed
+        changed = [_split(reduce, grids, rules, same) for reduce in operations_named(op, "shard.all_reduce")]
+        return any(changed)
 
 
-def _split(reduce: Any, grid: tuple[int, ...], rules: RuleCache, known: KnownUniform) -> bool:
-    type_ = reduce.results[0].type
+def _split(reduce: Any, grids: Mapping[str, tuple[int, ...]], rules: RuleCache, known: KnownUniform) -> bool:
+    type_, grid = reduce.results[0].type, grids.get(reduce.attributes["grid"].value)
+    if grid is None or "grid_axes" not in reduce.attributes:
+        return False
     axes = list(shard.grid_axes(reduce))
     blocks = prod(grid[axis] for axis in axes)
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape or blocks < 2:
@@ -73,14 +72,10 @@ def _chain(reduce: Any, dim: int, rules: RuleCache, known: KnownUniform) -> list
             break
         found.append(next_one)
         value = behind[0].results[0]
-    size = num_bytes(reduce.results[0].type)
-    while found and not _is_at_most(num_bytes(found[-1].op.results[0].type), size):
+    limit = num_bytes(reduce.results[0].type) or 0
+    while found and ((size := num_bytes(found[-1].op.results[0].type)) is None or size > limit):
         found.pop()
     return found
-
-
-def _is_at_most(size: int | None, limit: int | None) -> bool:
-    return size is not None and limit is not None and size <= limit
 
 
 def _apply(reduce: Any, dim: int, chain: list[OnBlock], axes: list[int], blocks: int) -> None:

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any, Literal
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import empty_tensors, shard
 from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
-from mlir_shard.ir.values import defining_op, has_one_use
+from mlir_shard.ir.values import ancestors, defining_op, has_one_use
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, register, register_pipeline
 from mlir_shard.transforms.communication.collective_forms import (
@@ -51,10 +51,8 @@ class DropCollectives(ModulePass):
         for collective in operations_named(op, *sorted(COLLECTIVES - _KEPT)):
             if not is_of_values(collective):
                 continue
-            if _is_alone(collective, grids):
-                replacement: Any = list(collective.operands)
-            else:
-                replacement = _equal_one(collective, earlier)
+            is_alone = _is_alone(collective, grids)
+            replacement = list(collective.operands) if is_alone else _equal_one(collective, earlier)
             if replacement is None:
                 kept.append(collective)
                 continue
@@ -73,18 +71,12 @@ def _equal_one(collective: Any, earlier: dict[Any, dict[Hashable, Any]]) -> list
     kind = reduction(collective) if len(collective.regions) else None
     types = tuple(result.type for result in collective.results)
     key = (collective.name, tuple(collective.operands), attributes, CHANNEL in collective.attributes, kind, types)
-    for block in _blocks_around(collective):
-        found = earlier.get(block, {}).get(key)
+    for one in (collective, *ancestors(collective))[:-1]:
+        found = earlier.get(one.block, {}).get(key)
         if found is not None:
             return list(found.results)
     earlier.setdefault(collective.block, {})[key] = collective
     return None
-
-
-def _blocks_around(op: Any) -> Iterator[Any]:
-    while op is not None and op.parent is not None:
-        yield op.block
-        op = op.parent.operation
 
 
 def _is_alone(collective: Any, grids: dict[str, tuple[int, ...]]) -> bool:
@@ -100,9 +92,6 @@ def _is_alone(collective: Any, grids: dict[str, tuple[int, ...]]) -> bool:
     return hasattr(groups, "type") and groups.type.rank == 2 and groups.type.shape[0] > 0 and groups.type.shape[1] == 1
 
 
-_SLICE = "shard.all_slice"
-
-
 @register
 class JoinCollectives(ModulePass):
     """An all-gather of what a reduce-scatter made, along the same devices and dimension, becomes an all-reduce; a slice
@@ -116,12 +105,9 @@ class JoinCollectives(ModulePass):
     summary = "Joins reduce-scatters with all-gathers, and all-gathers with slices"
 
     def run(self, op: Any) -> bool:
-        is_changed = False
-        for gather in operations_named(op, *GATHERS):
-            is_changed |= _all_reduce(gather)
-        for one in operations_named(op, _SLICE):
-            is_changed |= _undo(one)
-        return is_changed
+        joined = [_all_reduce(gather) for gather in operations_named(op, *GATHERS)]
+        undone = [_undo(one) for one in operations_named(op, "shard.all_slice")]
+        return any(joined) or any(undone)
 
 
 def _all_reduce(gather: Any) -> bool:
@@ -160,11 +146,8 @@ def _undo(slice_: Any) -> bool:
 def _made_alike(op: Any, names: tuple[str, ...]) -> Any | None:
     """The op that makes the operand, where it has one of the names and is along the same devices and dimension."""
     dim = dim_of(op) if is_of_values(op) else None
-    owner = None if dim is None else op.operands[0].owner
-    if owner is None or isinstance(owner, ir.Block) or owner.operation.name not in names:
-        return None
-    maker = owner.operation
-    return maker if dim_of(maker) == dim and among(maker) == among(op) else None
+    maker = None if dim is None else defining_op(op.operands[0], *names)
+    return maker if maker is not None and dim_of(maker) == dim and among(maker) == among(op) else None
 
 
 _linalg = dialect("linalg")
@@ -182,10 +165,8 @@ class FoldUniformCollectives(ModulePass):
     summary = "Folds collectives of tensors that hold one constant"
 
     def run(self, op: Any) -> bool:
-        is_changed = False
-        for collective in operations_named(op, *_MOVING):
-            is_changed |= _fold(collective)
-        return is_changed
+        changed = [_fold(collective) for collective in operations_named(op, *_MOVING)]
+        return any(changed)
 
 
 def _fold(collective: Any) -> bool:
@@ -211,13 +192,12 @@ def uniform(value: Any, type_: Any) -> Any | None:
         scalar = fill.operands[0]
         is_constant = defining_op(scalar, "arith.constant") is not None
         return _linalg.fill(scalar, outs=[_tensor.EmptyOp(type_.shape, type_.element_type)]) if is_constant else None
-    for name in _CONSTANTS:
-        constant = defining_op(value, name)
-        elements = None if constant is None else constant.attributes["value"]
-        if isinstance(elements, ir.DenseElementsAttr) and elements.is_splat:
-            same = ir.DenseElementsAttr.get_splat(type_, elements.get_splat_value())
-            return ir.Operation.create(name, [type_], attributes={"value": same}).result
-    return None
+    constant = defining_op(value, *_CONSTANTS)
+    elements = None if constant is None else constant.attributes["value"]
+    if constant is None or not isinstance(elements, ir.DenseElementsAttr) or not elements.is_splat:
+        return None
+    same = ir.DenseElementsAttr.get_splat(type_, elements.get_splat_value())
+    return ir.Operation.create(constant.name, [type_], attributes={"value": same}).result
 
 
 @register

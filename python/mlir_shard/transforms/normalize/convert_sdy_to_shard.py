@@ -14,7 +14,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import ops_below
-from mlir_shard.ir.values import insertion_point_after
+from mlir_shard.ir.values import defining_op, insertion_point_after
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.sharding import AxisRef, TensorSharding
@@ -254,7 +254,7 @@ def _reject_unsayable(op: Any) -> None:
 
 
 def _is_annotation(value: Any) -> bool:
-    return not isinstance(value.owner, ir.Block) and bool(value.owner.operation.name == "shard.shard")
+    return defining_op(value, "shard.shard") is not None
 
 
 def _strip(function: Any) -> None:

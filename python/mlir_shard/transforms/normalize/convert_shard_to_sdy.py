@@ -10,6 +10,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named, operations_where
+from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.normalize.convert_sdy_to_shard import offsets_of_blocks
@@ -88,10 +89,9 @@ def _convert(annotation: Any, grids: dict[str, Mesh]) -> None:
 
 
 def _sharding(annotation: Any, grids: dict[str, Mesh]) -> TensorSharding:
-    source = annotation.operands[1]
-    if isinstance(source.owner, ir.Block) or source.owner.operation.name != "shard.sharding":
+    op = defining_op(annotation.operands[1], "shard.sharding")
+    if op is None:
         raise PassFailure("the sharding of a 'shard.shard' has to come from a 'shard.sharding'", annotation)
-    op = source.owner.operation
     if len(op.attributes["static_halo_sizes"]):
         raise PassFailure("sdy has no 'halo_sizes': its blocks do not overlap", op)
     name = op.attributes["grid"].value

@@ -86,8 +86,7 @@ def _entries(indices: Any, vector_dim: int) -> list[Any] | None:
 
 def _before_reshapes(value: Any) -> Any:
     """The value that becomes `value` by operations that keep dimension 0 as it is, and change no index of an iota."""
-    while not isinstance(value.owner, ir.Block):
-        op = value.owner.operation
+    while (op := defining_op(value)) is not None:
         if op.name in (RESHAPE, BROADCAST) and _keeps_first_dim(op):
             value = op.operands[0]
         elif op.name == "stablehlo.select" and _is_negative(op.operands[0], op.operands[2]):

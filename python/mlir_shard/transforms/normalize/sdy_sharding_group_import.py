@@ -8,6 +8,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.values import ancestors
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.rules.builder import shape_of
 
@@ -59,7 +60,8 @@ def _check(members: list[Any]) -> None:
     first: dict[int, tuple[Any, Any, Any]] = {}
     for member in members:
         group = _group_id(member)
-        around, shape = _manual_computation(member), shape_of(member.operands[0].type)
+        around = next((one for one in ancestors(member) if one.name == "sdy.manual_computation"), None)
+        shape = shape_of(member.operands[0].type)
         known, known_around, known_shape = first.setdefault(group, (member, around, shape))
         if not _same(around, known_around):
             raise PassFailure(
@@ -79,14 +81,6 @@ def _check(members: list[Any]) -> None:
 
 def _same(op: Any | None, other: Any | None) -> bool:
     return op is other if op is None or other is None else bool(op == other)
-
-
-def _manual_computation(op: Any) -> Any | None:
-    """The innermost manual computation around an op, or None."""
-    parent = op.parent
-    while parent is not None and parent.operation.name != "sdy.manual_computation":
-        parent = parent.operation.parent
-    return None if parent is None else parent.operation
 
 
 class _Groups:
