@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
-from functools import partial
 from typing import Any
 
 from mlir_shard.dialects import _sdy_gen, sdy
@@ -18,7 +17,7 @@ from mlir_shard.ir import editing
 from mlir_shard.ir.editing import distinct_attributes, replace_attributes, set_signature_column, signature_column
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes.registry import shared
-from mlir_shard.rules import RuleCache, RuleOptions, rule_for
+from mlir_shard.rules import RuleCache, RuleOptions
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms.limits import check_devices
@@ -211,7 +210,9 @@ RuleFor = Callable[[Any], OpShardingRule | None]
 
 def rules_of_run(options: RuleOptions, *, reuses: bool) -> RuleFor:
     """Returns the function that gives the rule of an op, which is computed for each op unless it `reuses` rules."""
-    return rule_cache(options).rule_for if reuses else partial(rule_for, options=options)
+    if reuses:
+        return rule_cache(options).rule_for
+    return lambda op: RuleCache(options).rule_for(op)
 
 
 def is_sharded(op: Any) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from mlir_shard.dialects import sdy
@@ -203,9 +204,10 @@ class Planner:
         return mesh
 
     def _not_yet_reduced(self, op: Any, have: Placement, wanted: Placement) -> Placement:
-        """The wanted placement, partial along what the value is partial along and the collective does not reduce."""
+        """The wanted placement, partial along the axes of the value that the collective does not reduce or shard along."""
         sharding = sdy.get_sharding(op.results[0])
         reduced = () if sharding is None else self._grid.axes_of(sharding.mesh_or_ref, reduced_axes(op))
+        reduced = (*reduced, *chain.from_iterable(wanted.dims))
         left = tuple(axis for axis in have.unreduced if axis not in reduced)
         return replace(wanted, unreduced=left, reduction=have.reduction) if left else wanted
 
