@@ -204,7 +204,7 @@ class Planner:
         return mesh
 
     def _not_yet_reduced(self, op: Any, have: Placement, wanted: Placement) -> Placement:
-        """The wanted placement, partial along the axes of the value that the collective does not reduce or shard along."""
+        """The wanted placement, partial where the value is and the collective does not reduce it or shard it."""
         sharding = sdy.get_sharding(op.results[0])
         reduced = () if sharding is None else self._grid.axes_of(sharding.mesh_or_ref, reduced_axes(op))
         reduced = (*reduced, *chain.from_iterable(wanted.dims))
