@@ -9,6 +9,7 @@ use is an `sdy.data_flow_edge`, the result of that op carries it. The idea is Sh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from mlir_shard.asm import AsmSyntaxError
@@ -38,6 +39,13 @@ def owning_op(value: Any) -> Any:
     """The operation that defines a value, or around whose region the block argument is."""
     owner = value.owner
     return (owner.owner if isinstance(owner, ir.Block) else owner).operation
+
+
+def ancestors(op: Any) -> Iterator[Any]:
+    """The operations around `op`, innermost first."""
+    while (parent := op.parent) is not None:
+        op = parent.operation
+        yield op
 
 
 def edge_owner(value: Any) -> Any | None:

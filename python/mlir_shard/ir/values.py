@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from mlir_shard.host import ir
@@ -16,13 +16,6 @@ def defining_op(value: Any, *names: str) -> Any | None:
     if isinstance(owner, ir.Block) or (names and owner.operation.name not in names):
         return None
     return owner.operation
-
-
-def ancestors(op: Any) -> Iterator[Any]:
-    """The operations around `op`, innermost first."""
-    while (parent := op.parent) is not None:
-        op = parent.operation
-        yield op
 
 
 def has_one_use(value: Any) -> bool:

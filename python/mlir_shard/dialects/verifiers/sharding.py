@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.dialects.attribute import value_of
-from mlir_shard.dialects.data_flow import sharding_before_barriers
+from mlir_shard.dialects.data_flow import ancestors, sharding_before_barriers
 from mlir_shard.dialects.verifiers.checks import require, required, shape_of
 from mlir_shard.host import ir
-from mlir_shard.ir.values import ancestors
 from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.verify import (
     MeshLookup,

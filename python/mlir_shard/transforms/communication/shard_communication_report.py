@@ -11,9 +11,9 @@ from typing import Any, Literal, TextIO
 
 from rich.console import Console
 
+from mlir_shard.dialects.data_flow import ancestors
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import operations_named
-from mlir_shard.ir.values import ancestors
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, PassFailure, register

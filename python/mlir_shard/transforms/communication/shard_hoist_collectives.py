@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mlir_shard.dialects.data_flow import ancestors
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, operations_named_in_post_order, ops_in
-from mlir_shard.ir.values import ancestors, defining_op
+from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.transforms.communication.collective_forms import is_of_values
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES

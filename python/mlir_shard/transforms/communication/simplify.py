@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Literal
 
+from mlir_shard.dialects.data_flow import ancestors
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import empty_tensors, shard
 from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
-from mlir_shard.ir.values import ancestors, defining_op, has_one_use
+from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, register, register_pipeline
 from mlir_shard.transforms.communication.collective_forms import (

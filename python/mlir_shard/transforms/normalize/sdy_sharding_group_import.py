@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard.dialects.data_flow import ancestors
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
-from mlir_shard.ir.values import ancestors
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.rules.builder import shape_of
 
