@@ -8,7 +8,7 @@ import operator
 import re
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from lark import Token, Tree
 
@@ -145,6 +145,8 @@ def apply(name: str, arguments: list[Value]) -> Value:
 
 
 if TYPE_CHECKING:
+    from mlir_shard.ods.program import Program
+
     Node = Tree[Token]
 else:
     Node = Tree
@@ -152,22 +154,6 @@ _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "'": "'"}
 
 
 _CONSTANTS: dict[str, Value] = {"true": 1, "false": 0, "unset": UNSET}
-
-
-class Definitions(Protocol):
-    """What expressions ask of the program around them."""
-
-    def find_record(self, name: str) -> Record | None:
-        """The `def` of that name that precedes."""
-
-    def names(self) -> list[str]:
-        """The names of all preceding classes and defs."""
-
-    def is_class(self, name: str) -> bool:
-        """Whether a class of that name precedes."""
-
-    def instantiate(self, name: Token, arguments: Node | None, scope: Scope) -> Record:
-        """The anonymous record of a class."""
 
 
 def trees_of(node: Node | Token | None) -> tuple[Node, ...]:
@@ -204,7 +190,7 @@ def type_of(tree: Node) -> FieldType:
 class Expressions:
     """Evaluates values among `definitions`."""
 
-    def __init__(self, definitions: Definitions) -> None:
+    def __init__(self, definitions: Program) -> None:
         self._definitions = definitions
 
     def evaluate(self, tree: Node, scope: Scope) -> Value:

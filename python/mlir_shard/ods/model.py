@@ -265,27 +265,6 @@ class EnumDef:
 
 
 @dataclass(frozen=True, slots=True)
-class MethodDef:
-    """A method of an interface, with C++ types; `has_default` says that ops need not implement it."""
-
-    name: str
-    return_type: str
-    arguments: tuple[tuple[str, str], ...] = ()
-    description: str = ""
-    has_default: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class InterfaceDef:
-    """An interface of operations."""
-
-    name: str
-    def_name: str
-    description: str = ""
-    methods: tuple[MethodDef, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class DialectDef:
     """A dialect, with what it defines in the order of the definitions."""
 
@@ -297,7 +276,6 @@ class DialectDef:
     attributes: tuple[AttrDef, ...] = ()
     types: tuple[TypeDef, ...] = ()
     enums: tuple[EnumDef, ...] = ()
-    interfaces: tuple[InterfaceDef, ...] = ()
 
     def op(self, mnemonic: str) -> OpDef | None:
         """The op of that mnemonic."""

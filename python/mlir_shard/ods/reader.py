@@ -19,8 +19,6 @@ from mlir_shard.ods.model import (
     DialectDef,
     EnumCase,
     EnumDef,
-    InterfaceDef,
-    MethodDef,
     OpDef,
     ParametricDef,
     TraitArgument,
@@ -88,9 +86,6 @@ class _Reader:
         self._enums = [
             record for record in program.defs("EnumInfo") if record.text("cppNamespace") in ("", self._namespace)
         ]
-        self._interfaces = [
-            record for record in program.defs("OpInterface") if record.text("cppNamespace") == self._namespace
-        ]
         self._constraints = ConstraintReader(dialect, self._attributes, self._enums)
 
     def dialect(self) -> DialectDef:
@@ -103,7 +98,6 @@ class _Reader:
             attributes=_unique(self._attributes, "mnemonic", partial(self._parametric, AttrDef)),
             types=_unique(self._types, "mnemonic", partial(self._parametric, TypeDef)),
             enums=_unique(self._enums, "className", self._enum),
-            interfaces=_unique(self._interfaces, "cppInterfaceName", self._interface),
         )
 
     def _op(self, record: Record) -> OpDef:
@@ -152,24 +146,6 @@ class _Reader:
             clean(record.text("description")),
             tuple(EnumCase(str(case["symbol"]), _integer(case["value"]), str(case["str"])) for case in cases),
             _integer(width),
-        )
-
-    def _interface(self, record: Record) -> InterfaceDef:
-        methods = [each for each in record.items("methods") if isinstance(each, Record)]
-        return InterfaceDef(
-            str(record["cppInterfaceName"]),
-            record.name,
-            clean(record.text("description")),
-            tuple(
-                MethodDef(
-                    str(method["name"]),
-                    str(method["returnType"]),
-                    tuple((str(each.value), each.name) for each in _variables(method, "arguments")),
-                    clean(method.text("description")),
-                    bool((method.text("defaultBody") or "").strip()),
-                )
-                for method in methods
-            ),
         )
 
 

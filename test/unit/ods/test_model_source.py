@@ -16,8 +16,6 @@ from mlir_shard.ods.model import (
     DialectDef,
     EnumCase,
     EnumDef,
-    InterfaceDef,
-    MethodDef,
     OpDef,
     Operand,
     ParameterDef,
@@ -80,7 +78,6 @@ attributes = st.builds(
     assembly_format=st.none() | formats,
 )
 enums = st.builds(EnumDef, texts, texts, cases=st.tuples(st.builds(EnumCase, texts, some, texts)), width=some)
-interfaces = st.builds(InterfaceDef, texts, texts, texts, st.tuples(st.builds(MethodDef, texts, texts)))
 dialects = st.builds(
     DialectDef,
     texts,
@@ -88,7 +85,6 @@ dialects = st.builds(
     ops=st.lists(ops, max_size=2).map(tuple),
     attributes=st.lists(attributes, max_size=2).map(tuple),
     enums=st.lists(enums, max_size=1).map(tuple),
-    interfaces=st.lists(interfaces, max_size=1).map(tuple),
 )
 
 

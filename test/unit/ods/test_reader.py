@@ -207,13 +207,6 @@ def test_enums(toy: DialectDef) -> None:
     assert color.case("green") is None and toy.enum("Shape") is None
 
 
-def test_interfaces(toy: DialectDef) -> None:
-    (rollable,) = toy.interfaces
-    assert (rollable.name, rollable.def_name, rollable.description) == ("Rollable", "Toy_Rollable", "Can be rolled.")
-    (roll,) = rollable.methods
-    assert (roll.name, roll.return_type, roll.arguments, roll.has_default) == ("roll", "bool", (("int", "far"),), True)
-
-
 def test_a_description_can_hold_the_end_of_a_code_block() -> None:
     assert clean("\n    a [{x}\\] b\n      c\n  ") == "a [{x}] b\n  c"
 
