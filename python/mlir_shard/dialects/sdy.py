@@ -102,12 +102,8 @@ def sharding_or_none(attribute: Any) -> TensorSharding | None:
 
 def _get_argument_sharding(argument: Any) -> TensorSharding | None:
     owner = argument.owner.owner.operation
-    if owner.name == "func.func" and argument.owner == owner.regions[0].blocks[0]:
-        if "arg_attrs" not in owner.attributes:
-            return None
-        attrs = owner.attributes["arg_attrs"][argument.arg_number]
-        return sharding_or_none(attrs[SHARDING]) if SHARDING in attrs else None
-    return None
+    is_of_function = owner.name == "func.func" and argument.owner == owner.regions[0].blocks[0]
+    return _get_function_sharding(owner, "arg_attrs", argument.arg_number) if is_of_function else None
 
 
 def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
@@ -139,10 +135,11 @@ def _rank(type_: Any) -> int:
 
 def get_result_sharding(function: Any, index: int) -> TensorSharding | None:
     """The sharding of result `index` of a `func.func`, or None."""
-    function = function.operation
-    if "res_attrs" not in function.attributes:
-        return None
-    attrs = function.attributes["res_attrs"][index]
+    return _get_function_sharding(function.operation, "res_attrs", index)
+
+
+def _get_function_sharding(function: Any, key: str, index: int) -> TensorSharding | None:
+    attrs: Any = function.attributes[key][index] if key in function.attributes else ()
     return sharding_or_none(attrs[SHARDING]) if SHARDING in attrs else None
 
 

@@ -158,6 +158,12 @@ def _divided(type_: Any, dim: int, blocks: int) -> list[int]:
     return shape
 
 
+def reduction_of(op: Any) -> str:
+    """Returns the name of the reduction of a collective; without one it is the sum."""
+    attribute = str(op.attributes["reduction"]) if "reduction" in op.attributes else "#shard<partial sum>"
+    return attribute.removeprefix("#shard<partial ").removesuffix(">")
+
+
 def _partial(reduction: ReductionOp | str) -> Any:
     kind = reduction.value if isinstance(reduction, ReductionOp) else reduction
     return ir.Attribute.parse(f"#shard<partial {kind}>")

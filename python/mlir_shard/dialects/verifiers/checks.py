@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from mlir_shard.asm import AsmSyntaxError
 from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.dialects.data_flow_edges import is_static
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
 from mlir_shard.sharding import (
@@ -165,7 +166,7 @@ def check_ranked_tensors(op: Any) -> None:
 def check_static_result(op: Any) -> None:
     """The result has a static shape."""
     for result in op.results:
-        if not has_static_shape(result.type):
+        if not is_static(result.type):
             raise Violation(f"must have a result of static shape, got {result.type}")
 
 
@@ -185,8 +186,3 @@ def plain_shape(type_: Any) -> Shape:
     if not type_.has_rank:
         return NoShape.UNRANKED
     return tuple(None if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank))
-
-
-def has_static_shape(type_: Any) -> bool:
-    """Whether the type has a rank and no dynamic dimension."""
-    return isinstance(type_, ir.ShapedType) and type_.has_rank and type_.has_static_shape

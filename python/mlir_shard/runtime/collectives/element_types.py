@@ -23,7 +23,7 @@ _UNORDERED = 14
 
 def integers(value: Any, *, nan_is_greatest: bool) -> Any:
     """A tensor of f32 or f64 as integers of the same width; NaN is the greatest of them, or else the least."""
-    type_ = _integer_type(value.type)
+    type_ = _with_elements(value.type, ir.IntegerType.get_signless(value.type.element_type.width))
     ordered = _with_magnitude_flipped(_arith.bitcast(type_, value))
     most = 2 ** (type_.element_type.width - 1)
     for_nan = _splat(type_, most - 1 if nan_is_greatest else -most)
@@ -40,10 +40,6 @@ def _with_magnitude_flipped(bits: Any) -> Any:
     magnitude = _splat(bits.type, 2 ** (bits.type.element_type.width - 1) - 1)
     is_negative = _arith.cmpi(_LESS, bits, _splat(bits.type, 0))
     return _arith.select(is_negative, _arith.xori(bits, magnitude), bits)
-
-
-def _integer_type(type_: Any) -> Any:
-    return ir.RankedTensorType.get(type_.shape, ir.IntegerType.get_signless(type_.element_type.width))
 
 
 def _splat(type_: Any, value: int) -> Any:
@@ -137,9 +133,7 @@ def _with_sign(element_type: Any, reduction: str) -> Carrier:
     inner = _signless(element_type)
 
     def flip(value: Any) -> Any:
-        topmost = ir.IntegerAttr.get(value.type.element_type, -(2 ** (element_type.width - 1)))
-        bits = _arith.ConstantOp(value.type, ir.DenseElementsAttr.get_splat(value.type, topmost)).result
-        return _arith.xori(value, bits)
+        return _arith.xori(value, _splat(value.type, -(2 ** (element_type.width - 1))))
 
     return Carrier(lambda value: flip(inner.enter(value)), lambda value: inner.leave(flip(value)), reduction)
 
@@ -172,10 +166,8 @@ def convert(value: Any, element_type: Any) -> Any | None:
 
     Integers without a sign are signed, but for i1, which is 0 or 1. Conversions that lose digits round or cut them.
     """
-    source = value.type.element_type
-    type_ = ir.RankedTensorType.get(value.type.shape, element_type)
-    operation = _operation(source, element_type)
-    return None if operation is None else operation(type_, value)
+    operation = _operation(value.type.element_type, element_type)
+    return None if operation is None else operation(_with_elements(value.type, element_type), value)
 
 
 def _operation(source: Any, target: Any) -> Any | None:

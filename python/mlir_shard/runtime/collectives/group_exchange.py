@@ -15,8 +15,8 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.runtime.collectives import buffers
-from mlir_shard.runtime.collectives.groups import of_own_rank
-from mlir_shard.runtime.collectives.library import STATUS_IGNORE, WORLD, Communicators, Group, Library
+from mlir_shard.runtime.collectives.groups import Group, of_own_rank
+from mlir_shard.runtime.collectives.library import STATUS_IGNORE, WORLD, Communicators, Library
 from mlir_shard.runtime.launch import mpi_library
 
 _arith = host.dialect("arith")

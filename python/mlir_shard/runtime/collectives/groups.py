@@ -153,6 +153,9 @@ class ListedGroups:
         return of_own_rank(colours), of_own_rank(keys)
 
 
+Group = DeviceGroup | ListedGroups
+
+
 def of_own_rank(numbers: Sequence[int]) -> Any:
     """Of numbers of 32 bits, one for each rank, that of this one, at the current insertion point."""
     element = ir.IntegerType.get_signless(32)

@@ -8,12 +8,15 @@ Calls are in the binary interface of one implementation. A communicator is made 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.runtime.collectives import buffers
 from mlir_shard.runtime.launch.mpi_library import MpiAbi
+
+if TYPE_CHECKING:
+    from mlir_shard.runtime.collectives.groups import Group
 
 _arith = host.dialect("arith")
 _llvm = host.dialect("llvm")
@@ -99,24 +102,6 @@ def _of_world(name: str) -> Any:
 
 def _pointer_type() -> Any:
     return ir.Type.parse("!llvm.ptr")
-
-
-class Group(Protocol):
-    """Equal where the groups are; hashable."""
-
-    @property
-    def size(self) -> int:
-        """How many devices are in one group, at most."""
-        ...
-
-    @property
-    def is_world(self) -> bool:
-        """Whether there is one group, in the order of the ranks."""
-        ...
-
-    def colour_and_key(self) -> tuple[Any, Any]:
-        """The number of this rank's group and its place in it, built as integers of 32 bits."""
-        ...
 
 
 _memref = host.dialect("memref")

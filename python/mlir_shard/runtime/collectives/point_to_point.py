@@ -8,7 +8,6 @@ Also the checks of every collective of `shard` before it is lowered, of all that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -107,16 +106,12 @@ _OTHER_DEVICE = {SEND: "destination", RECV: "source"}
 _DOES = {SEND: "send to", RECV: "receive from"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Channel:
+_Channel = tuple[str, frozenset[int]]
+
+
+def _channel(group: DeviceGroup) -> _Channel:
     """What a send and its receive have in common."""
-
-    grid: str
-    axes: frozenset[int]
-
-    @staticmethod
-    def of(group: DeviceGroup) -> _Channel:
-        return _Channel(group.grid, frozenset(group.axes))
+    return group.grid, frozenset(group.axes)
 
 
 def check_messages(ops: Sequence[Any], grids: Grids, entry: str) -> None:
@@ -125,12 +120,12 @@ def check_messages(ops: Sequence[Any], grids: Grids, entry: str) -> None:
     kinds: dict[str, set[tuple[_Channel, str]]] = {SEND: set(), RECV: set()}
     for op in ops:
         group = group_of(op, grids)
-        kinds[op.name].add((_Channel.of(group), str(op.operands[0].type)))
+        kinds[op.name].add((_channel(group), str(op.operands[0].type)))
         if _is_to_itself(op, group, entry):
             wrong.append(diagnostic.at("error", _to_itself(op, group), op.location))
     for op in ops:
         group, other = group_of(op, grids), RECV if op.name == SEND else SEND
-        if (_Channel.of(group), str(op.operands[0].type)) not in kinds[other]:
+        if (_channel(group), str(op.operands[0].type)) not in kinds[other]:
             where = f"{op.operands[0].type} along the same axes of @{group.grid}"
             message = f"'{op.name}' would wait for ever: the program has no '{other}' of {where}"
             wrong.append(diagnostic.at("error", message, op.location))
@@ -221,7 +216,7 @@ class Messages:
         return index.to_integer(other, 32)
 
     def _tag(self, group: DeviceGroup) -> int:
-        return self._tags.setdefault(_Channel.of(group), _FIRST_TAG + len(self._tags))
+        return self._tags.setdefault(_channel(group), _FIRST_TAG + len(self._tags))
 
 
 UPDATE_HALO = "shard.update_halo"
@@ -278,9 +273,7 @@ def update_halo(op: Any, group: DeviceGroup, calls: Library) -> Any:
 
 def check_halo(op: Any) -> None:
     """RunError where sizes are not known, or where a halo would take more than the neighbour has."""
-    type_ = op.operands[0].type
-    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
-        raise error(f"'{op.name}' of {type_}: only tensors of sizes known before the run can be lowered to MPI", op)
+    check_type(op, op.operands[0].type)
     for dim, (below, above) in _halos(op).items():
         size = op.operands[0].type.shape[dim]
         inside = size - below - above

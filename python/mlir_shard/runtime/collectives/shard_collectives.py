@@ -8,7 +8,6 @@ are, and pure where they are: equal ones are merged and dead ones dropped on the
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from mlir_shard.host import ir
@@ -19,7 +18,6 @@ from mlir_shard.runtime.collectives import element_types, point_to_point
 from mlir_shard.runtime.collectives.element_types import Carrier
 from mlir_shard.runtime.collectives.point_to_point import error
 
-_REDUCTION = re.compile(r"#shard<partial (\w+)>")
 _REDUCING = frozenset(op_names("shard", "all_reduce reduce reduce_scatter"))
 _MOVING = frozenset(op_names("shard", "all_gather all_slice all_to_all broadcast gather recv scatter send shift"))
 _HALO = "shard.update_halo"
@@ -49,14 +47,6 @@ def legalize(module: Any, entry: str) -> None:
                 _carry(op, _for_moving(op), op.operands[0])
 
 
-def reduction_of(op: Any) -> str:
-    """The reduction of a collective, as `shard` names it; without one it is the sum."""
-    if "reduction" not in op.attributes:
-        return "sum"
-    matched = _REDUCTION.fullmatch(str(op.attributes["reduction"]))
-    return matched[1] if matched else ""
-
-
 def _for_moving(op: Any) -> Carrier:
     carrier = element_types.for_moving(op.result.type.element_type)
     if carrier is None:
@@ -67,7 +57,7 @@ def _for_moving(op: Any) -> Carrier:
 def _carry_reduced(op: Any) -> None:
     """Elements are of the result's type before they are reduced."""
     value, element_type = op.operands[0], op.result.type.element_type
-    carrier = element_types.for_reducing(element_type, reduction_of(op))
+    carrier = element_types.for_reducing(element_type, shard.reduction_of(op))
     if carrier is None:
         wanted = f"by {op.attributes['reduction']}" if "reduction" in op.attributes else "by a sum"
         raise error(f"'{op.name}' of {op.result.type} {wanted} has no lowering to MPI", op)

@@ -29,7 +29,6 @@ from mlir_shard.runtime.collectives.group_exchange import GroupExchange
 from mlir_shard.runtime.collectives.groups import DeviceGroup
 from mlir_shard.runtime.collectives.library import Communicators, Library
 from mlir_shard.runtime.collectives.point_to_point import NAMES, Messages
-from mlir_shard.runtime.collectives.shard_collectives import reduction_of
 from mlir_shard.runtime.collectives.stablehlo_calls import StandIns
 from mlir_shard.runtime.launch.mpi_library import MpiAbi
 
@@ -118,15 +117,15 @@ def _root(op: Any, group: DeviceGroup) -> Any:
 
 _IN_GROUPS: dict[str, _InGroup] = {
     "shard.all_gather": lambda op, group, exchange: _gathered(op, exchange.all_gather(op.operands[0], group)),
-    "shard.all_reduce": lambda op, group, exchange: exchange.all_reduce(op.operands[0], group, reduction_of(op)),
+    "shard.all_reduce": lambda op, group, exchange: exchange.all_reduce(op.operands[0], group, shard.reduction_of(op)),
     "shard.all_to_all": _all_to_all,
     "shard.broadcast": lambda op, group, exchange: exchange.broadcast(op.operands[0], group, _root(op, group)),
     "shard.gather": lambda op, group, exchange: _gathered(op, exchange.gather(op.operands[0], group, _root(op, group))),
     "shard.reduce": lambda op, group, exchange: exchange.reduce(
-        op.operands[0], group, reduction_of(op), _root(op, group)
+        op.operands[0], group, shard.reduction_of(op), _root(op, group)
     ),
     "shard.reduce_scatter": lambda op, group, exchange: exchange.reduce_scatter(
-        _in_blocks(op, group), group, reduction_of(op)
+        _in_blocks(op, group), group, shard.reduction_of(op)
     ),
     "shard.scatter": lambda op, group, exchange: exchange.scatter(_in_blocks(op, group), group, _root(op, group)),
 }

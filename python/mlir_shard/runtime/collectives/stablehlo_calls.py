@@ -16,6 +16,7 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import operations_named, replace_with
+from mlir_shard.rules.reduction import Combiner, combiners_of_body
 from mlir_shard.runtime.collectives import buffers, element_types, library
 from mlir_shard.runtime.collectives.group_exchange import GroupExchange
 from mlir_shard.runtime.collectives.groups import ListedGroups
@@ -69,7 +70,6 @@ class GroupCollectives:
 
     def device(self) -> Any:
         """The number of this device, a scalar of i32."""
-
         type_ = stablehlo.tensor(ir.IntegerType.get_signless(32))
 
         def rank(_: Sequence[Any], __: GroupExchange) -> Any:
@@ -163,16 +163,6 @@ class GroupCollectives:
 
 
 _SUM = "sum"
-# As `shard` names them.
-_REDUCTIONS = {
-    "stablehlo.add": _SUM,
-    "stablehlo.and": "bitwise_and",
-    "stablehlo.maximum": "max",
-    "stablehlo.minimum": "min",
-    "stablehlo.multiply": "product",
-    "stablehlo.or": "bitwise_or",
-    "stablehlo.xor": "bitwise_xor",
-}
 
 
 class Reduction:
@@ -180,7 +170,8 @@ class Reduction:
 
     def __init__(self, op: Any) -> None:
         self._block = op.regions[0].blocks[0] if len(op.regions) else None
-        self._kind = _SUM if self._block is None else _kind(self._block)
+        combiner = Combiner.SUM if self._block is None else combiners_of_body(op, first_element=1)[0]
+        self._kind = None if combiner is None else combiner.value
 
     def promoted(self, value: Any) -> Any:
         """The tensor with elements of the type in which it reduces them."""
@@ -189,23 +180,15 @@ class Reduction:
 
     def over_groups(self, value: Any, groups: ListedGroups, collectives: GroupCollectives) -> Any:
         """The reduction of the tensors of a group, on each of its devices."""
-
-        def by_mpi(part: Any, reduction: str) -> Any | None:
-            return collectives.all_reduce(part, groups, reduction)
-
-        found = self._by_mpi(value, by_mpi)
+        found = self._by_mpi(value, lambda part, kind: collectives.all_reduce(part, groups, kind))
         if found is not None:
             return found
         stacked = collectives.all_gather(stablehlo.reshape(value, [1, *value.type.shape]), groups, 0)
         return self._folded(stacked, groups, collectives)
 
     def scattered(self, value: Any, groups: ListedGroups, dim: int, collectives: GroupCollectives) -> Any:
-        """The block along `dim` with this device's place in the group of that reduction."""
-
-        def by_mpi(part: Any, reduction: str) -> Any | None:
-            return collectives.reduce_scatter(part, groups, dim, reduction)
-
-        found = self._by_mpi(value, by_mpi)
+        """This device's shard along `dim` of that reduction."""
+        found = self._by_mpi(value, lambda part, kind: collectives.reduce_scatter(part, groups, dim, kind))
         if found is not None:
             return found
         parts = collectives.all_to_all(stablehlo.reshape(value, [1, *value.type.shape]), groups, dim + 1, 0)
@@ -259,15 +242,3 @@ class Reduction:
                         copied.operands[index] = values[operand]
                 values.update(zip(one.operation.results, copied.results, strict=True))
         return made.results[0]
-
-
-def _kind(block: Any) -> str | None:
-    """The reduction that a region is, None where MPI may have none."""
-    first, *rest = block.operations
-    if len(rest) != 1 or list(first.operation.operands) not in (
-        list(block.arguments),
-        list(reversed(block.arguments)),
-    ):
-        return None
-    is_returned = list(rest[0].operation.operands) == list(first.operation.results)
-    return _REDUCTIONS.get(first.operation.name) if is_returned else None

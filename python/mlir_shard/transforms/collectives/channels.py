@@ -9,16 +9,11 @@ from typing import Any
 
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import attribute_columns, operations_named
+from mlir_shard.ir.op_names import op_names
 
-_COMMUNICATING = (
-    "stablehlo.all_gather",
-    "stablehlo.all_reduce",
-    "stablehlo.all_to_all",
-    "stablehlo.collective_broadcast",
-    "stablehlo.collective_permute",
-    "stablehlo.recv",
-    "stablehlo.reduce_scatter",
-    "stablehlo.send",
+_COMMUNICATING = op_names(
+    "stablehlo",
+    "all_gather all_reduce all_to_all collective_broadcast collective_permute recv reduce_scatter send",
 )
 
 

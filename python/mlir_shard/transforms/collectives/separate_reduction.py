@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import shard, stablehlo
@@ -20,6 +20,7 @@ from mlir_shard.rules.reduction import Combiner
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.sharding.layout import block_size
+from mlir_shard.transforms.collectives.builder import GridBuilder
 
 _arith = dialect("arith")
 _FLOATS = {
@@ -46,18 +47,12 @@ _BOOLEANS = _INTEGERS | {
 }
 
 
-class _Exchanges(Protocol):
-    def resized(self, value: Any, shape: Sequence[int]) -> Any: ...
-
-    def exchange_tiles(self, value: Any, source: TensorLayout, target: TensorLayout, shape: Sequence[int]) -> Any: ...
-
-
 Reshape = Callable[[Any, Sequence[int]], Any]
 Combine = Callable[[Any, Any], Any]
 
 
 def all_reduce(
-    value: Any, mesh: Mesh, axes: Sequence[AxisRef], builder: _Exchanges, forms: tuple[Reshape, Reshape, Combine]
+    value: Any, mesh: Mesh, axes: Sequence[AxisRef], builder: GridBuilder, forms: tuple[Reshape, Reshape, Combine]
 ) -> Any:
     """Returns the reduction over the devices of the mesh along axes.
 

@@ -57,7 +57,8 @@ def along_axes(value: Any, before: Placement, after: Placement, grid: DeviceGrid
     destination = _renumbered(own, sent, received, grid.shape)
     source = _renumbered(own, received, sent, grid.shape)
     moved = [axis for axis in axes if destination[axis] != own[axis] or source[axis] != own[axis]]
-    return _exchanged(value, moved, destination, source, grid)
+    _send(value, moved, destination, grid)
+    return _receive(value, moved, source, grid)
 
 
 def by_table(value: Any, sources: Sequence[int], grid: DeviceGrid) -> Any:
@@ -67,7 +68,8 @@ def by_table(value: Any, sources: Sequence[int], grid: DeviceGrid) -> Any:
     for receiver, sender in enumerate(sources):
         targets[sender] = receiver
     destination, source = (_along(table_index(table, grid), axes, grid) for table in (targets, sources))
-    return _exchanged(value, axes, destination, source, grid)
+    _send(value, axes, destination, grid)
+    return _receive(value, axes, source, grid)
 
 
 def between_some(value: Any, senders: Sequence[int | None], receivers: Sequence[int | None], grid: DeviceGrid) -> Any:
@@ -84,16 +86,18 @@ def between_some(value: Any, senders: Sequence[int | None], receivers: Sequence[
         mine = device_index(axes, grid)
         return _along(number, axes, grid), differ(number, mine)
 
-    def send(to: Mapping[int, Any]) -> Any:
-        return shard.send(grid.name, value, axes, [to[axis] for axis in axes])
-
-    def receive(of: Mapping[int, Any]) -> Any:
-        return shard.recv(grid.name, value, axes, [of[axis] for axis in axes])
-
     destination, sends = others(receivers)
     source, receives = others(senders)
-    _if(sends, lambda: send(destination), value)
-    return _if(receives, lambda: receive(source), value)
+    _if(sends, lambda: _send(value, axes, destination, grid), value)
+    return _if(receives, lambda: _receive(value, axes, source, grid), value)
+
+
+def _send(value: Any, axes: Sequence[int], to: Mapping[int, Any], grid: DeviceGrid) -> Any:
+    return shard.send(grid.name, value, axes, [to[axis] for axis in axes])
+
+
+def _receive(value: Any, axes: Sequence[int], of: Mapping[int, Any], grid: DeviceGrid) -> Any:
+    return shard.recv(grid.name, value, axes, [of[axis] for axis in axes])
 
 
 def _if(condition: Any | None, build: Callable[[], Any], otherwise: Any) -> Any:
@@ -115,13 +119,6 @@ def _axes(grid: DeviceGrid) -> list[int]:
 def _along(number: Any, axes: Sequence[int], grid: DeviceGrid) -> dict[int, Any]:
     """The position along each of the axes of the process of a number."""
     return dict(zip(axes, _coordinates(number, [grid.shape[axis] for axis in axes]), strict=True))
-
-
-def _exchanged(
-    value: Any, axes: Sequence[int], destination: Mapping[int, Any], source: Mapping[int, Any], grid: DeviceGrid
-) -> Any:
-    shard.send(grid.name, value, axes, [destination[axis] for axis in axes])
-    return shard.recv(grid.name, value, axes, [source[axis] for axis in axes])
 
 
 def _renumbered(own: Mapping[int, Any], by: Sequence[int], to: Sequence[int], sizes: Sequence[int]) -> dict[int, Any]:

@@ -20,7 +20,7 @@ from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
 from mlir_shard.transforms.collectives import separate_reduction
 from mlir_shard.transforms.collectives.separate_reduction import stablehlo_forms
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram, as_index
-from mlir_shard.transforms.collectives.stablehlo_halo import BorderExchange, with_borders
+from mlir_shard.transforms.collectives.stablehlo_halo import with_borders
 from mlir_shard.transforms.collectives.tile_exchange import TileForms, exchange
 from mlir_shard.transforms.device_grid import DeviceGrid
 
@@ -71,14 +71,13 @@ class StablehloGridCollectives:
 
     def device_index(self, axes: Sequence[int]) -> Any:
         """Returns this device's position along axes, as an `index` value."""
-        if self._are_separate(axes):
-            return as_index(self.table(axes, lambda at: at))
-        return self._builder.device_index(self._refs(axes))
+        return as_index(self.table(axes, lambda at: at))
 
     def table(self, axes: Sequence[int], entry: Callable[[int], int], element_type: Any = None) -> Any:
         """Returns this device's entry of a table of all devices."""
-        if self._are_separate(axes):
-            entries = stablehlo.numbers([entry(position) for position in self._positions(axes)], element_type)
+        if any(axis >= len(self._grid.shape) for axis in axes):
+            positions = self._grid.positions(axes, self._grid.processes()).tolist()
+            entries = stablehlo.numbers(list(map(entry, positions)), element_type)
             every_axis = self._refs(range(len(self._grid.shape)))
             return stablehlo.dynamic_slice(entries, [self._builder.shard_number(every_axis)], [1])
         return self._builder.table(self._refs(axes), entry, element_type)
@@ -125,20 +124,11 @@ class StablehloGridCollectives:
 
     def exchange_halo(self, value: Any, dim: int, axes: GridAxes, halo: WindowHalo) -> Any:
         """Permutes borders; what comes from further away by a permutation of its own."""
-        zero = stablehlo.splat(stablehlo.tensor(value.type.element_type), 0)
-        border = BorderExchange(dim, self._refs(axes), self.group_size(axes), halo)
-        return with_borders(value, zero, border, self._builder, is_zero=True)
+        return with_borders(value, dim, self._refs(axes), halo, self._builder)
 
     def broadcast_first(self, value: Any) -> Any:
         """Adds up what all but the first process have replaced by zeros."""
         return self._builder.broadcast_first(value)
-
-    def _are_separate(self, axes: Sequence[int]) -> bool:
-        return any(axis >= len(self._grid.shape) for axis in axes)
-
-    def _positions(self, axes: Sequence[int]) -> list[int]:
-        """The position of each device along axes."""
-        return self._grid.positions(axes, self._grid.processes()).tolist()
 
     def _refs(self, axes: Sequence[int]) -> tuple[AxisRef, ...]:
         self._grid.check_in_grid(axes)

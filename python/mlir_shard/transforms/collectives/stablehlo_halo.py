@@ -7,7 +7,6 @@ Where no device has a border it is padding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.dialects import sdy
@@ -49,46 +48,36 @@ def received(
     return stablehlo.select(is_there, sent, stablehlo.broadcast(padding, value.type.shape), sharding)
 
 
-@dataclass(frozen=True, slots=True)
-class BorderExchange:
-    """What a dimension in blocks along `axes` needs, in elements."""
-
-    dim: int
-    axes: tuple[AxisRef, ...]
-    blocks: int
-    halo: WindowHalo
-
-
 def with_borders(
-    value: Any, padding: Any, exchange: BorderExchange, builder: StablehloCollectives, *, is_zero: bool
+    value: Any, dim: int, axes: tuple[AxisRef, ...], halo: WindowHalo, builder: StablehloCollectives
 ) -> Any:
-    """What the windows of a device are of, from its block and a scalar `padding`, which `is_zero` or not.
+    """Returns a shard with what the windows along a dimension, which is sharded along axes, reach of other shards.
 
-    Only the borders are sent. Built at the current insertion point, inside of what is manual along all axes in use.
+    Only the borders are sent; beyond the tensor there are zeros. Built at the current insertion point.
     """
-    halo, dim = exchange.halo, exchange.dim
+    zero = stablehlo.splat(stablehlo.tensor(value.type.element_type), 0)
     size = value.type.shape[dim]
     segments = [value]
     for hop, below, above in halo.hops():
         if below:
             sent = stablehlo.along(value, dim, size - below, size)
-            segments.insert(0, received(sent, padding, exchange.axes, hop, builder, is_zero=is_zero))
+            segments.insert(0, received(sent, zero, axes, hop, builder, is_zero=True))
         if above:
             sent = stablehlo.along(value, dim, 0, above)
-            segments.append(received(sent, padding, exchange.axes, -hop, builder, is_zero=is_zero))
+            segments.append(received(sent, zero, axes, -hop, builder, is_zero=True))
     if len(segments) > 1:
         value = stablehlo.concatenate(segments, dim, None)
     if halo.head or halo.tail:
         head, tail, none = (
             [size if one == dim else 0 for one in range(value.type.rank)] for size in (halo.head, halo.tail, 0)
         )
-        value = stablehlo.pad(value, padding, head, tail, none)
+        value = stablehlo.pad(value, zero, head, tail, none)
     if not halo.step:
         return stablehlo.along(value, dim, halo.first, halo.first + halo.footprint)
-    # A device whose block of the result is empty may find no window; a slice is then of the nearest place there is.
-    index = builder.shard_number(exchange.axes)
+    # A device with an empty shard of the result may find no window; a slice is then of the nearest place there is.
+    index = builder.shard_number(axes)
     moved = stablehlo.binary("multiply", index, stablehlo.scalar(halo.step))
     start = stablehlo.binary("add", moved, stablehlo.scalar(halo.first))
-    zero = stablehlo.scalar(0)
-    starts = [start if one == dim else zero for one in range(value.type.rank)]
+    origin = stablehlo.scalar(0)
+    starts = [start if one == dim else origin for one in range(value.type.rank)]
     return stablehlo.dynamic_slice(value, starts, stablehlo.with_size(value.type, dim, halo.footprint).shape, None)

@@ -10,12 +10,14 @@ from math import prod
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir import shard
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.ir.values import element_size
 from mlir_shard.rules import RuleCache
 from mlir_shard.rules.elementwise import is_elementwise
+from mlir_shard.rules.reduction import Combiner, combiners_of_body
 from mlir_shard.sharding.rule import FactorType
 
 GATHERS = ("shard.all_gather", "stablehlo.all_gather")
@@ -31,7 +33,6 @@ _DIMS = {
     "stablehlo.all_gather": "all_gather_dim",
     "stablehlo.reduce_scatter": "scatter_dimension",
 }
-_SUM = "#shard<partial sum>"
 
 
 def among(collective: Any) -> tuple[Any, ...]:
@@ -54,19 +55,16 @@ def dim_of(collective: Any) -> int | None:
 
 
 def reduction(collective: Any) -> Hashable:
-    """What is done of two elements: alike for those that are equal, where that is one op; else nothing is like it."""
+    """Returns what combines two elements; for no known op the collective, which equals no other."""
     if not len(collective.regions):
-        return str(collective.attributes.get("reduction", _SUM))
-    block = collective.regions[0].blocks[0]
-    combiner = block.operations[0].operation
-    if len(block.operations) > 2 or list(combiner.operands) != list(block.arguments) or len(combiner.attributes):
-        return collective
-    return combiner.name
+        return shard.reduction_of(collective)
+    (combiner,) = combiners_of_body(collective, first_element=1)
+    return collective if combiner is None else combiner
 
 
 def adds(collective: Any) -> bool:
     """Whether a reduction is a sum."""
-    return reduction(collective) in (_SUM, "stablehlo.add")
+    return reduction(collective) == Combiner.SUM
 
 
 def num_bytes(type_: Any) -> int | None:

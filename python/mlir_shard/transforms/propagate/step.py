@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Protocol
 
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
 from mlir_shard.sharding.projection import ShardingProjection
@@ -25,19 +24,8 @@ from mlir_shard.transforms.shardings import common_mesh
 Phase = Callable[[NodeKind, FactorType], PropagationDirection]
 
 
-class Strategy(Protocol):
-    """How shardings go along factors; see `sharding.basic_propagation` and `sharding.aggressive_propagation`."""
-
-    def __call__(
-        self,
-        projection: ShardingProjection,
-        rule: OpShardingRule,
-        mesh: Mesh,
-        directions: Directions,
-        *,
-        conservative: bool,
-        elementwise: bool,
-    ) -> ShardingProjection: ...
+Strategy = Callable[..., ShardingProjection]
+"""How shardings propagate along factors: `sharding.propagation.propagate_basic` or `propagate_aggressive`."""
 
 
 def both_ways(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
