@@ -7,7 +7,6 @@ The local op of a structured op is the same loop nest over the shards; indices a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.host import ir
@@ -85,23 +84,16 @@ def softmax(op: Any, options: RuleOptions) -> OpShardingRule | None:
     return builder.add_pointwise(shape_of(op.results[0].type), normalized, FactorType.NEED_REPLICATION).build()
 
 
-@sharding_rule("linalg.pack", "tensor.pack")
+@sharding_rule("linalg.pack", "linalg.unpack", "tensor.pack", "tensor.unpack")
 def pack(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """A tiled dimension is made of its tiles and of what is in a tile. None on buffers."""
-    return _tiled(op, plain=0, packed=1, options=options) if len(op.results) else None
+    """A tiled dimension is made of its tiles and of what is in a tile. None on buffers.
 
-
-@sharding_rule("linalg.unpack", "tensor.unpack")
-def unpack(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """As `pack`, the other way round."""
-    return _tiled(op, plain=1, packed=0, options=options) if len(op.results) else None
-
-
-def _tiled(op: Any, plain: int, packed: int, options: RuleOptions) -> OpShardingRule:
-    """Relates operand `plain` and operand `packed`; operand 1 is the destination, with the shape of the result.
-
-    Where tiles do not fill a dimension, blocks of elements are no blocks of tiles, and neighbours exchange elements.
+    Where tiles do not fill a dimension, shards of elements are no shards of tiles, and neighbours exchange elements.
     """
+    if not len(op.results):
+        return None
+    # Operand 1 is the destination, with the shape of the result.
+    plain, packed = (1, 0) if op.name.endswith(".unpack") else (0, 1)
     shapes = [shape_of(op.operands[number].type) for number in (0, 1)]
     rank = len(shapes[plain])
     tiled = list(op.attributes["inner_dims_pos"])
@@ -130,26 +122,22 @@ def _tiled(op: Any, plain: int, packed: int, options: RuleOptions) -> OpSharding
     return without_ones(builder.build())
 
 
-@sharding_rule("linalg.winograd_filter_transform")
-def winograd_filter(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """From (f, h, w, c) to (alpha_h, alpha_w, c, f): each filter and channel by itself, whole windows."""
-    return _winograd(op, [(0, 3), (3, 2)], [])
+# Pairs of dimensions of the input and the output: equal ones, and tiles along spatial ones.
+_WINOGRAD: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {
+    "linalg.winograd_filter_transform": ([(0, 3), (3, 2)], []),
+    "linalg.winograd_input_transform": ([(0, 4), (3, 5)], [(1, 2), (2, 3)]),
+    "linalg.winograd_output_transform": ([(4, 0), (5, 3)], [(2, 1), (3, 2)]),
+}
 
 
-@sharding_rule("linalg.winograd_input_transform")
-def winograd_input(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """From (n, h, w, c) to (alpha_h, alpha_w, tile_h, tile_w, n, c): tiles overlap with their neighbours."""
-    return _winograd(op, [(0, 4), (3, 5)], [(1, 2), (2, 3)])
+@sharding_rule(*_WINOGRAD)
+def winograd(op: Any, options: RuleOptions) -> OpShardingRule | None:
+    """Batches, channels and filters go through; tiles of the input overlap, those of the output do not.
 
-
-@sharding_rule("linalg.winograd_output_transform")
-def winograd_output(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """From (alpha_h, alpha_w, tile_h, tile_w, n, f) to (n, h, w, f): tiles go side by side, each of them whole."""
-    return _winograd(op, [(4, 0), (5, 3)], [(2, 1), (3, 2)])
-
-
-def _winograd(op: Any, common: Sequence[tuple[int, int]], tiles: Sequence[tuple[int, int]]) -> OpShardingRule | None:
-    """Pairs of an input's and an output's dimension: the same in both, or tiles along a spatial dimension."""
+    From (f, h, w, c) to (alpha_h, alpha_w, c, f); from (n, h, w, c) to (alpha_h, alpha_w, tile_h, tile_w, n, c); and
+    from (alpha_h, alpha_w, tile_h, tile_w, n, f) to (n, h, w, f).
+    """
+    common, tiles = _WINOGRAD[op.name]
     if not len(op.results):
         return None
     before, after = (shape_of(operand.type) for operand in op.operands)

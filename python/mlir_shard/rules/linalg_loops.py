@@ -53,7 +53,7 @@ def loops_of(op: Any) -> Loops:
                 continue
             over = _loops_in(expr)
             moving = over & parallel
-            if len(moving) == 1 and operand < inputs and _is_window(expr) and not moving & set(dims[operand]):
+            if len(moving) == 1 and operand < inputs and steps_of(expr) is not None and not moving & set(dims[operand]):
                 of_operand[dim] = next(iter(moving))
                 over -= moving
             bound |= over
@@ -77,16 +77,19 @@ def _loops_in(expr: Any) -> set[int]:
     return set()
 
 
-def _is_window(expr: Any) -> bool:
-    """Whether `expr` is a sum of loops, each times a constant: the stride or the dilation of a window."""
+def steps_of(expr: Any) -> dict[int, int] | None:
+    """Returns for a sum of loops, each times a positive constant, the constant of each loop; None for anything else."""
+    if isinstance(expr, ir.AffineDimExpr):
+        return {expr.position: 1}
     if isinstance(expr, ir.AffineAddExpr):
-        return _is_window(expr.lhs) and _is_window(expr.rhs)
-    if isinstance(expr, ir.AffineMulExpr):
-        sides = (expr.lhs, expr.rhs)
-        return any(isinstance(side, ir.AffineConstantExpr) and side.value > 0 for side in sides) and any(
-            isinstance(side, ir.AffineDimExpr) for side in sides
-        )
-    return isinstance(expr, ir.AffineDimExpr)
+        left, right = steps_of(expr.lhs), steps_of(expr.rhs)
+        if left is None or right is None:
+            return None
+        return {loop: left.get(loop, 0) + right.get(loop, 0) for loop in (*left, *right)}
+    sides = (expr.lhs, expr.rhs) if isinstance(expr, ir.AffineMulExpr) else ()
+    loops = [side.position for side in sides if isinstance(side, ir.AffineDimExpr)]
+    constants = [side.value for side in sides if isinstance(side, ir.AffineConstantExpr) and side.value > 0]
+    return {loops[0]: constants[0]} if loops and constants else None
 
 
 def is_pointwise(op: Any) -> bool:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlir_shard.host import dialect, ir
@@ -54,12 +54,19 @@ def tosa_pad(op: Any, blocks: Blocks) -> None:
     windows = {one.dim: one for one in moving_windows(op, blocks)}
     amounts = padding_of(op)
     if windows and amounts is not None:
-        index = ir.IndexType.get()
-        flat = [ir.IntegerAttr.get(index, 0 if dim in windows else one) for dim, of in enumerate(amounts) for one in of]
+        flat = [0 if dim in windows else one for dim, of in enumerate(amounts) for one in of]
         with ir.InsertionPoint(op), op.location:
-            values = ir.DenseElementsAttr.get(flat, ir.RankedTensorType.get([len(flat)], index))
-            op.operands[1] = _tosa.ConstShapeOp(op.operands[1].type, values).result
+            op.operands[1] = const_shape(op.operands[1].type, flat)
     _pad_blocks(op, windows, blocks, lambda: _tensor.ExtractOp(op.operands[2], [constant(0)]).result)
+
+
+def const_shape(type_: Any, sizes: Sequence[int]) -> Any:
+    """A `tosa.const_shape` at the current insertion point."""
+    index = ir.IndexType.get()
+    numbers = [ir.IntegerAttr.get(index, size) for size in sizes]
+    return _tosa.ConstShapeOp(
+        type_, ir.DenseElementsAttr.get(numbers, ir.RankedTensorType.get([len(sizes)], index))
+    ).result
 
 
 def _pad_blocks(op: Any, windows: dict[int, Window], blocks: Blocks, filling: Callable[[], Any]) -> None:

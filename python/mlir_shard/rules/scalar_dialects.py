@@ -100,11 +100,7 @@ without_rule(
 without_rule("sdy.constant", "sdy.mesh", because="it has no operand")
 # Their shapes are in their types alone.
 partition_rule(
-    "linalg.softmax",
-    "stablehlo.dot",
-    "stablehlo.dot_general",
-    "stablehlo.reshape",
-    "stablehlo.transpose",
+    *("linalg.softmax", *op_names("stablehlo", "dot dot_general reshape transpose")),
     when=lambda op: is_elementwise(op.name),
     allows_uneven=True,
     pure=True,

@@ -12,7 +12,7 @@ from mlir_shard.host import ir
 from mlir_shard.rules.builder import RuleBuilder, rank_of, resized, shape_of, without_ones
 from mlir_shard.rules.elementwise import register_elementwise
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
-from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
+from mlir_shard.rules.registry import RuleFunction, RuleOptions, sharding_rule, without_rule
 from mlir_shard.rules.stablehlo.layout import reshape as reshape_factors
 from mlir_shard.rules.windows import dim_of, moving_windows
 from mlir_shard.sharding.rule import FactorType, OpShardingRule, TensorMapping
@@ -58,21 +58,22 @@ def reshape_beside_whole(op: Any, options: RuleOptions) -> OpShardingRule | None
 sharding_rule("tensor.reshape")(reshape_beside_whole)
 
 
-def join(op: Any, joined: int, options: RuleOptions) -> OpShardingRule:
-    """All dimensions go through but the one that is joined, which has to be whole."""
-    builder = RuleBuilder.for_op(op)
-    for dim, size in enumerate(shape_of(op.results[0].type)):
-        if dim != joined:
-            builder.add_common_factor(dim, size)
-        elif not options.conservative:
-            builder.add_common_factor(dim, size, FactorType.NEED_REPLICATION)
-    return builder.build()
+def joining(attribute: str) -> RuleFunction:
+    """The rule of a concatenation along the dimension in an attribute: that one is replicated, others go through."""
+
+    def rule(op: Any, options: RuleOptions) -> OpShardingRule:
+        builder, joined = RuleBuilder.for_op(op), op.attributes[attribute].value
+        for dim, size in enumerate(shape_of(op.results[0].type)):
+            if dim != joined:
+                builder.add_common_factor(dim, size)
+            elif not options.conservative:
+                builder.add_common_factor(dim, size, FactorType.NEED_REPLICATION)
+        return builder.build()
+
+    return rule
 
 
-@sharding_rule("tensor.concat")
-def concat(op: Any, options: RuleOptions) -> OpShardingRule:
-    """All dimensions go through but the concatenated one, which has to be whole."""
-    return join(op, op.attributes["dim"].value, options)
+sharding_rule("tensor.concat")(joining("dim"))
 
 
 @sharding_rule("tensor.insert")

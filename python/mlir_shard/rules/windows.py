@@ -15,7 +15,7 @@ from mlir_shard import host
 from mlir_shard.host import dialect, ir
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.builder import shape_of
-from mlir_shard.rules.linalg_loops import is_structured, loops_of
+from mlir_shard.rules.linalg_loops import is_structured, loops_of, steps_of
 from mlir_shard.rules.partition import Blocks, is_everywhere
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number
 from mlir_shard.sharding import OpShardingRule
@@ -265,25 +265,13 @@ def _of_loops(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
     found = []
     for number, of_operand in enumerate(loops.windows):
         for dim, moving in of_operand.items():
-            steps = _steps(maps[number].results[dim])
+            steps = steps_of(maps[number].results[dim]) or {}
             (factor,) = rule.operand_mappings[number].dim_mappings[dim].factor_indices
             if factor not in rule.permutation_factors or not set(steps) <= set(sizes):
                 continue
             extent = 1 + sum(step * (sizes[loop] - 1) for loop, step in steps.items() if loop != moving)
             found.append(Window(number, dim, factor, steps[moving], extent))
     return tuple(found)
-
-
-def _steps(expr: Any) -> dict[int, int]:
-    """By how much a sum of loops, each times a constant, grows with each of them."""
-    if isinstance(expr, ir.AffineDimExpr):
-        return {expr.position: 1}
-    if isinstance(expr, ir.AffineAddExpr):
-        left, right = _steps(expr.lhs), _steps(expr.rhs)
-        return {loop: left.get(loop, 0) + right.get(loop, 0) for loop in (*left, *right)}
-    sides = (expr.lhs, expr.rhs)
-    loop = next(side.position for side in sides if isinstance(side, ir.AffineDimExpr))
-    return {loop: next(side.value for side in sides if isinstance(side, ir.AffineConstantExpr))}
 
 
 def mirrored_factors(op: Any, rule: OpShardingRule) -> frozenset[int]:

@@ -158,17 +158,10 @@ register_elementwise(
     ),
 )
 without_rule(
-    "stablehlo.constant",
-    "stablehlo.iota",
-    "stablehlo.partition_id",
-    "stablehlo.replica_id",
-    because="it has no operand: its users decide",
+    *op_names("stablehlo", "constant iota partition_id replica_id"), because="it has no operand: its users decide"
 )
 without_rule(
-    "stablehlo.case",
-    "stablehlo.optimization_barrier",
-    "stablehlo.return",
-    "stablehlo.while",
+    *op_names("stablehlo", "case optimization_barrier return while"),
     because="shardings go through it along its data flow edges",
 )
 without_rule(

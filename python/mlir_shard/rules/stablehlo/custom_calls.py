@@ -10,7 +10,8 @@ from typing import Any
 from mlir_shard.host import ir
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, lists_of
-from mlir_shard.rules.builder import RuleBuilder, pointwise, resized, shape_of
+from mlir_shard.rules.builder import Dims, RuleBuilder, pointwise, resized, shape_of
+from mlir_shard.rules.elementwise import elementwise
 from mlir_shard.rules.partition import Blocks, PartitionError, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleFunction, RuleOptions, sharding_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
@@ -46,17 +47,14 @@ def custom_call(op: Any, options: RuleOptions) -> OpShardingRule | None:
     return rule(op, options) if rule is not None else None
 
 
-@custom_call_rule(
+custom_call_rule(
     *("annotate_device_placement", "Cholesky", "CompactWyHelper", "InspectSharding"),
     *("InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular"),
     *("LayoutConstraint", "MoveToDevice", "MoveToHost", "X64SplitHigh", "X64SplitLow"),
     *("_SPMDInternalOp_MultiPad", "_SPMDInternalOp_MultiRotate", "_SPMDInternalOp_MultiSlice"),
     *("_SPMDInternalOp_RotateRight", "_SPMDInternalOp_Wrap"),
     *("mhlo.erf", "xla.megascale.provide_metadata"),
-)
-def same_shape(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """All tensors are sharded alike."""
-    return pointwise(op)
+)(elementwise)
 
 
 @custom_call_rule("X64Combine")
@@ -85,30 +83,24 @@ def eigh(op: Any, options: RuleOptions) -> OpShardingRule | None:
     )
 
 
-@custom_call_rule("Qr", "QrDecompositionBlock")
+@custom_call_rule("ProductOfElementaryHouseholderReflectors", "Qr", "QrDecompositionBlock")
 def qr(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """The matrix dimensions correspond, and have to be whole; so has that of the coefficients, which is its own."""
-    if not _is_call(op, 1, 2):
-        return None
-    shape, coefficients = shape_of(op.operands[0].type), shape_of(op.results[1].type)
-    row, column = len(shape) - 2, len(shape) - 1
-    builder = RuleBuilder.for_op(op).add_pointwise(shape[:-2])
-    for dim in (row, column):
-        builder.add_factor([dim], [dim, None], shape[dim], FactorType.NEED_REPLICATION)
-    return builder.add_factor([None], [None, row], coefficients[row], FactorType.NEED_REPLICATION).build()
+    """The matrix dimensions correspond, and are gathered, as is that of the coefficients, which is its own.
 
-
-@custom_call_rule("ProductOfElementaryHouseholderReflectors")
-def householder_product(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """As the decomposition that it undoes, with the coefficients as an operand."""
-    if not _is_call(op, 2, 1):
+    The product of reflectors is the inverse of the decomposition: the coefficients are an operand.
+    """
+    is_product = _target(op).startswith("Product")
+    operands, results = (2, 1) if is_product else (1, 2)
+    if not _is_call(op, operands, results):
         return None
-    shape, coefficients = (shape_of(operand.type) for operand in op.operands)
+    shape = shape_of(op.operands[0].type)
     row, column = len(shape) - 2, len(shape) - 1
+    coefficients = shape_of((op.operands if is_product else op.results)[1].type)[row]
     builder = RuleBuilder.for_op(op).add_pointwise(shape[:-2])
-    for dim in (row, column):
-        builder.add_factor([dim, None], [dim], shape[dim], FactorType.NEED_REPLICATION)
-    return builder.add_factor([None, row], [None], coefficients[row], FactorType.NEED_REPLICATION).build()
+    of_both: list[tuple[Dims, int]] = [([dim, None], shape[dim]) for dim in (row, column)]
+    for dims, size in (*of_both, ([None, row], coefficients)):
+        builder.add_factor(dims[:operands], dims[:results], size, FactorType.NEED_REPLICATION)
+    return builder.build()
 
 
 @custom_call_rule("mhlo.topk")
@@ -137,11 +129,7 @@ def partial_reduce(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 # Their results depend on all elements of a matrix, though the matrix dimensions correspond.
 _OF_MATRICES = (
-    "Cholesky",
-    "CompactWyHelper",
-    "Eigh",
-    "InvertDiagBlocksLowerTriangular",
-    "InvertDiagBlocksUpperTriangular",
+    *("Cholesky", "CompactWyHelper", "Eigh", "InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular"),
 )
 
 
@@ -165,45 +153,32 @@ def _is_call(op: Any, operands: int, results: int) -> bool:
     return len(op.operands) == operands and len(op.results) == results
 
 
-@sharding_rule(
-    "stablehlo.all_reduce",
-    "stablehlo.collective_broadcast",
-    "stablehlo.collective_permute",
-    "stablehlo.cross-replica-sum",
+# What devices exchange is at the same place of their tensors.
+sharding_rule(*op_names("stablehlo", "all_reduce collective_broadcast collective_permute cross-replica-sum"))(
+    elementwise
 )
-def collective_of_same_shape(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """What devices exchange lies at the same place of their tensors."""
-    return pointwise(op)
 
 
-@sharding_rule("stablehlo.all_gather")
-def all_gather(op: Any, options: RuleOptions) -> OpShardingRule:
-    """All dimensions go through but the gathered one."""
-    return _changing(op, op.attributes["all_gather_dim"].value)
+def _changing(*attributes: str) -> RuleFunction:
+    """The rule of a collective: the dimensions in attributes are replicated, with a factor for each side."""
+
+    def rule(op: Any, options: RuleOptions) -> OpShardingRule:
+        dims = dict.fromkeys(op.attributes[name].value for name in attributes)
+        before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+        builder = RuleBuilder.for_op(op)
+        for dim, size in enumerate(before):
+            if dim not in dims:
+                builder.add_common_factor(dim, size)
+        for dim in dims:
+            builder.add_factors_of_sides(dim, before[dim], after[dim])
+        return builder.build()
+
+    return rule
 
 
-@sharding_rule("stablehlo.reduce_scatter")
-def reduce_scatter(op: Any, options: RuleOptions) -> OpShardingRule:
-    """All dimensions go through but the scattered one."""
-    return _changing(op, op.attributes["scatter_dimension"].value)
-
-
-@sharding_rule("stablehlo.all_to_all")
-def all_to_all(op: Any, options: RuleOptions) -> OpShardingRule:
-    """All dimensions go through but those that are split and concatenated."""
-    return _changing(op, op.attributes["split_dimension"].value, op.attributes["concat_dimension"].value)
-
-
-def _changing(op: Any, *dims: int) -> OpShardingRule:
-    """The rule of a collective that changes what `dims` hold: they have to be whole, with a factor for each side."""
-    before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-    builder = RuleBuilder.for_op(op)
-    for dim, size in enumerate(before):
-        if dim not in dims:
-            builder.add_common_factor(dim, size)
-    for dim in dict.fromkeys(dims):
-        builder.add_factors_of_sides(dim, before[dim], after[dim])
-    return builder.build()
+sharding_rule("stablehlo.all_gather")(_changing("all_gather_dim"))
+sharding_rule("stablehlo.all_to_all")(_changing("split_dimension", "concat_dimension"))
+sharding_rule("stablehlo.reduce_scatter")(_changing("scatter_dimension"))
 
 
 def _same_on_shards(op: Any, blocks: Blocks) -> None:

@@ -11,13 +11,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.rules.builder import RuleBuilder, pointwise_but, rank_of, shape_of, transposed
 from mlir_shard.rules.partition import (
     BlockedTensor,
     Blocks,
-    PartitionError,
     continue_with,
     drop_shardings,
     partition_rule,
@@ -182,59 +180,3 @@ def broadcast(op: Any, blocks: Blocks) -> None:
 def rng_bit_generator(op: Any, blocks: Blocks) -> bool:
     """Every device draws all bits, from the state that all have, and takes its own: what is drawn stays the same."""
     return False
-
-
-@partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True, allows_uneven=True, pure=True)
-def dynamic_update_slice(op: Any, blocks: Blocks) -> None:
-    """Each device writes what of the update falls in its block.
-
-    Along a sharded dimension that is written in part, the block gets room for a whole update on either side, in which
-    what is not its own is written, and which is cut off again.
-    """
-    blocks.check_known()
-    set_result_types(op, blocks)
-    operand, update = blocks.operands[:2]
-    if any(not start.is_whole for start in blocks.operands[2:]):
-        raise PartitionError("where it writes is sharded")
-    parts = []
-    for dim, size in enumerate(operand.type.shape):
-        if not operand.has_same_blocks(dim, blocks.results[0], dim):
-            raise PartitionError(f"dimension {dim} is sharded differently in its operand and its result")
-        if update.type.shape[dim] == size:
-            if not operand.has_same_blocks(dim, update, dim):
-                raise PartitionError(f"dimension {dim} is sharded differently in its operand and its update")
-        elif update.counts[dim] > 1:
-            raise PartitionError(f"dimension {dim} of its update is sharded, and is a part of that of its operand")
-        elif operand.counts[dim] > 1:
-            parts.append(dim)
-    if parts:
-        _write_parts(op, blocks, parts)
-
-
-def _write_parts(op: Any, blocks: Blocks, dims: list[int]) -> None:
-    operand, update = blocks.operands[:2]
-    shape = operand.block_shape
-    room = [update.type.shape[dim] if dim in dims else 0 for dim in range(len(shape))]
-    with ir.InsertionPoint(op), op.location:
-        zero = stablehlo.splat(stablehlo.tensor(operand.type.element_type), 0)
-        op.operands[0] = stablehlo.pad(op.operands[0], zero, room, room, [0] * len(shape))
-        for dim in dims:
-            start = stablehlo.convert(op.operands[2 + dim], stablehlo.i64())
-            size = operand.type.shape[dim] if blocks.rule is None else blocks.operand_size(0, dim)
-            last = stablehlo.splat(start.type, size - room[dim])
-            inside = stablehlo.build("clamp", start.type, stablehlo.splat(start.type, 0), start, last)
-            begin = block_start(operand, dim, blocks)
-            local = stablehlo.build("subtract", start.type, inside, begin)
-            op.operands[2 + dim] = stablehlo.build("add", start.type, local, stablehlo.splat(start.type, room[dim]))
-        _same_start_types(op)
-    result = op.results[0]
-    result.set_type(op.operands[0].type)
-    limits = [low + size for low, size in zip(room, shape, strict=True)]
-    continue_with(op, 0, lambda: stablehlo.slice_(result, room, limits))
-
-
-def _same_start_types(op: Any) -> None:
-    """All starts have one type."""
-    for number in range(2, len(op.operands)):
-        if op.operands[number].type.element_type != stablehlo.i64():
-            op.operands[number] = stablehlo.convert(op.operands[number], stablehlo.i64())

@@ -47,8 +47,16 @@ class BlockIndices:
 
     def inside(self) -> Any:
         """The indices, moved to the ends of the tensor where they are beyond."""
-        last = [self.blocks.operand_size(0, dim) - 1 for dim in self.dims]
-        return stablehlo.build("clamp", self.indices.type, self._same(0), self.indices, self._limits(last))
+        type_, last = (
+            self.indices.type,
+            [self._representable(self.blocks.operand_size(0, dim) - 1) for dim in self.dims],
+        )
+        if len(last) < 2:
+            limits = stablehlo.splat(type_, last[0])
+        else:
+            vector = stablehlo.numbers(last, self.element_type)
+            limits = stablehlo.broadcast(vector, type_.shape, [self.vector_dim])
+        return stablehlo.build("clamp", type_, stablehlo.splat(type_, 0), self.indices, limits)
 
     def local(self, indices: Any, *, with_mask: bool) -> tuple[Any, Any]:
         """The indices from the beginning of the block on, and a mask of the components that are in it, if asked."""
@@ -74,21 +82,10 @@ class BlockIndices:
         above, below = stablehlo.compare("GE", indices, low), stablehlo.compare("LE", indices, high)
         return moved, stablehlo.build("and", above.type, above, below)
 
-    def _limits(self, values: Sequence[int]) -> Any:
-        values = list(map(self._representable, values))
-        return self._same(values[0]) if len(values) < 2 else self._numbers(values)
-
     def _representable(self, value: int) -> int:
         """The value, or the largest one of the type of the indices where that is smaller: no index is beyond it."""
         element = self.element_type
         return min(value, 2 ** (element.width - (0 if element.is_unsigned else 1)) - 1)
-
-    def _same(self, value: int) -> Any:
-        return stablehlo.splat(self.indices.type, value)
-
-    def _numbers(self, values: Sequence[int]) -> Any:
-        vector = stablehlo.numbers(values, self.element_type)
-        return stablehlo.broadcast(vector, self.indices.type.shape, [self.vector_dim])
 
     def _spread(self, scalars: Sequence[Any]) -> Any:
         """A tensor of the shape of the indices, from a scalar for each component."""

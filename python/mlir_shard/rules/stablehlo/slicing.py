@@ -21,6 +21,8 @@ from mlir_shard.rules.constants import CONSTANT_OPS
 from mlir_shard.rules.partition import (
     BlockedTensor,
     Blocks,
+    PartitionError,
+    continue_with,
     drop_shardings,
     partition_rule,
     set_result_types,
@@ -191,18 +193,57 @@ def partition_dynamic_slice(op: Any, blocks: Blocks) -> None:
     set_result_types(op, blocks)
     op.attributes["slice_sizes"] = stablehlo.sizes(op.results[0].type.shape)
     dims = selected_dims(blocks)
-    if not dims:
-        return
-    sizes = {dim: blocks.operand_size(0, dim) for dim in dims}
+    if dims:
+        _give_room(op, 1, list(op.attributes["slice_sizes"]), dims, blocks)
+
+
+@partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True, allows_uneven=True, pure=True)
+def partition_dynamic_update_slice(op: Any, blocks: Blocks) -> None:
+    """Each device writes what of the update falls in its block.
+
+    Along a sharded dimension that is written in part, the block gets room for a whole update on either side, in which
+    what is not its own is written, and which is cut off again.
+    """
+    blocks.check_known()
+    set_result_types(op, blocks)
+    operand, update = blocks.operands[:2]
+    if any(not start.is_whole for start in blocks.operands[2:]):
+        raise PartitionError("where it writes is sharded")
+    parts = []
+    for dim, size in enumerate(operand.type.shape):
+        if not operand.has_same_blocks(dim, blocks.results[0], dim):
+            raise PartitionError(f"dimension {dim} is sharded differently in its operand and its result")
+        if update.type.shape[dim] == size:
+            if not operand.has_same_blocks(dim, update, dim):
+                raise PartitionError(f"dimension {dim} is sharded differently in its operand and its update")
+        elif update.counts[dim] > 1:
+            raise PartitionError(f"dimension {dim} of its update is sharded, and is a part of that of its operand")
+        elif operand.counts[dim] > 1:
+            parts.append(dim)
+    if parts:
+        _write_with_room(op, blocks, parts)
+
+
+def _write_with_room(op: Any, blocks: Blocks, dims: list[int]) -> None:
+    update, shape = blocks.operands[1].type.shape, blocks.operands[0].block_shape
+    _give_room(op, 2, update, dims, blocks)
+    result, room = op.results[0], [update[dim] if dim in dims else 0 for dim in range(len(shape))]
+    result.set_type(op.operands[0].type)
+    limits = [low + size for low, size in zip(room, shape, strict=True)]
+    continue_with(op, 0, lambda: stablehlo.slice_(result, room, limits))
+
+
+def _give_room(op: Any, first_start: int, shape: Sequence[int], dims: Sequence[int], blocks: Blocks) -> None:
+    """Gives an op on a slice of a shape, which begins at operands, a first operand `with_room` along dimensions."""
     with ir.InsertionPoint(op), op.location:
-        starts = [stablehlo.convert(start, stablehlo.i64()) for start in list(op.operands)[1:]]
-        for dim, size in sizes.items():
-            last = stablehlo.splat(starts[dim].type, size - op.attributes["slice_sizes"][dim])
+        starts = [stablehlo.convert(start, stablehlo.i64()) for start in list(op.operands)[first_start:]]
+        for dim in dims:
+            size = blocks.operands[0].type.shape[dim] if blocks.rule is None else blocks.operand_size(0, dim)
+            last = stablehlo.splat(starts[dim].type, size - shape[dim])
             starts[dim] = stablehlo.build("clamp", last.type, stablehlo.splat(last.type, 0), starts[dim], last)
-        shape = list(op.attributes["slice_sizes"])
         op.operands[0], starts = with_room(op.operands[0], starts, shape, dims, blocks)
-    for number, start in enumerate(starts):
-        op.operands[1 + number] = start
+    for number, start in enumerate(starts, first_start):
+        op.operands[number] = start
 
 
 def selected_dims(blocks: Blocks) -> list[int]:

@@ -25,9 +25,7 @@ without_rule(
 without_rule("tosa.cond_if", "tosa.while_loop", because="values flow through its regions, which no rule describes")
 without_rule("tosa.custom", because="what it computes is not known: give it a rule in its `sdy.sharding_rule`")
 without_rule(
-    "tosa.variable",
-    "tosa.variable_read",
-    "tosa.variable_write",
+    *op_names("tosa", "variable variable_read variable_write"),
     because="it declares, reads or writes a variable: no two tensors are related by it",
 )
 without_rule("tosa.yield", because="it is a terminator")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.host import dialect, ir
+from mlir_shard.host import ir
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.builder import RuleBuilder, shape_of, without_ones
+from mlir_shard.rules.pads import const_shape
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
 from mlir_shard.rules.reduction import Combiner, reduces_with
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
@@ -156,7 +157,6 @@ def fourier(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.build()
 
 
-_tosa = dialect("tosa")
 # An index outside of the tensor may be one past the last row.
 partition_rule(
     "tosa.gather", "tosa.row_gather", "tosa.row_gather_block_scaled", "tosa.scatter", "tosa.table", pure=True
@@ -183,9 +183,5 @@ def with_sizes(op: Any, blocks: Blocks) -> None:
         # A scalar is the same on all devices.
         return
     with ir.InsertionPoint(op), op.location:
-        values = ir.DenseElementsAttr.get(
-            [ir.IntegerAttr.get(ir.IndexType.get(), size) for size in sizes],
-            ir.RankedTensorType.get([len(sizes)], ir.IndexType.get()),
-        )
         last = len(op.operands) - 1
-        op.operands[last] = _tosa.ConstShapeOp(op.operands[last].type, values).result
+        op.operands[last] = const_shape(op.operands[last].type, sizes)

@@ -8,11 +8,12 @@ from typing import Any
 
 from mlir_shard.rules.builder import RuleBuilder, pointwise_but, resized, shape_of, transposed, without_ones
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
-from mlir_shard.rules.tensor import join, reshape_beside_whole
+from mlir_shard.rules.tensor import joining, reshape_beside_whole
 from mlir_shard.rules.windows import padding_of
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 sharding_rule("tosa.reshape")(reshape_beside_whole)
+sharding_rule("tosa.concat")(joining("axis"))
 
 
 @sharding_rule("tosa.reshape_block_scaled")
@@ -64,12 +65,6 @@ def tile(op: Any, options: RuleOptions) -> OpShardingRule:
             builder.add_factor([None], [dim], result_size // size)
         builder.add_factor([dim], [dim], size)
     return without_ones(builder.build())
-
-
-@sharding_rule("tosa.concat")
-def concat(op: Any, options: RuleOptions) -> OpShardingRule:
-    """All dimensions go through but the concatenated one, which has to be whole."""
-    return join(op, op.attributes["axis"].value, options)
 
 
 @sharding_rule("tosa.gather")
