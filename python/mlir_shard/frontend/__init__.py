@@ -6,7 +6,8 @@ names         names of arguments, results and values, and patterns of them
 annotate      shardings from partition specs
 shardings     the sharding of each tensor after propagation
 program       a global program with named arguments and results; the local program that it becomes
-executable    a program that can be called
+executable    a program that can be called, on devices that stay up
+device_array  a result on the devices
 from_jax      programs from functions of JAX
 load          programs from files
 

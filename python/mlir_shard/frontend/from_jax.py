@@ -17,6 +17,7 @@ import numpy as np
 
 import mlir_shard
 from mlir_shard.frontend.annotate import Specs, annotate
+from mlir_shard.frontend.device_array import DeviceArray
 from mlir_shard.frontend.program import Program
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.sharding import Mesh
@@ -144,7 +145,7 @@ class _Pack:
     def __init__(self, tree: Any, kept: tuple[int, ...]) -> None:
         self._tree, self._kept = tree, kept
 
-    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
+    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         import jax
 
         leaves, tree = jax.tree.flatten((tuple(args), dict(kwargs)))
@@ -159,15 +160,17 @@ class _Unpack:
     def __init__(self, tree: Any, avals: tuple[Any, ...]) -> None:
         self._tree, self._avals = tree, avals
 
-    def __call__(self, results: Sequence[Array]) -> Any:
+    def __call__(self, results: Sequence[DeviceArray]) -> Any:
         import jax
 
         return jax.tree.unflatten(self._tree, map(_result, results, self._avals))
 
 
-def _array(leaf: Any) -> Array:
+def _array(leaf: Any) -> Array | DeviceArray:
     import jax
 
+    if isinstance(leaf, DeviceArray):
+        return leaf
     if _is_key(leaf):
         return np.asarray(jax.random.key_data(leaf))
     array = np.asarray(leaf)
@@ -181,12 +184,12 @@ def _is_key(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _result(array: Array, aval: Any) -> Any:
+def _result(array: DeviceArray, aval: Any) -> Any:
     import jax
 
     if not _is_key(aval):
         return array
     for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
         if jax.eval_shape(partial(jax.random.key, impl=impl), 0).dtype == aval.dtype:
-            return jax.random.wrap_key_data(array, impl=impl)
+            return jax.random.wrap_key_data(np.asarray(array), impl=impl)
     raise TypeError(f"a result is a PRNG key of an implementation that is not one of JAX: {aval.dtype}")

@@ -12,9 +12,9 @@ from typing import Any
 import mlir_shard
 from mlir_shard.frontend import names
 from mlir_shard.frontend.annotate import Specs, annotate
+from mlir_shard.frontend.device_array import DeviceArray
 from mlir_shard.frontend.executable import Executable, Pack, Unpack, with_names
 from mlir_shard.frontend.shardings import Shardings, shardings_of
-from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.backends import MPI, SHARD, Backend, backend
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.interface import entry_function
@@ -23,14 +23,14 @@ from mlir_shard.transforms.communication.communication_report import Communicati
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
 
 
-def pack_in_order(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
+def pack_in_order(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """Returns the arguments of a program without pytrees: one array for each."""
     if kwargs:
         raise TypeError(f"the program has no argument named {next(iter(kwargs))!r}: its arguments are given in order")
     return list(args)
 
 
-def unpack_in_order(results: Sequence[Array]) -> Any:
+def unpack_in_order(results: Sequence[DeviceArray]) -> Any:
     """Returns the results of a program without pytrees: a list, or the only one."""
     return results[0] if len(results) == 1 else list(results)
 

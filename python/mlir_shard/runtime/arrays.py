@@ -154,16 +154,20 @@ def describe(array: Array) -> Any:
     return descriptor
 
 
-def copy_out(descriptor: Any, spec: TensorSpec) -> Array:
-    """A copy of what a memref descriptor refers to."""
+def in_memory(descriptor: Any, spec: TensorSpec, owner: object) -> Array:
+    """Returns the array that a memref descriptor refers to, which keeps `owner`, the owner of the memory."""
     dtype = storage_dtype(spec.element_type)
     sizes, strides = tuple(descriptor.sizes), tuple(descriptor.strides)
     if sizes != spec.shape:
         raise RunError(f"the program returned a tensor of shape {_shape_text(sizes)} where its type is {spec}")
     if 0 in sizes:
         return np.empty(sizes, dtype)
-    extent = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-    start = descriptor.aligned + descriptor.offset * dtype.itemsize
-    flat = np.frombuffer((ctypes.c_char * (extent * dtype.itemsize)).from_address(start), dtype)
-    byte_strides = [stride * dtype.itemsize for stride in strides]
-    return np.lib.stride_tricks.as_strided(flat, sizes, byte_strides).copy()
+    interface = {
+        "version": 3,
+        "data": (descriptor.aligned + descriptor.offset * dtype.itemsize, False),
+        "shape": sizes,
+        "strides": tuple(stride * dtype.itemsize for stride in strides),
+        "typestr": dtype.str,
+    }
+    memory: Any = type("Memory", (), {"__array_interface__": interface, "owner": owner})()
+    return np.asarray(memory)

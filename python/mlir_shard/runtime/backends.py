@@ -19,7 +19,7 @@ from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
 from mlir_shard.runtime.pjrt import engine as pjrt_engine
 from mlir_shard.runtime.pjrt import xla_module
 from mlir_shard.runtime.pjrt.engine import CPU, PjrtEngine
-from mlir_shard.runtime.program import Engine, Observe
+from mlir_shard.runtime.program import DeviceEngine, Engine, Observe
 
 MPI, PJRT = "mpi", "pjrt"
 ENGINES = (MPI, PJRT)
@@ -46,7 +46,7 @@ class Backend:
 
     pipelines: Pipelines
     lower: Lower
-    engine: Engine
+    engine: DeviceEngine
     alone: Engine
 
 
@@ -75,7 +75,7 @@ def backend(
         raise RunError(f"there are no collectives '{collectives}': they are {' and '.join(COLLECTIVES)}")
     options = {"remarks-above": remarks_above, "verify-repetition": "true" if verify_repetition else ""}
     if name == MPI:
-        engine: Engine
+        engine: DeviceEngine
         if launched.is_launched():
             engine, implementation = LaunchedEngine(mpi, timeout, observe), launched.join(mpi).implementation
         else:

@@ -72,25 +72,29 @@ def run_program(program: Program, inputs: Sequence[Array], engine: Engine) -> li
     """The results of a program for global inputs; arrays are as users see them. RunError as in `execute`."""
     stored = check_inputs(program, inputs)
     by_rank = engine.run(program, stored)
-    return [_assemble(port, [of_rank[index] for of_rank in by_rank]) for index, port in enumerate(program.results)]
+    return [assemble(port, [of_rank[index] for of_rank in by_rank]) for index, port in enumerate(program.results)]
 
 
 def check_inputs(program: Program, inputs: Sequence[Array]) -> list[Array]:
     """The inputs in storage form; RunError names the first that does not fit."""
+    check_count(program, inputs)
+    return [check_input(port, given) for port, given in zip(program.arguments, inputs, strict=True)]
+
+
+def check_count(program: Program, inputs: Sequence[Any]) -> None:
+    """Raises RunError if there is not one input for each argument."""
     if len(inputs) != len(program.arguments):
         wanted = ", ".join(str(port.spec) for port in program.arguments)
         raise RunError(f"the program takes {len(program.arguments)} arrays, not {len(inputs)}: ({wanted})")
-    return [
-        arrays.checked(port.name, _array(port, given), port.spec)
-        for port, given in zip(program.arguments, inputs, strict=True)
-    ]
 
 
-def _array(port: Port, given: Any) -> Array:
+def check_input(port: Port, given: Any) -> Array:
+    """Returns an input in storage form; raises RunError if it is not an array of the argument's shape and type."""
     try:
-        return np.asarray(given)
+        array = np.asarray(given)
     except (ValueError, TypeError) as error:
         raise RunError(f"{port.name} of the program is {port.spec}: what is given is not an array: {error}") from None
+    return arrays.checked(port.name, array, port.spec)
 
 
 def random_inputs(program: Program, seed: int) -> list[Array]:
@@ -99,7 +103,8 @@ def random_inputs(program: Program, seed: int) -> list[Array]:
     return [arrays.random(port.spec, generator) for port in program.arguments]
 
 
-def _assemble(port: Port, blocks: Sequence[Array]) -> Result:
+def assemble(port: Port, blocks: Sequence[Array]) -> Result:
+    """Puts a result together from the local tensors of all ranks."""
     element_type = port.spec.element_type
     whole = np.zeros(port.spec.shape, arrays.storage_dtype(element_type))
     presented = arrays.presented(whole, element_type)

@@ -28,6 +28,7 @@ TOKEN = "!stablehlo.token"
 _tensor = host.dialect("tensor")
 _EXTRACT = "tensor.extract"
 _FROM_ELEMENTS = "tensor.from_elements"
+_DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 CROSSING = frozenset({_EXTRACT, _FROM_ELEMENTS})
 """What takes scalars out of tensors, and puts them in."""
 
@@ -181,10 +182,13 @@ def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]
     RunError where one is no tensor or scalar that can be passed, or has no place on the devices.
     """
     type_ = function.attributes["function_type"].value
-    arguments = function.regions[0].blocks[0].arguments
+    arguments, donated = function.regions[0].blocks[0].arguments, donated_arguments(function)
     return (
         tuple(
-            _port(f"argument {index}", one, sdy.get_sharding(arguments[index]), function, ranks)
+            replace(
+                _port(f"argument {index}", one, sdy.get_sharding(arguments[index]), function, ranks),
+                donated=index in donated,
+            )
             for index, one in enumerate(type_.inputs)
             if not is_token(one)
         ),
@@ -211,6 +215,12 @@ def check_local(function: Any, arguments: tuple[Port, ...], results: tuple[Port,
             wanted = ", ".join(str(port.local) for port in expected)
             message = f"the local function has types ({', '.join(local)}), but its shardings make them ({wanted})"
             raise RunError("the program was not made local as it is sharded", [_error(message, function)])
+
+
+def donated_arguments(function: Any) -> frozenset[int]:
+    """The arguments whose memory a call may overwrite, by the attributes that JAX gives them."""
+    attributes = function.attributes.get("arg_attrs") or ()
+    return frozenset(index for index, of in enumerate(attributes) if any(name in of for name in _DONATED))
 
 
 def _is_public(function: Any) -> bool:

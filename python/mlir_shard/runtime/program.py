@@ -18,7 +18,7 @@ class Port:
 
     name: as in diagnostics, for example `argument 0`; spec: the global tensor; local: what one rank holds, which is
     padded where its box is smaller; boxes: the part of the global tensor that each rank holds, None for one that is not
-    in the mesh, whose local tensor is of zeros; sharding: for tables.
+    in the mesh, whose local tensor is of zeros; sharding: for tables; donated: whether a call may overwrite it.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Port:
     local: TensorSpec
     boxes: tuple[Box | None, ...]
     sharding: str = ""
+    donated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,57 @@ class Program:
     ranks: int
 
 
+class Held:
+    """A tensor that devices hold, in their local form."""
+
+
+class Devices(Protocol):
+    """Devices that hold a compiled program, and tensors, until they are closed.
+
+    Every method raises RunError if a device fails; then all have ended.
+    """
+
+    def __call__(self, inputs: Sequence[Array | Held]) -> list[Held]:
+        """Runs the program on global inputs in storage form, or tensors that it has returned."""
+        ...
+
+    def fetch(self, tensors: Sequence[Held]) -> list[list[Array]]:
+        """Returns the local tensors of all ranks, in storage form, for each of the tensors."""
+        ...
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the devices have not ended."""
+        ...
+
+    def close(self) -> None:
+        """Ends the devices, and frees what they hold."""
+        ...
+
+
 class Engine(Protocol):
     """Something that runs programs."""
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """The local results of each rank, for global inputs; both in storage form. RunError where a rank fails."""
         ...
+
+
+class DeviceEngine(Engine, Protocol):
+    """An engine whose devices stay up between calls."""
+
+    def start(self, program: Program) -> Devices:
+        """Starts devices with a program."""
+        ...
+
+
+def run_once(devices: Devices, inputs: Sequence[Array], ranks: int) -> list[list[Array]]:
+    """Returns the local results of each rank, from devices that are closed then."""
+    try:
+        of_results = devices.fetch(devices(inputs))
+    finally:
+        devices.close()
+    return [[of_result[rank] for of_result in of_results] for rank in range(ranks)]
 
 
 @dataclass(frozen=True, slots=True)

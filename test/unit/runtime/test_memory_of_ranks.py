@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from runtime.local_program import port, spec
 
@@ -31,25 +30,25 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
     sizes = {"SC_PHYS_PAGES": PAGES, "SC_PAGE_SIZE": PAGE}
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
-    monkeypatch.setattr(processes, "_launch_and_wait", launch)
+    monkeypatch.setattr(processes, "_launch", launch)
 
 
-def run(ranks: int, count: int | None) -> None:
+def run(ranks: int, in_one_process: bool) -> None:
     one = port("argument 0", spec("2xf32"), 1)
     program = Program("", "main", (replace(one, boxes=one.boxes * ranks),), (), ranks)
-    inputs = [np.zeros(one.spec.shape, np.float32)]
-    processes.run(program, inputs, [], [], processes.python_environment(), None, count=count)
+    processes.RankProcesses(program, [], [], processes.python_environment(), None, in_one_process=in_one_process)
 
 
 @pytest.mark.parametrize(
-    ("count", "most"), [pytest.param(None, 10, id="processes"), pytest.param(1, 80, id="devices of one process")]
+    ("in_one_process", "most"),
+    [pytest.param(False, 10, id="processes"), pytest.param(True, 80, id="devices of one process")],
 )
-def test_as_many_as_there_is_memory_for(count: int | None, most: int) -> None:
+def test_as_many_as_there_is_memory_for(in_one_process: bool, most: int) -> None:
     with pytest.raises(Launched):
-        run(most, count)
+        run(most, in_one_process)
     message = f"the program is for {most + 1} devices, and this machine has memory for {most} at the most"
     with pytest.raises(RunError) as failure:
-        run(most + 1, count)
+        run(most + 1, in_one_process)
     assert failure.value.message == message
 
 

@@ -1,66 +1,102 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How long a run waits for its launcher after a rank has failed: the time is a clock of the test's own."""
+"""How long ranks are waited for, and their launcher after one of them has failed, by a clock of the test's own."""
 
 from __future__ import annotations
 
-import subprocess
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mlir_shard.runtime import RunError
 from mlir_shard.runtime.launch import processes
 from mlir_shard.runtime.launch.run_folder import COMPLETED, ENDED, End, RankStatus
 
 
 class Launcher:
-    """One that ends at a time, if ever; a wait takes as long as is asked for, by the clock `now`."""
+    """One that ends at a time, if ever, by the clock `now`, which a wait moves on."""
 
-    def __init__(self, ends_at: float | None = None) -> None:
+    def __init__(self, ends_at: float = math.inf) -> None:
         self.now, self._ends_at = 0.0, ends_at
 
-    def wait(self, seconds: float) -> int:
-        if self._ends_at is not None and self._ends_at <= self.now + seconds:
-            self.now = self._ends_at
-            return 0
+    def poll(self) -> int | None:
+        return 0 if self.now >= self._ends_at else None
+
+    def is_done(self, seconds: float) -> bool:
+        """Whether the launcher has ended within the seconds."""
+        self.now = min(self.now + seconds, max(self.now, self._ends_at))
+        return self.now >= self._ends_at
+
+    def is_never_done(self, seconds: float) -> bool:
+        """Waits for what does not come."""
         self.now += seconds
-        raise subprocess.TimeoutExpired("launcher", seconds)
+        return False
 
 
-def wait(
-    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, folder: Path, ends: dict[int, str], timeout: float | None
-) -> int:
-    status = RankStatus(folder)
+@pytest.fixture
+def status(tmp_path: Path) -> RankStatus:
+    return RankStatus(tmp_path)
+
+
+def watch(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, status: RankStatus, ends: dict[int, str], timeout: float | None
+) -> processes._Watch:
     for rank, what in ends.items():
         status.write(rank, ENDED, End(what, 0))
     monkeypatch.setattr(processes.time, "monotonic", lambda: launcher.now)
     process: Any = launcher
-    return processes._Observed(status, 3, None).wait(process, timeout)
+    return processes._Watch(process, status, 3, timeout, None)
 
 
 def test_a_launcher_that_goes_on_after_a_failure_is_given_up_soon(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, status: RankStatus
 ) -> None:
     launcher = Launcher()
-    assert wait(launcher, monkeypatch, tmp_path, {1: "was killed"}, None) == 1
+    with pytest.raises(RunError, match="rank 1 of 3 was killed"):
+        watch(launcher, monkeypatch, status, {1: "was killed"}, None).until(launcher.is_done)
     assert processes._SECONDS_TO_END <= launcher.now <= processes._SECONDS_TO_END + 0.5
 
 
-def test_a_launcher_that_ends_after_a_failure_says_how(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_launcher_that_ends_after_a_failure_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, status: RankStatus
+) -> None:
     launcher = Launcher(ends_at=1.0)
-    assert wait(launcher, monkeypatch, tmp_path, {1: "was killed"}, None) == 0
+    watched = watch(launcher, monkeypatch, status, {1: "was killed"}, None)
+    watched.until(launcher.is_done)
     assert launcher.now == 1.0
+    with pytest.raises(RunError, match="rank 1 of 3 was killed"):
+        watched.check_end()
 
 
-def test_ranks_that_have_completed_or_not_ended_are_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ranks_that_have_completed_or_not_ended_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, status: RankStatus
+) -> None:
     launcher = Launcher(ends_at=100.0)
-    assert wait(launcher, monkeypatch, tmp_path, {0: COMPLETED, 2: COMPLETED}, None) == 0
+    watch(launcher, monkeypatch, status, {0: COMPLETED, 2: COMPLETED}, None).until(launcher.is_done)
     assert launcher.now == 100.0
 
 
-def test_the_time_of_a_run_is_up_before_patience_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_time_of_a_run_is_up_before_patience_is(monkeypatch: pytest.MonkeyPatch, status: RankStatus) -> None:
     launcher = Launcher()
-    with pytest.raises(subprocess.TimeoutExpired):
-        wait(launcher, monkeypatch, tmp_path, {1: "was killed"}, 1.0)
+    with pytest.raises(RunError, match="the program was stopped after 1 s"):
+        watch(launcher, monkeypatch, status, {1: "was killed"}, 1.0).until(launcher.is_done)
     assert launcher.now == pytest.approx(1.0)
+
+
+def test_the_time_of_each_call_is_its_own(monkeypatch: pytest.MonkeyPatch, status: RankStatus) -> None:
+    launcher = Launcher()
+    watched = watch(launcher, monkeypatch, status, {}, 1.0)
+    launcher.now = 5.0
+    watched.restart()
+    with pytest.raises(RunError, match="the program was stopped after 1 s"):
+        watched.until(launcher.is_done)
+    assert launcher.now == pytest.approx(6.0)
+
+
+def test_ranks_that_end_without_an_answer_have_failed(monkeypatch: pytest.MonkeyPatch, status: RankStatus) -> None:
+    launcher = Launcher(ends_at=1.0)
+    watched = watch(launcher, monkeypatch, status, dict.fromkeys(range(3), COMPLETED), None)
+    with pytest.raises(RunError, match="the ranks have ended, and not all of them have answered"):
+        watched.until(launcher.is_never_done)

@@ -26,6 +26,10 @@ from mlir_shard.runtime.program import Program
 _NOT_FOUND = re.compile(r"Symbols not found: \[ ([^]]*) \]")
 
 
+_free = ctypes.CDLL(None).free
+_free.argtypes = [ctypes.c_void_p]
+
+
 class SymbolsNotFound(RunError):
     """Machine code refers to `symbols` that neither it nor a library here defines."""
 
@@ -86,7 +90,10 @@ class Executable:
         self._engine = make_engine(module, [process.path] if process else [], program.entry)
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
-        """The local results for local inputs, C-contiguous and in storage form; the inputs may be overwritten."""
+        """The local results for local inputs, both in storage form; the inputs have to be C-contiguous.
+
+        Inputs of donated arguments may be overwritten. Results have memory of their own, which is freed with them.
+        """
         program = self._program
         descriptors = [arrays.describe(array) for array in inputs]
         result_type = _structure([arrays.descriptor_type(len(port.local.shape)) for port in program.results])
@@ -95,11 +102,24 @@ class Executable:
         if program.results:
             pointers.insert(0, ctypes.pointer(ctypes.pointer(returned)))
         self._engine.invoke(program.entry, *pointers)
-        # Results may be views of inputs, so they are copied before anything is freed.
-        return [
-            arrays.copy_out(getattr(returned, f"result{index}"), port.local)
-            for index, port in enumerate(program.results)
-        ]
+        owners: dict[int, object] = {array.ctypes.data: array for array in inputs}
+        results = []
+        for index, port in enumerate(program.results):
+            of_result = getattr(returned, f"result{index}")
+            if of_result.allocated not in owners:
+                owners[of_result.allocated] = _Allocated(of_result.allocated)
+            results.append(arrays.in_memory(of_result, port.local, owners[of_result.allocated]))
+        return results
+
+
+class _Allocated:
+    """Memory that a program has allocated."""
+
+    def __init__(self, address: int | None) -> None:
+        self._address = address
+
+    def __del__(self, free: Any = _free) -> None:
+        free(self._address)
 
 
 def _check_implementation(module: Any, process: MpiProcess) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
@@ -21,7 +22,7 @@ from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch.launcher_place import is_by_srun_alone, place
 from mlir_shard.runtime.launch.mpi import WHEEL, MpiInstallation, is_wheel, site_library
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
-from mlir_shard.runtime.program import Observe, Program, RankTimes
+from mlir_shard.runtime.program import Held, Observe, Program, RankTimes, run_once
 
 FAILED = 1
 
@@ -77,49 +78,90 @@ class LaunchedEngine:
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`; what one rank raises before the program runs, others raise as OtherRankFailed."""
+        return run_once(self.start(program), inputs, program.ranks)
+
+    def start(self, program: Program) -> LaunchedDevices:
+        """As `DeviceEngine.start`, on all ranks."""
         process = join(self.choice)
         if program.ranks != process.size:
             raise RunError(f"the program is for {program.ranks} ranks, and the launcher has started {process.size}")
-        # One rank measures the time and reports: another one that ended first would end all ranks without a message.
-        timer = threading.Timer(self.timeout, _give_up, [self.timeout]) if self.timeout and process.rank == 0 else None
-        if timer:
-            timer.daemon = True
-            timer.start()
-        try:
-            return self._run(program, inputs, process)
-        finally:
-            if timer:
-                timer.cancel()
+        return LaunchedDevices(program, process, self.timeout, self.observe)
 
-    def _run(self, program: Program, inputs: Sequence[Array], process: MpiProcess) -> list[list[Array]]:
+
+@dataclass(frozen=True, slots=True)
+class LocalTensor(Held):
+    """This rank's part of a tensor."""
+
+    array: Array
+
+
+class LaunchedDevices:
+    """The ranks that a launcher has started, with a program; all call the same methods in the same order."""
+
+    def __init__(self, program: Program, process: MpiProcess, timeout: float | None, observe: Observe | None) -> None:
         from mlir_shard.runtime.launch.jit import Executable
 
-        begin = time.perf_counter()
-        blocks = [
-            arrays.cut(array, port.boxes[process.rank], port.local.shape)
-            for array, port in zip(inputs, program.arguments, strict=True)
-        ]
-        times = RankTimes(load=time.perf_counter() - begin)
-        failure = None
-        try:
-            compiled = Executable(program, process)
-        except (RuntimeError, OSError, RunError) as error:
-            failure = RunError(f"rank {process.rank} of {process.size} cannot compile the program: {error}")
-        who = process.first(failure is not None)
+        self._program, self._process, self._timeout, self._observe = program, process, timeout, observe
+        begin, failure = time.perf_counter(), None
+        with self._limited():
+            try:
+                self._executable = Executable(program, process)
+            except (RuntimeError, OSError, RunError) as error:
+                failure = RunError(f"rank {process.rank} of {process.size} cannot compile the program: {error}")
+            who = process.first(failure is not None)
         if failure:
             raise failure
         if who is not None:
             raise OtherRankFailed(f"rank {who} of {process.size} cannot compile the program")
-        times = replace(times, compile=time.perf_counter() - begin - (times.load or 0.0))
-        process.barrier()
-        begin = time.perf_counter()
-        with _all_or_none(process):
-            local = compiled(blocks)
-        times = replace(times, run=time.perf_counter() - begin)
-        gathered = [process.all_gather(array) for array in local]
-        if self.observe:
-            self.observe(_of_all(process, times))
-        return [[of_result[rank] for of_result in gathered] for rank in range(process.size)]
+        self._compile_time = time.perf_counter() - begin
+
+    def __call__(self, inputs: Sequence[Array | Held]) -> list[Held]:
+        """As `Devices.__call__`."""
+        process, begin = self._process, time.perf_counter()
+        with self._limited():
+            local = [
+                given.array
+                if isinstance(given, LocalTensor)
+                else arrays.cut(cast("Array", given), port.boxes[process.rank], port.local.shape)
+                for given, port in zip(inputs, self._program.arguments, strict=True)
+            ]
+            times = RankTimes(load=time.perf_counter() - begin, compile=self._compile_time)
+            process.barrier()
+            begin = time.perf_counter()
+            with _all_or_none(process):
+                results = self._executable(local)
+            times = replace(times, run=time.perf_counter() - begin)
+            if self._observe:
+                self._observe(_of_all(process, times))
+        return [LocalTensor(one) for one in results]
+
+    def fetch(self, tensors: Sequence[Held]) -> list[list[Array]]:
+        """As `Devices.fetch`."""
+        with self._limited():
+            return [self._process.all_gather(one.array) for one in tensors if isinstance(one, LocalTensor)]
+
+    @property
+    def is_running(self) -> bool:
+        """As `Devices.is_running`."""
+        return True
+
+    def close(self) -> None:
+        """Leaves the ranks to their launcher."""
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Ends all ranks after the timeout."""
+        # One rank measures the time and reports: another one that ended first would end all ranks without a message.
+        if not self._timeout or self._process.rank:
+            yield
+            return
+        timer = threading.Timer(self._timeout, _give_up, [self._timeout])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 @contextmanager

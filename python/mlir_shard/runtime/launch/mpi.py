@@ -22,7 +22,8 @@ from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import mpi_library, processes
 from mlir_shard.runtime.launch.mpi_library import MPICH, OPEN_MPI
-from mlir_shard.runtime.program import Observe, Program
+from mlir_shard.runtime.launch.processes import RankProcesses
+from mlir_shard.runtime.program import Observe, Program, run_once
 
 WHEEL = "wheel"
 SYSTEM = "system"
@@ -203,9 +204,13 @@ class MpiEngine:
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
+        return run_once(self.start(program), inputs, program.ranks)
+
+    def start(self, program: Program) -> RankProcesses:
+        """As `DeviceEngine.start`."""
         found = MpiInstallation.find(self.choice)
         launcher, arguments = found.command(program.ranks), ["mpi", str(found.library)]
-        return processes.run(program, inputs, launcher, arguments, _environment(), self.timeout, observe=self.observe)
+        return RankProcesses(program, launcher, arguments, _environment(), self.timeout, observe=self.observe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +221,8 @@ class SingleProcessEngine:
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
-        return processes.run(program, inputs, [], [], processes.python_environment(), self.timeout)
+        devices = RankProcesses(program, [], [], processes.python_environment(), self.timeout)
+        return run_once(devices, inputs, program.ranks)
 
 
 def _environment() -> dict[str, str]:

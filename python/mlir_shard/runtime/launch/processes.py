@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Starting the processes of a run, waiting for them, and leaving none behind however that ends."""
+"""Starting the processes of a program, calling it on them, and leaving none behind however that ends."""
 
 from __future__ import annotations
 
@@ -8,19 +8,36 @@ import contextlib
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for_any
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch.run_folder import COMPLETED, ENDED, PIDS, TIMES, Exchange, RankStatus, is_running
-from mlir_shard.runtime.program import Observe, Program, RankTimes
+from mlir_shard.runtime.launch.run_folder import (
+    COMPLETED,
+    ENDED,
+    PIDS,
+    TIMES,
+    Call,
+    Exchange,
+    Fetch,
+    RankStatus,
+    is_running,
+    socket_address,
+)
+from mlir_shard.runtime.program import Held, Observe, Program, RankTimes
 
 _SECONDS_TO_END = 2.0
 _OBSERVE_SECONDS = 0.1
@@ -32,79 +49,257 @@ _BYTES_OF_DEVICE = 4 << 20
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def run(
-    program: Program,
-    inputs: Sequence[Array],
-    launcher: Sequence[str],
-    rank_arguments: Sequence[str],
-    environment: Mapping[str, str],
-    timeout: float | None,
-    *,
-    count: int | None = None,
-    observe: Observe | None = None,
-) -> list[list[Array]]:
-    """Runs `launcher` with the command of a rank after it, and returns the local results of each rank.
-
-    count: the number of processes, by default one for each rank; where it is 1, that does the work of all ranks.
-    observe: is told the times of the processes.
-
-    RunError where the machine has no memory for as many ranks, a rank fails, with its name and the last it wrote, or
-    after `timeout` seconds. However this ends, by an exception such as KeyboardInterrupt too, the processes are gone
-    and so are their files.
-    """
-    _check_memory(program.ranks, _BYTES_OF_PROCESS if count is None else _BYTES_OF_DEVICE)
-    with tempfile.TemporaryDirectory(prefix="mlir-shard-", ignore_cleanup_errors=True) as name:
-        exchange, status = Exchange(Path(name)), RankStatus(Path(name))
-        exchange.write_program(program, inputs, os.getpid())
-        command = [*launcher, *python_command("mlir_shard.runtime.launch.rank"), name, *rank_arguments]
-        output = Path(name) / "launcher.log"
-        running = _Observed(status, count or program.ranks, observe)
-        code = _launch_and_wait(command, environment, output, running, timeout)
-        failure = _failure(status, running.count, code, output)
-        if failure:
-            raise RunError(failure)
-        running.tell()
-        return [exchange.read_results(rank, len(program.results)) for rank in range(program.ranks)]
-
-
-def _check_memory(ranks: int, bytes_of_one: int) -> None:
+def check_memory(ranks: int, *, in_one_process: bool) -> None:
+    """Raises RunError if the machine has no memory for as many ranks."""
+    bytes_of_one = _BYTES_OF_DEVICE if in_one_process else _BYTES_OF_PROCESS
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // bytes_of_one
     if ranks > max(most, 1):
         raise RunError(f"the program is for {ranks} devices, and this machine has memory for {most} at the most")
 
 
-@dataclass(frozen=True, slots=True)
-class _Observed:
-    """The processes of a run, and who is told their times."""
+class RankProcesses:
+    """Processes that hold a compiled program and tensors, until they are closed, fail, or nothing refers to them.
 
+    Args:
+        program: what each rank runs.
+        launcher: what stands before the command of a rank.
+        rank_arguments: the arguments of that command after the folder, see `rank`.
+        environment: of the launcher.
+        timeout: seconds after which a call, the first one with the start, is stopped.
+        in_one_process: whether one process does the work of all ranks.
+        observe: is told the times of the processes.
+
+    Raises RunError from every method if the machine has no memory for as many ranks, a rank fails, with its name and
+    the last it wrote, or the time is up. Then, and after any other exception such as KeyboardInterrupt, the processes
+    and their files are gone.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        launcher: Sequence[str],
+        rank_arguments: Sequence[str],
+        environment: Mapping[str, str],
+        timeout: float | None,
+        *,
+        in_one_process: bool = False,
+        observe: Observe | None = None,
+    ) -> None:
+        check_memory(program.ranks, in_one_process=in_one_process)
+        self._program = program
+        self._lock = threading.Lock()
+        self._numbers = 0
+        # Tensors that nothing here refers to any more; the ranks drop them with the next call.
+        self._freed: list[int] = []
+        folder = tempfile.TemporaryDirectory(prefix="mlir-shard-", ignore_cleanup_errors=True)
+        directory = Path(folder.name)
+        self._exchange, status = Exchange(directory), RankStatus(directory)
+        self._exchange.write_program(program, os.getpid())
+        command = [*launcher, *python_command("mlir_shard.runtime.launch.rank"), folder.name, *rank_arguments]
+        count = 1 if in_one_process else program.ranks
+        with socket_address(directory) as address, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(address)
+            listener.listen(count)
+            process = _launch(command, environment, directory)
+            self._watch = _Watch(process, status, count, timeout, observe)
+            self._connections: list[Connection] = []
+            # Also at the end of the interpreter; the folder goes last.
+            self._finalizer = weakref.finalize(self, _end, os.getpid(), process, status, self._connections, folder)
+            with self._ending_on_error():
+                listener.settimeout(0)
+                self._watch.until(partial(self._accept, listener))
+                self._await_answers()
+
+    def __call__(self, inputs: Sequence[Array | Held]) -> list[Held]:
+        """Runs the program; the results stay on the ranks. Tensors of donated arguments are gone afterwards."""
+        with self._lock, self._ending_on_error():
+            # The first call includes the start.
+            if self._numbers:
+                self._watch.restart()
+            numbers: list[int | None] = []
+            for index, given in enumerate(inputs):
+                if isinstance(given, ResidentTensor):
+                    numbers.append(given.number)
+                else:
+                    assert not isinstance(given, Held)
+                    self._exchange.write_input(index, given)
+                    numbers.append(None)
+            results = [self._next_number() for _ in self._program.results]
+            freed, self._freed = self._freed, []
+            self._send(Call(tuple(numbers), tuple(results), tuple(freed)))
+            self._await_answers()
+            self._exchange.remove_inputs()
+            self._watch.tell()
+        return [ResidentTensor(self, number) for number in results]
+
+    def fetch(self, tensors: Sequence[Held]) -> list[list[Array]]:
+        """Returns the local tensors of each rank, in storage form, for each of the tensors."""
+        numbers = [one.number for one in tensors if isinstance(one, ResidentTensor)]
+        with self._lock, self._ending_on_error():
+            self._watch.restart()
+            self._send(Fetch(tuple(numbers)))
+            self._await_answers()
+            return [self._exchange.take_tensor(number, self._program.ranks) for number in numbers]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the processes have not been ended."""
+        return self._finalizer.alive
+
+    def close(self) -> None:
+        """Ends the processes; raises RunError if one of them fails in doing so."""
+        with self._lock:
+            if not self._finalizer.alive:
+                return
+            with self._ending_on_error():
+                self._watch.restart()
+                self._send(None)
+                self._watch.until(self._watch.has_ended)
+                self._watch.check_end()
+            self._finalizer()
+
+    def __enter__(self) -> RankProcesses:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._finalizer()
+
+    def free(self, number: int) -> None:
+        """Frees a tensor with the next call."""
+        self._freed.append(number)
+
+    def _next_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    @contextlib.contextmanager
+    def _ending_on_error(self) -> Iterator[None]:
+        try:
+            if not self._finalizer.alive:
+                raise RunError("the ranks have ended, and what they held is gone")
+            yield
+        except BaseException:
+            self._finalizer()
+            raise
+
+    def _accept(self, listener: socket.socket, seconds: float) -> bool:
+        wait_for_any([listener], seconds)
+        with contextlib.suppress(BlockingIOError):
+            while len(self._connections) < self._watch.count:
+                accepted, _ = listener.accept()
+                accepted.setblocking(True)
+                self._connections.append(Connection(accepted.detach()))
+        return len(self._connections) == self._watch.count
+
+    def _send(self, message: Call | Fetch | None) -> None:
+        for connection in self._connections:
+            # A rank that has failed is reported where its answer is awaited.
+            with contextlib.suppress(OSError):
+                connection.send(message)
+
+    def _await_answers(self) -> None:
+        """Waits for an answer of each rank."""
+        left = list(self._connections)
+
+        def are_done(seconds: float) -> bool:
+            for one in wait_for_any(left, seconds):
+                assert isinstance(one, Connection)
+                try:
+                    one.recv()
+                except (EOFError, OSError):
+                    # How it ended is in the folder soon.
+                    time.sleep(min(seconds, _OBSERVE_SECONDS))
+                    continue
+                left.remove(one)
+            return not left
+
+        self._watch.until(are_done)
+
+
+class ResidentTensor(Held):
+    """A tensor on the ranks; they free it when nothing refers to it any more."""
+
+    def __init__(self, owner: RankProcesses, number: int) -> None:
+        self.owner, self.number = owner, number
+
+    def __del__(self) -> None:
+        self.owner.free(self.number)
+
+
+def _launch(command: Sequence[str], environment: Mapping[str, str], directory: Path) -> subprocess.Popen[bytes]:
+    with _output(directory).open("wb") as log:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            cwd=directory,
+            # An interrupt from the terminal comes to this process alone, which then ends the others.
+            start_new_session=True,
+        )
+
+
+def _output(directory: Path) -> Path:
+    return directory / "launcher.log"
+
+
+@dataclass
+class _Watch:
+    """The launcher and its ranks while something is waited for, and who is told their times."""
+
+    process: subprocess.Popen[bytes]
     status: RankStatus
     count: int
+    timeout: float | None
     observe: Observe | None
 
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """The time of the next call begins now."""
+        self._deadline = math.inf if self.timeout is None else time.monotonic() + self.timeout
+
     def tell(self) -> None:
+        """Tells the times of the processes."""
         if self.observe:
             self.observe([self.status.read(rank, TIMES) or RankTimes() for rank in range(self.count)])
 
-    def wait(self, process: subprocess.Popen[bytes], timeout: float | None) -> int:
-        """The exit status of the launcher; subprocess.TimeoutExpired after `timeout` seconds.
+    def until(self, is_done: Callable[[float], bool]) -> None:
+        """Waits until `is_done` for some seconds is true; raises RunError if a rank fails or the time is up.
 
-        Where a rank has failed and the launcher does not end the others soon, that counts as its failure.
+        If a rank has failed and the launcher does not end the others soon, that counts as its failure.
         """
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
         patience = math.inf
         while True:
-            left = deadline - time.monotonic()
-            try:
-                return process.wait(max(0.0, min(left, _OBSERVE_SECONDS)))
-            except subprocess.TimeoutExpired:
-                if left <= _OBSERVE_SECONDS:
-                    raise
-            if self.observe:
-                self.tell()
-            if time.monotonic() > patience:
-                return 1
+            left = self._deadline - time.monotonic()
+            if is_done(max(0.0, min(left, _OBSERVE_SECONDS))):
+                return
+            if left <= _OBSERVE_SECONDS and time.monotonic() >= self._deadline:
+                raise RunError(f"the program was stopped after {self.timeout:g} s")
+            self.tell()
+            if self.process.poll() is not None or time.monotonic() > patience:
+                self.check_end()
+                raise RunError("the ranks have ended, and not all of them have answered")
             if patience == math.inf and self._has_failed():
                 patience = time.monotonic() + _SECONDS_TO_END
+
+    def has_ended(self, seconds: float) -> bool:
+        """Whether the launcher ends within the seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+            return True
+        return False
+
+    def check_end(self) -> None:
+        """Raises RunError if the processes have not all completed, or the launcher ended with another code than 0."""
+        failure = _failure(self.status, self.count, self.process.poll() or 0)
+        if failure:
+            raise RunError(failure)
 
     def _has_failed(self) -> bool:
         ends = [self.status.read(rank, ENDED) for rank in range(self.count)]
@@ -126,35 +321,25 @@ def python_environment(additions: Mapping[str, str] = MappingProxyType({})) -> d
     return {**os.environ, **_ONE_THREAD, **found, **additions}
 
 
-def _launch_and_wait(
-    command: Sequence[str], environment: Mapping[str, str], output: Path, running: _Observed, timeout: float | None
-) -> int:
-    status = running.status
-    with output.open("wb") as log:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            cwd=status.directory,
-            # An interrupt from the terminal comes to this process alone, which then ends the others.
-            start_new_session=True,
-        )
-    succeeded = False
-    try:
-        code = running.wait(process, timeout)
-        succeeded = code == 0
-        return code
-    except subprocess.TimeoutExpired as error:
-        raise RunError(f"the program was stopped after {timeout:g} s") from error
-    finally:
-        if not succeeded:
-            _end(process, status)
+def _end(
+    owner: int,
+    process: subprocess.Popen[bytes],
+    status: RankStatus,
+    connections: list[Connection],
+    folder: tempfile.TemporaryDirectory[str],
+) -> None:
+    """Ends the launcher and all ranks, and removes their files, and shared memory that only finished ranks remove."""
+    if os.getpid() != owner:
+        # A fork of the process that the ranks belong to.
+        return
+    for connection in connections:
+        connection.close()
+    if process.poll() != 0:
+        _end_by_force(process, status)
+    folder.cleanup()
 
 
-def _end(process: subprocess.Popen[bytes], status: RankStatus) -> None:
-    """Ends the launcher and all ranks, and removes the shared memory that only ranks which finish remove."""
+def _end_by_force(process: subprocess.Popen[bytes], status: RankStatus) -> None:
     pids = status.read_all(PIDS)
     _kill(pids)
     if process.poll() is None:
@@ -179,11 +364,12 @@ def _kill(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _failure(status: RankStatus, ranks: int, code: int, output: Path) -> str | None:
+def _failure(status: RankStatus, ranks: int, code: int) -> str | None:
     """What went wrong in a run whose launcher ended with `code`: the rank that failed first, and why."""
     ends = [(rank, status.read(rank, ENDED)) for rank in range(ranks)]
     failed = sorted((end.when, rank, end.what) for rank, end in ends if end is not None and end.what != COMPLETED)
     silent = [str(rank) for rank, end in ends if end is None]
+    output = _output(status.directory)
     if failed:
         _, rank, what = failed[0]
         name = f"rank {rank} of {ranks}" if ranks > 1 else "the program"

@@ -1,8 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one rank does: `python -m mlir_shard.runtime.launch.rank DIRECTORY [mpi LIBRARY | pjrt PLATFORM]`.
+"""The process of a rank: `python -m mlir_shard.runtime.launch.rank DIRECTORY [mpi LIBRARY | pjrt PLATFORM]`.
 
-Of MPI each process is a rank; by PJRT one process has all devices; with neither a program runs alone.
+With MPI each process is a rank; with PJRT one process has all devices; with neither a program runs alone. The process
+compiles the program in the folder, and calls it whenever it is told to; see `run_folder`.
 
 The process begun by mpiexec forks before it has loaded anything. The child is the rank; the parent waits for it and
 writes down how and when it ended. Nothing else can tell this of a process that a signal kills: mpiexec ends the other
@@ -17,11 +18,12 @@ import dataclasses
 import os
 import shutil
 import signal
+import socket
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mlir_shard.runtime.launch.launcher_place import place
 from mlir_shard.runtime.launch.run_folder import (
@@ -37,8 +39,10 @@ from mlir_shard.runtime.launch.run_folder import (
 from mlir_shard.runtime.program import RankTimes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mlir_shard.runtime.launch.mpi_library import MpiProcess
-    from mlir_shard.runtime.launch.run_folder import Exchange
+    from mlir_shard.runtime.launch.run_folder import Call, Exchange
     from mlir_shard.runtime.program import Program
 
 
@@ -97,58 +101,115 @@ def _be_rank(run: RankStatus, rank: int, engine: str, argument: str, parent: int
 
 
 def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int) -> None:
-    from mlir_shard.runtime.launch.run_folder import Exchange
+    from multiprocessing.connection import Connection
+
+    from mlir_shard.runtime.launch.run_folder import Exchange, Fetch, socket_address
 
     exchange = Exchange(run.directory)
+    with socket_address(run.directory) as address, socket.socket(socket.AF_UNIX) as connecting:
+        connecting.connect(address)
+        connection = Connection(connecting.detach())
     program, owner = exchange.read_program()
     _watch(run, owner, parent)
     clock = _Clock(run, rank)
+    worker: _Rank | _AllRanks
     if engine == "pjrt":
-        _execute_all(exchange, program, argument, clock)
+        worker = _AllRanks(exchange, program, argument, clock)
     else:
-        _execute_one(exchange, program, Path(argument) if engine else None, clock)
+        worker = _Rank(exchange, program, Path(argument) if engine else None, clock)
+    held: dict[int, Any] = {}
+    connection.send(None)
+    while (message := connection.recv()) is not None:
+        if isinstance(message, Fetch):
+            for number in message.numbers:
+                worker.write(number, held[number])
+        else:
+            _call(worker, message, held, program)
+        connection.send(None)
+    worker.end()
 
 
-def _execute_one(exchange: Exchange, program: Program, library: Path | None, clock: _Clock) -> None:
-    """The work of one rank, with the MPI of `library` or alone."""
-    from mlir_shard.runtime import arrays
-    from mlir_shard.runtime.launch.jit import Executable
-
-    mpi = _begin_mpi(library, clock.run, clock.rank) if library else None
-    inputs = [
-        arrays.cut(exchange.read_input(index), port.boxes[clock.rank], port.local.shape)
-        for index, port in enumerate(program.arguments)
-    ]
-    clock.note("load")
-    compiled = Executable(program, mpi)
-    clock.note("compile")
-    if mpi:
-        mpi.barrier()
-        clock.restart()
-    results = compiled(inputs)
-    clock.note("run")
-    exchange.write_results(clock.rank, results)
-    if mpi:
-        mpi.finalize()
+def _call(worker: _Rank | _AllRanks, message: Call, held: dict[int, Any], program: Program) -> None:
+    for number in message.freed:
+        held.pop(number, None)
+    inputs = [worker.read(index) if number is None else held[number] for index, number in enumerate(message.arguments)]
+    for given, port in zip(message.arguments, program.arguments, strict=True):
+        if given is not None and port.donated:
+            held.pop(given, None)
+    held.update(zip(message.results, worker.call(inputs), strict=True))
 
 
-def _execute_all(exchange: Exchange, program: Program, platform: str, clock: _Clock) -> None:
-    """The work of all ranks, each a device of PJRT."""
-    from mlir_shard.runtime import arrays
-    from mlir_shard.runtime.pjrt.executable import PjrtExecutable
+class _Rank:
+    """One rank, with the MPI of `library` or alone."""
 
-    blocks = []
-    for index, port in enumerate(program.arguments):
-        whole = exchange.read_input(index)
-        cut = [arrays.cut(whole, box, port.local.shape) for box in port.boxes]
-        blocks.append([arrays.presented(block, port.spec.element_type) for block in cut])
-    clock.note("load")
-    executable = PjrtExecutable(program, platform)
-    clock.note("compile")
-    by_rank = executable(blocks)
-    clock.note("run")
-    for rank, results in enumerate(by_rank):
-        exchange.write_results(rank, results)
+    def __init__(self, exchange: Exchange, program: Program, library: Path | None, clock: _Clock) -> None:
+        from mlir_shard.runtime.launch.jit import Executable
+
+        self._exchange, self._program, self._clock = exchange, program, clock
+        self._mpi = _begin_mpi(library, clock.run, clock.rank) if library else None
+        clock.note("load")
+        self._executable = Executable(program, self._mpi)
+        clock.note("compile")
+
+    def read(self, index: int) -> Any:
+        """Reads the rank's part of an input."""
+        from mlir_shard.runtime import arrays
+
+        port = self._program.arguments[index]
+        return arrays.cut(self._exchange.read_input(index), port.boxes[self._clock.rank], port.local.shape)
+
+    def call(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Runs the program together with the other ranks."""
+        if self._mpi:
+            self._mpi.barrier()
+        self._clock.restart()
+        results = self._executable(inputs)
+        self._clock.note("run")
+        return results
+
+    def write(self, number: int, value: Any) -> None:
+        """Writes a local tensor."""
+        self._exchange.write_tensor(self._clock.rank, number, value)
+
+    def end(self) -> None:
+        """Takes leave of the other ranks."""
+        if self._mpi:
+            self._mpi.finalize()
+
+
+class _AllRanks:
+    """All ranks, each a device of PJRT."""
+
+    def __init__(self, exchange: Exchange, program: Program, platform: str, clock: _Clock) -> None:
+        from mlir_shard.runtime.pjrt.executable import PjrtExecutable
+
+        self._exchange, self._program, self._clock = exchange, program, clock
+        clock.note("load")
+        self._executable = PjrtExecutable(program, platform)
+        clock.note("compile")
+
+    def read(self, index: int) -> Any:
+        """Reads the parts of an input, and puts them on the devices."""
+        from mlir_shard.runtime import arrays
+
+        port, given = self._program.arguments[index], self._exchange.read_input(index)
+        cut = (arrays.cut(given, box, port.local.shape) for box in port.boxes)
+        return self._executable.put([arrays.presented(block, port.spec.element_type) for block in cut])
+
+    def call(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Runs the program on all devices."""
+        self._clock.restart()
+        results = self._executable(inputs)
+        self._clock.note("run")
+        return results
+
+    def write(self, number: int, value: Any) -> None:
+        """Writes the local tensors of all devices."""
+        for rank, block in enumerate(self._executable.take(value)):
+            self._exchange.write_tensor(rank, number, block)
+
+    def end(self) -> None:
+        """There is nothing to end."""
 
 
 class _Clock:

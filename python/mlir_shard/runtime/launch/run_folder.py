@@ -1,12 +1,17 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The folder through which a run hands its ranks the program and gets their results and their status."""
+"""The folder through which ranks get a program and inputs, and their results and status come back.
+
+Messages go through a socket in the folder: a `Call` or a `Fetch` to every rank, None to end it. A rank answers with
+None, once it has compiled and to every message but the last.
+"""
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +23,55 @@ from mlir_shard.runtime.program import Program
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the program.
+
+    Attributes:
+        arguments: the number of the tensor that ranks hold, or None for one whose global array is in the folder.
+        results: the numbers that results get.
+        freed: the numbers of tensors that are used no more, before the call.
+    """
+
+    arguments: tuple[int | None, ...]
+    results: tuple[int, ...]
+    freed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Has each rank write its local tensors of these numbers."""
+
+    numbers: tuple[int, ...]
+
+
+@contextmanager
+def socket_address(directory: Path) -> Iterator[str]:
+    """The address of the socket, which has to be short: paths of folders for temporary files may be long."""
+    folder = os.open(directory, os.O_RDONLY)
+    try:
+        yield f"/proc/self/fd/{folder}/ranks"
+    finally:
+        os.close(folder)
+
+
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """The folder, by its path."""
 
     directory: Path
 
-    def write_program(self, program: Program, inputs: Sequence[Array], owner: int) -> None:
+    def write_program(self, program: Program, owner: int) -> None:
         """Writes what to run; the ranks end when the process `owner` does."""
         (self.directory / "program").write_bytes(pickle.dumps((program, owner)))
-        for index, array in enumerate(inputs):
-            np.save(self.directory / f"argument.{index}.npy", array, allow_pickle=False)
+
+    def write_input(self, index: int, array: Array) -> None:
+        """Writes a global input."""
+        np.save(self.directory / f"argument.{index}.npy", array, allow_pickle=False)
+
+    def remove_inputs(self) -> None:
+        """Removes the inputs of a call that has ended."""
+        for path in self.directory.glob("argument.*.npy"):
+            path.unlink()
 
     def read_program(self) -> tuple[Program, int]:
         """The program and its owner."""
@@ -39,14 +83,21 @@ class Exchange:
         loaded: Array = np.load(self.directory / f"argument.{index}.npy", mmap_mode="r", allow_pickle=False)
         return loaded
 
-    def write_results(self, rank: int, arrays: Sequence[Array]) -> None:
-        """Writes the local results of a rank."""
-        for index, array in enumerate(arrays):
-            np.save(self.directory / f"result.{rank}.{index}.npy", array, allow_pickle=False)
+    def write_tensor(self, rank: int, number: int, array: Array) -> None:
+        """Writes a local tensor of a rank."""
+        np.save(self._tensor(rank, number), array, allow_pickle=False)
 
-    def read_results(self, rank: int, count: int) -> list[Array]:
-        """The local results of a rank."""
-        return [np.load(self.directory / f"result.{rank}.{index}.npy", allow_pickle=False) for index in range(count)]
+    def take_tensor(self, number: int, ranks: int) -> list[Array]:
+        """Reads the local tensors of all ranks, and removes the files."""
+        taken = []
+        for rank in range(ranks):
+            path = self._tensor(rank, number)
+            taken.append(np.load(path, allow_pickle=False))
+            path.unlink()
+        return taken
+
+    def _tensor(self, rank: int, number: int) -> Path:
+        return self.directory / f"tensor.{rank}.{number}.npy"
 
 
 COMPLETED = "completed"

@@ -14,7 +14,7 @@ from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
 from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stablehlo_collectives
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.interface import is_token
+from mlir_shard.runtime.interface import donated_arguments, is_token
 from mlir_shard.runtime.launch import mpi_library
 from mlir_shard.runtime.lowering import external_symbols, floats, generic_operations, stablehlo_ops
 from mlir_shard.runtime.lowering.cpu import Cpu
@@ -77,6 +77,7 @@ _TO_LLVM = (
 # Stands between an operation that was lowered and one that was not.
 _CAST = "builtin.unrealized_conversion_cast"
 _C_INTERFACE = "llvm.emit_c_interface"
+_WRITABLE = "bufferization.writable"
 _FOR_XLA = ("chlo.", "stablehlo.")
 # What may be left of a program where it goes to buffers.
 _BUFFERIZABLE = frozenset(
@@ -153,11 +154,15 @@ def _run(module: Any, pipeline: str) -> None:
 
 
 def _prepare_functions(module: Any, entry: str) -> None:
-    """Leaves the entry alone visible, and drops attributes of arguments and results that a frontend has put there."""
+    """Leaves the entry alone visible, and drops attributes of arguments and results that a frontend has put there.
+
+    Arguments of the entry that are not donated are not written to: callers keep them.
+    """
     for op in list(module.body.operations):
         if op.operation.name != "func.func":
             continue
         attributes = op.operation.attributes
+        donated = donated_arguments(op.operation)
         for name in ("arg_attrs", "res_attrs"):
             if name in attributes:
                 del attributes[name]
@@ -165,6 +170,11 @@ def _prepare_functions(module: Any, entry: str) -> None:
         attributes["sym_visibility"] = ir.StringAttr.get("public" if is_entry else "private")
         if is_entry:
             attributes[_C_INTERFACE] = ir.UnitAttr.get()
+            kept = {_WRITABLE: ir.BoolAttr.get(False)}
+            inputs = attributes["function_type"].value.inputs
+            attributes["arg_attrs"] = ir.ArrayAttr.get(
+                [ir.DictAttr.get({} if index in donated else kept) for index in range(len(inputs))]
+            )
 
 
 def _erase_grids(module: Any) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import processes
-from mlir_shard.runtime.program import Observe, Program
+from mlir_shard.runtime.launch.processes import RankProcesses
+from mlir_shard.runtime.program import Observe, Program, run_once
 
 CPU = "cpu"
 _DEVICE_COUNT = "--xla_force_host_platform_device_count"
@@ -33,11 +34,17 @@ class PjrtEngine:
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
+        return run_once(self.start(program), inputs, program.ranks)
+
+    def start(self, program: Program) -> RankProcesses:
+        """As `DeviceEngine.start`."""
         check_installed()
         arguments = ["pjrt", self.platform]
         environment = processes.python_environment(_settings(self.platform, program.ranks))
         # One thread a device is what collectives need, and XLA sees to that.
-        return processes.run(program, inputs, [], arguments, environment, self.timeout, count=1, observe=self.observe)
+        return RankProcesses(
+            program, [], arguments, environment, self.timeout, in_one_process=True, observe=self.observe
+        )
 
 
 def check_installed() -> None:

@@ -48,24 +48,32 @@ class PjrtExecutable:
                 _portable(program.text), xla_client.DeviceList(tuple(self._devices)), options
             )
 
-    def __call__(self, blocks: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """The local results of each device, for the blocks of each argument on them; all in storage form."""
-        arguments = [self._put(of_argument) for of_argument in blocks]
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """Returns the results, each an array on every device, for inputs as `put` returns them."""
         with _errors("run"):
-            returned = self._executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
-            # What goes wrong on a device is told when its results are read.
-            of_results = [
-                [arrays.stored(np.asarray(block), port.spec.element_type) for block in of_result]
-                for port, of_result in zip(self._program.results, returned, strict=True)
-            ]
-        return [[of_result[rank] for of_result in of_results] for rank in range(self._program.ranks)]
+            returned = self._executable.execute_sharded(list(inputs)).disassemble_into_single_device_arrays()
+            results = [self._joined(blocks) for blocks in returned]
+            # Errors on a device are raised when its results are complete.
+            jax.block_until_ready(results)
+        return results
 
-    def _put(self, blocks: Sequence[Array]) -> Any:
+    def put(self, blocks: Sequence[Array]) -> Any:
+        """Puts a block on each device."""
+        return self._joined(
+            [jax.device_put(block, device) for block, device in zip(blocks, self._devices, strict=True)]
+        )
+
+    def take(self, array: Any) -> list[Array]:
+        """Returns the block on each device, in storage form."""
+        by_device = {shard.device: shard.data for shard in array.addressable_shards}
+        blocks = [np.asarray(by_device[device]) for device in self._devices]
+        return [arrays.stored(block, "bf16") if block.dtype.name == "bfloat16" else block for block in blocks]
+
+    def _joined(self, blocks: Sequence[Any]) -> Any:
         """An array whose shard on each device is one of `blocks`, whatever global array jax takes it for."""
-        placed = [jax.device_put(block, device) for block, device in zip(blocks, self._devices, strict=True)]
         mesh = jax.sharding.Mesh(np.array(self._devices), ("device",))
         sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-        return jax.make_array_from_single_device_arrays(blocks[0].shape, sharding, placed)
+        return jax.make_array_from_single_device_arrays(blocks[0].shape, sharding, blocks)
 
 
 @contextmanager
