@@ -66,11 +66,15 @@ def to_value(attribute: Any) -> Any:
     return attribute.value
 
 
-def value_of(op: Any, name: str, kind: type) -> Any | None:
-    """Returns the value of the attribute `name` of an op; None if it cannot be read, or is not of the dataclass."""
-    attribute = op.attributes.get(name)
+def value_or_none(attribute: Any, kind: type) -> Any | None:
+    """Returns the value of an attribute; None if it cannot be read, or is not of the dataclass `kind`."""
     try:
         value = attribute.value if isinstance(attribute, SdyAttribute) else None
     except asm.AsmSyntaxError:
         return None
     return value if isinstance(value, kind) else None
+
+
+def value_of(op: Any, name: str, kind: type) -> Any | None:
+    """Returns the value of the attribute `name` of an op, as `value_or_none` does; None if there is none."""
+    return value_or_none(op.attributes.get(name), kind)

@@ -125,11 +125,12 @@ def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
         return
     index = _index_of(op, value)
     known = (sharding if number == index else get_sharding(result) for number, result in enumerate(op.results))
-    ranks = (_rank(result.type) for result in op.results)
+    ranks = (rank_of(result.type) for result in op.results)
     op.attributes[key] = to_attribute(TensorShardingPerValue.filled(known, ranks, sharding.mesh_or_ref), op.context)
 
 
-def _rank(type_: Any) -> int:
+def rank_of(type_: Any) -> int:
+    """The rank of a ranked shaped type; 0 for scalars, tokens and every other type."""
     return type_.rank if isinstance(type_, ir.ShapedType) and type_.has_rank else 0
 
 

@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from mlir_shard.dialects.sdy import rank_of as rank_of
 from mlir_shard.host import ir
 from mlir_shard.sharding.rule import FactorType, OpShardingRule, TensorMapping
 
 Dims = Sequence["int | None"]
-
-
-def rank_of(type_: Any) -> int:
-    """The rank of a ranked shaped type; 0 for scalars, tokens and every other type."""
-    return type_.rank if isinstance(type_, ir.ShapedType) and type_.has_rank else 0
 
 
 def shape_of(type_: Any) -> tuple[int, ...]:

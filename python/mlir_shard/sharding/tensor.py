@@ -297,7 +297,7 @@ class EdgeFrame:
             DimensionSharding(before.axes + free.axes, free.is_closed, free.priority)
             for before, free in zip(manual.dim_shardings, sharding.dim_shardings, strict=True)
         )
-        return TensorSharding(sharding.mesh_or_ref, dims, self.outer.replicated_axes, self.outer.unreduced_axes)
+        return replace(self.outer, mesh_or_ref=sharding.mesh_or_ref, dim_shardings=dims)
 
 
 def later_priorities(sharding: TensorSharding) -> frozenset[int]:

@@ -5,17 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from mlir_shard.asm import AsmSyntaxError
 from mlir_shard.dialects import data_flow_edges, sdy
-from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.dialects.attribute import value_or_none
 from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, sharding_of
 from mlir_shard.dialects.data_flow_edges import is_static, is_static_tensor
 from mlir_shard.ir.editing import Side, add_links, attribute_columns, take_links
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.sharding import ManualAxes, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.shardings import rank_of
 
 EDGE = "sdy.data_flow_edge"
@@ -81,7 +80,8 @@ def set_argument_shardings(op: Any, shardings: Sequence[TensorSharding]) -> None
     if op.name == MANUAL:
         manual = _manual_axes(op)
         outer = op.attributes["in_shardings"].value.shardings
-        new = tuple(_with_manual_axes(one, old.only_axes(manual), old) for one, old in zip(new, outer, strict=True))
+        frames = (EdgeFrame(old, manual, into_body=True) for old in outer)
+        new = tuple(frame.to_outside(one) for frame, one in zip(frames, new, strict=True))
     op.attributes["in_shardings"] = sdy.attribute(TensorShardingPerValue(new), op.context)
 
 
@@ -90,15 +90,6 @@ def _manual_axes(op: Any) -> tuple[str, ...]:
         return ()
     axes: ManualAxes = op.attributes["manual_axes"].value
     return axes.value
-
-
-def _with_manual_axes(inner: TensorSharding, manual: TensorSharding, outer: TensorSharding) -> TensorSharding:
-    """The sharding around a manual computation of what is sharded as `inner` in it: manual axes are the major ones."""
-    dims = tuple(
-        replace(dim, axes=major.axes + dim.axes)
-        for dim, major in zip(inner.dim_shardings, manual.dim_shardings, strict=True)
-    )
-    return replace(outer, mesh_or_ref=inner.mesh_or_ref, dim_shardings=dims)
 
 
 def result_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
@@ -138,13 +129,8 @@ def add_computation_edges(computations: Sequence[Any]) -> None:
 
 def _one_by_one(attribute: Any) -> list[Any]:
     """The attributes for the edges; none for an attribute that cannot be read."""
-    try:
-        value = attribute.value if isinstance(attribute, SdyAttribute) else None
-    except AsmSyntaxError:
-        return []
-    if not isinstance(value, TensorShardingPerValue):
-        return []
-    return [sdy.attribute(sharding, attribute.context) for sharding in value.shardings]
+    value = value_or_none(attribute, TensorShardingPerValue)
+    return [] if value is None else [sdy.attribute(sharding, attribute.context) for sharding in value.shardings]
 
 
 def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, Shardings | None]]:

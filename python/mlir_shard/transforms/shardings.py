@@ -18,6 +18,7 @@ from mlir_shard.ir.editing import distinct_attributes, replace_attributes, set_s
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes.registry import shared
 from mlir_shard.rules import RuleCache, RuleOptions
+from mlir_shard.rules.builder import rank_of as rank_of
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms.limits import check_devices
@@ -83,11 +84,6 @@ def types_of(function: Any, side: Side) -> list[Any]:
     """The types on one side of a function's signature."""
     type_ = function.attributes["function_type"].value
     return list(type_.inputs if side is Side.ARGUMENTS else type_.results)
-
-
-def rank_of(type_: Any) -> int:
-    """The rank of a tensor; 0 of what has none."""
-    return type_.rank if isinstance(type_, ir.ShapedType) and type_.has_rank else 0
 
 
 def attributes_of(function: Any, side: Side) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from sharding.texts import sharding, text_of
 
 from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, disagreeing_groups, propagate
-from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, ValueGraph
+from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, NodeKind, ValueGraph
 
 IDENTITY = OpShardingRule.pointwise((8,), 1)
 
@@ -23,7 +23,7 @@ def graph() -> ValueGraph:
 
 def run(graph: ValueGraph, edges: list[tuple[int, int]], states: dict[int, str], count: int) -> list[str | None]:
     """The shardings of places 1 to `count` after propagation through identities from place to place."""
-    kind = graph.kind(IDENTITY)
+    kind = graph.kind(NodeKind(IDENTITY))
     for source, target in edges:
         graph.nodes.append(Node(kind, (source,), (target,)))
     graph.states = array(STATE_TYPE, [UNKNOWN] * (count + 1))

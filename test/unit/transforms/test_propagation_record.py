@@ -13,7 +13,7 @@ from sharding.texts import sharding
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule
 from mlir_shard.transforms.debug_record import Record
 from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, phases, propagate
-from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, ValueGraph
+from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, NodeKind, ValueGraph
 
 RULES = [OpShardingRule.pointwise((8,), count) for count in (1, 2)]
 TEXTS = ['[{"a", ?}]', '[{"b", ?}p1]', '[{"a", "b"}]', "[{}]", '[{?}], replicated={"b"}']
@@ -23,7 +23,7 @@ def random_graph(seed: int) -> ValueGraph:
     """A graph over 12 places with groups, siblings, returns and priorities."""
     random = Random(seed)
     graph = ValueGraph({"mesh": Mesh({"a": 2, "b": 2}.items())})
-    kinds = [graph.kind(rule) for rule in RULES]
+    kinds = [graph.kind(NodeKind(rule)) for rule in RULES]
     graph.states = array(STATE_TYPE, [UNKNOWN] * 15)
     for place in random.sample(range(1, 13), 4):
         graph.set_sharding(place, sharding(random.choice(TEXTS)))
@@ -59,7 +59,7 @@ def test_the_shardings_are_the_same(seed: int, strategy: str) -> None:
 
 def test_steps_are_numbered_as_they_come() -> None:
     graph = ValueGraph({"mesh": Mesh({"a": 2, "b": 2}.items())})
-    kind = graph.kind(RULES[0])
+    kind = graph.kind(NodeKind(RULES[0]))
     for source, target in ((1, 2), (2, 3), (3, 4)):
         graph.nodes.append(Node(kind, (source,), (target,)))
     graph.states = array(STATE_TYPE, [UNKNOWN] * 5)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -47,31 +47,32 @@ def axis_values(op: Any) -> Iterator[tuple[str, Any]]:
 
 def axes_in(op: Any) -> Iterator[AxisRef]:
     """The axes that an operation names."""
+    found: list[AxisRef] = []
+
+    def note(axes: Iterable[AxisRef]) -> tuple[AxisRef, ...]:
+        found.extend(noted := tuple(axes))
+        return noted
+
     for _, value in axis_values(op):
-        if isinstance(value, AxisRefList):
-            yield from value
-        elif isinstance(value, ListOfAxisRefLists):
-            yield from (axis for axes in value for axis in axes)
-        elif isinstance(value, AllToAllParamList):
-            yield from (axis for param in value.value for axis in param.axes)
-        else:
-            yield from map(AxisRef, value)
+        _changed(value, note)
+    return iter(found)
 
 
 def change_axes(op: Any, change: MeshChange) -> None:
     """Replaces the axes that an operation names by the same devices' on another mesh."""
     for name, value in axis_values(op):
-        op.attributes[name] = sdy.attribute(_changed(value, change), op.context)
+        op.attributes[name] = sdy.attribute(_changed(value, change.axes), op.context)
 
 
-def _changed(value: Any, change: MeshChange) -> Any:
+def _changed(value: Any, changed: Callable[[Iterable[AxisRef]], tuple[AxisRef, ...]]) -> Any:
+    """The value with each list of axes changed."""
     if isinstance(value, AxisRefList):
-        return AxisRefList(change.axes(value))
+        return AxisRefList(changed(value))
     if isinstance(value, ListOfAxisRefLists):
-        return ListOfAxisRefLists(tuple(AxisRefList(change.axes(axes)) for axes in value))
+        return ListOfAxisRefLists(tuple(AxisRefList(changed(axes)) for axes in value))
     if isinstance(value, AllToAllParamList):
-        return AllToAllParamList(tuple(replace(param, axes=change.axes(param.axes)) for param in value.value))
-    return ManualAxes(tuple(axis.name for axis in change.axes(map(AxisRef, value))))
+        return AllToAllParamList(tuple(replace(param, axes=changed(param.axes)) for param in value.value))
+    return ManualAxes(tuple(axis.name for axis in changed(map(AxisRef, value))))
 
 
 def shardings_within(root: Any) -> Iterator[tuple[Any, str, TensorSharding | TensorShardingPerValue]]:

@@ -13,11 +13,12 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
-from mlir_shard.ir.editing import ops_below
+from mlir_shard.ir.editing import children, ops_below
 from mlir_shard.ir.values import defining_op, insertion_point_after
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.sharding import AxisRef, TensorSharding
+from mlir_shard.transforms.call_graph import name_of
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.limits import check_devices
 from mlir_shard.transforms.shardings import transform_shardings
@@ -71,10 +72,8 @@ def _reject_shardings_of_declaration(function: Any) -> None:
     for key, kind in (("arg_attrs", "argument"), ("res_attrs", "result")):
         for index, attrs in enumerate(function.attributes.get(key, ())):
             if sdy.SHARDING in attrs:
-                raise PassFailure(
-                    f"{kind} {index} of @{_name(function)} is sharded, but the function has no body to annotate it in",
-                    function,
-                )
+                where = f"{kind} {index} of @{name_of(function)}"
+                raise PassFailure(f"{where} is sharded, but the function has no body to annotate it in", function)
 
 
 class _Annotations:
@@ -276,10 +275,6 @@ def _without_sdy(attrs: Any) -> Any:
     return ir.DictAttr.get(kept, attrs.context)
 
 
-def _name(function: Any) -> str:
-    return str(function.attributes["sym_name"].value)
-
-
 def _description(value: Any) -> str:
     """How a diagnostic names a value."""
     if isinstance(value.owner, ir.Block):
@@ -312,9 +307,8 @@ class ConvertSdyToShard(ModulePass):
         grids = _grids(op)
         for function in functions:
             annotate_function(function, grids, complete=not self.partial)
-        for inner in list(op.regions[0].blocks[0].operations):
-            if inner.operation.name == "sdy.mesh":
-                _replace_mesh(inner.operation, grids)
+        for mesh in children(op, "sdy.mesh"):
+            _replace_mesh(mesh, grids)
 
 
 def _functions(module: Any) -> list[Any]:
@@ -343,19 +337,17 @@ def _grids(module: Any) -> dict[str, DeviceGrid]:
 
     transform_shardings(module, note)
     grids = {}
-    for op in module.regions[0].blocks[0].operations:
-        if op.operation.name == "sdy.mesh":
-            name, mesh = op.operation.attributes["sym_name"].value, op.operation.attributes["mesh"].value
-            if mesh.is_maximal:
-                raise PassFailure(
-                    f"mesh @{name} is of device {mesh.maximal_device_id} alone, which no 'shard.grid' can say",
-                    op.operation,
-                )
-            if mesh.axes:
-                try:
-                    grids[name] = DeviceGrid.for_shardings(name, mesh, axes.get(name, ()))
-                except GridError as error:
-                    raise PassFailure(str(error), op.operation) from error
+    for op in children(module, "sdy.mesh"):
+        name, mesh = op.attributes["sym_name"].value, op.attributes["mesh"].value
+        if mesh.is_maximal:
+            raise PassFailure(
+                f"mesh @{name} is of device {mesh.maximal_device_id} alone, which no 'shard.grid' can say", op
+            )
+        if mesh.axes:
+            try:
+                grids[name] = DeviceGrid.for_shardings(name, mesh, axes.get(name, ()))
+            except GridError as error:
+                raise PassFailure(str(error), op) from error
     return grids
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
-from mlir_shard.ir.editing import operations_named, operations_where
+from mlir_shard.ir.editing import children, operations_named, operations_where
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
@@ -33,11 +33,12 @@ class ConvertShardToSdy(ModulePass):
 
     def run(self, op: Any) -> None:
         grids = {}
-        for inner in list(op.regions[0].blocks[0].operations):
-            if inner.operation.name == "shard.grid":
-                mesh = _mesh(inner.operation)
-                grids[inner.operation.attributes["sym_name"].value] = mesh
-                _replace_grid(inner.operation, mesh)
+        for grid in children(op, "shard.grid"):
+            mesh = grids[grid.attributes["sym_name"].value] = _mesh(grid)
+            with ir.InsertionPoint(grid), grid.location:
+                attributes = {"sym_name": grid.attributes["sym_name"], "mesh": sdy.attribute(mesh)}
+                ir.Operation.create("sdy.mesh", attributes=attributes)
+            grid.erase()
         for annotation in operations_named(op, "shard.shard"):
             _convert(annotation, grids)
             annotation.erase()
@@ -62,13 +63,6 @@ def _axis_names(grid: Any, rank: int) -> list[str]:
     if len(set(names)) != rank or len(given) != rank or not all(names):
         raise PassFailure(f"'{shard.AXIS_NAMES}' has to be {rank} different names, one for each axis of the grid", grid)
     return names
-
-
-def _replace_grid(grid: Any, mesh: Mesh) -> None:
-    attributes = {"sym_name": grid.attributes["sym_name"], "mesh": sdy.attribute(mesh)}
-    with ir.InsertionPoint(grid), grid.location:
-        ir.Operation.create("sdy.mesh", attributes=attributes)
-    grid.erase()
 
 
 def _convert(annotation: Any, grids: dict[str, Mesh]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import replica_groups
+from mlir_shard.ir.editing import children
 from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of, set_mesh_or_ref
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
@@ -36,9 +37,8 @@ class InlineMeshes(ModulePass):
 
         transform_shardings(op, inlined)
         replica_groups.inline_meshes(op)
-        for inner in list(op.regions[0].blocks[0].operations):
-            if inner.operation.name == "sdy.mesh":
-                inner.operation.erase()
+        for mesh in children(op, "sdy.mesh"):
+            mesh.erase()
 
 
 STABLEHLO_MESH = "stablehlo.mesh"
@@ -82,17 +82,13 @@ class _MeshSymbols:
         self._definitions: dict[Mesh, Any] = {}
         self._names: dict[Mesh, str] = {}
         self._kept: dict[str, str] = {}
-        for op in list(module.regions[0].blocks[0].operations):
-            if op.operation.name == "sdy.mesh":
-                self._add_definition(op.operation)
-
-    def _add_definition(self, op: Any) -> None:
-        mesh, name = op.attributes["mesh"].value, op.attributes["sym_name"].value
-        if mesh in self._names:
-            self._kept[name] = self._names[mesh]
-            self._symbols.erase(op)
-        else:
-            self._names[mesh], self._definitions[mesh] = name, op
+        for op in children(module, "sdy.mesh"):
+            mesh, name = op.attributes["mesh"].value, op.attributes["sym_name"].value
+            if mesh in self._names:
+                self._kept[name] = self._names[mesh]
+                self._symbols.erase(op)
+            else:
+                self._names[mesh], self._definitions[mesh] = name, op
 
     def is_replaced(self, mesh_or_ref: str | Mesh) -> bool:
         """Whether `name_for` gives another symbol in place of this mesh or symbol."""

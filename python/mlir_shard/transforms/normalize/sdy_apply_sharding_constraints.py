@@ -12,7 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import owning_op, shardable_value, sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named_in_post_order
-from mlir_shard.ir.values import insertion_point_after
+from mlir_shard.ir.values import insertion_point_after, users
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
@@ -109,12 +109,8 @@ def _asks_for(use: Any, sharding: TensorSharding) -> bool:
     """Whether a user asks for this sharding, or for none."""
     user = use.owner.operation
     if user.name == CONSTRAINT:
-        asked: TensorSharding = user.attributes["sharding"].value
-        return asked == sharding
-    if user.name == MANUAL:
-        of_operand: TensorSharding = user.attributes["in_shardings"].value.shardings[use.operand_number]
-        return of_operand == sharding
-    return True
+        return bool(user.attributes["sharding"].value == sharding)
+    return user.name != MANUAL or bool(user.attributes["in_shardings"].value.shardings[use.operand_number] == sharding)
 
 
 def _attach(holder: Any, sharding: TensorSharding) -> None:
@@ -160,18 +156,12 @@ def _end_of_chain(head: Any) -> Any | None:
     if owning_op(tensor).name == CONSTRAINT or sharding_of(tensor) is not None or _is_constrained(tensor, besides=head):
         return None
     tail = head
-    while (following := _only_user(tail.results[0])) is not None and following.name == CONSTRAINT:
-        tail = following
+    while len(using := [use.owner.operation for use in tail.results[0].uses]) == 1 and using[0].name == CONSTRAINT:
+        tail = using[0]
     return None if tail == head or _is_constrained(tail.results[0]) else tail
-
-
-def _only_user(value: Any) -> Any | None:
-    uses = list(value.uses)
-    return uses[0].owner.operation if len(uses) == 1 else None
 
 
 def _is_constrained(value: Any, besides: Any | None = None) -> bool:
     """Whether a value is constrained by another op than `besides`."""
-    users = [use.owner.operation for use in value.uses]
-    constraining = [user for user in users if user.name in (CONSTRAINT, MANUAL)]
+    constraining = (user for user in users(value) if user.name in (CONSTRAINT, MANUAL))
     return any(besides is None or user != besides for user in constraining)

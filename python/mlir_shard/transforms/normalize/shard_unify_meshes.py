@@ -11,7 +11,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import children, operations_named
 from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
@@ -105,7 +105,7 @@ class UnitedMeshes:
         """Erases the meshes that nothing refers to any more, and defines the main one first."""
         used: set[Ref | None] = {one.mesh_or_ref for one in shardings_in(self._module)}
         used |= {mesh_or_ref_of(one) for one in collectives(self._module)}
-        ops = [op.operation for op in self._module.regions[0].blocks[0].operations if op.operation.name == "sdy.mesh"]
+        ops = children(self._module, "sdy.mesh")
         names = [op.attributes["sym_name"].value for op in ops]
         if self.main in names[1:]:
             ops[names.index(self.main)].move_before(ops[0])
@@ -167,10 +167,7 @@ class UnifyMeshes(ModulePass):
 
     def run(self, op: Any) -> bool:
         functions = operations_named(op, _FUNCTION)
-        is_changed = False
-        for function in functions:
-            is_changed |= _spread_single_devices(function)
-        is_changed |= separate_sub_axes(op)
+        is_changed = any([*map(_spread_single_devices, functions), separate_sub_axes(op)])
         public = [(one, side, shardings_of(one, side)) for one in functions if _is_public(one) for side in Side]
         meshes = UnitedMeshes(op, [sharding for _, _, shardings in public for sharding in shardings])
         if not meshes.are_several:
@@ -195,8 +192,7 @@ def _is_public(function: Any) -> bool:
 
 def _spread_single_devices(function: Any) -> bool:
     """Replicates the arguments and results that are on a single device."""
-    is_changed = False
-    meshes = meshes_around(function)
+    meshes, is_changed = meshes_around(function), False
     for side in Side:
         before = shardings_of(function, side)
         after = [None if is_on_one_device(one, meshes) else one for one in before]

@@ -27,7 +27,15 @@ from mlir_shard.transforms.propagate.module_parts import (
     numbered_edges,
     op_class,
 )
-from mlir_shard.transforms.propagate.value_graph import NOWHERE, STATE_TYPE, UNKNOWN, Node, OpClass, ValueGraph
+from mlir_shard.transforms.propagate.value_graph import (
+    NOWHERE,
+    STATE_TYPE,
+    UNKNOWN,
+    Node,
+    NodeKind,
+    OpClass,
+    ValueGraph,
+)
 from mlir_shard.transforms.shardings import RuleFor, Side, shardings_of
 
 # Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.
@@ -270,7 +278,7 @@ class ModuleReader:
 
     def _kind(self, signature: _Signature, rule: OpShardingRule, shared: bool) -> int:
         name = signature.name if self._by_op_name else ""
-        return self.graph.kind(rule, signature.op_class, shared_operands=shared, op_name=name)
+        return self.graph.kind(NodeKind(rule, signature.op_class, shared_operands=shared, op_name=name))
 
     def _nodes_of(self, op: int) -> list[_Node]:
         """The nodes of an op that is special, or whose rule is its own."""
@@ -301,10 +309,9 @@ class ModuleReader:
         operand, place = self.arrays.operands(op)[0], self.arrays.results(op)[0] + 1
         if first.name == "sdy.propagation_barrier":
             direction = PropagationDirection(first.attributes["allowed_direction"].value)
-            kind = self.graph.kind(
-                self._identity(type_, 1), OpClass.ELEMENTWISE, fixed_direction=direction, is_op=False
-            )
-            yield kind, (self.place(operand),), (place,)
+            rule = self._identity(type_, 1)
+            barrier = NodeKind(rule, OpClass.ELEMENTWISE, fixed_direction=direction, is_op=False)
+            yield self.graph.kind(barrier), (self.place(operand),), (place,)
             return
         frame, is_deferred = None, False
         sources: Sequence[int]
@@ -318,10 +325,8 @@ class ModuleReader:
         if sources:
             rule = self._identity(type_, len(sources))
             shared = self.arrays.use_counts[operand] != 1
-            kind = self.graph.kind(
-                rule, OpClass.EDGE, shared_operands=shared, frame=frame, is_op=False, is_deferred=is_deferred
-            )
-            yield kind, tuple(self.place(source) for source in sources), (place,)
+            edge_kind = NodeKind(rule, OpClass.EDGE, shared, frame=frame, is_op=False, is_deferred=is_deferred)
+            yield self.graph.kind(edge_kind), tuple(self.place(source) for source in sources), (place,)
 
     def _function_sources(self, value: int) -> list[int]:
         """What flows into a function's argument, the operands of calls, or into the result of a call."""
@@ -372,7 +377,7 @@ class ModuleReader:
             kind = None
             if is_static(type_):
                 rule = self._identity(type_, 1)
-                kind = self.graph.kind(rule, fixed_direction=PropagationDirection.BOTH, is_op=False)
+                kind = self.graph.kind(NodeKind(rule, fixed_direction=PropagationDirection.BOTH, is_op=False))
             self._return_kinds[type_] = kind
         return self._return_kinds[type_]
 

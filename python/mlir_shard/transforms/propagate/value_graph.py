@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -46,13 +46,13 @@ class OpClass(str, Enum):
 class NodeKind:
     """All that decides what a node does with given shardings, but for the phase of propagation.
 
-    `shared_operands` says that an operand has other uses. `fixed_direction` comes before what the phase says. `frame`
-    is that of the only result. `is_op` tells ops from identities between places, which may always take sub-axes.
-    `op_name` is there where propagation goes by it. A node that `is_deferred` waits, where an operand has changed,
-    until all else is at the fixpoint.
+    `shared_operands`: an operand has other uses. `fixed_direction` comes before that of the phase. `frame` is that of
+    the only result. `is_op` tells ops from identities between places, which may always take sub-axes. `op_name` is set
+    where propagation goes by it. A node that `is_deferred` waits, where an operand has changed, until all else is at
+    the fixpoint. Kinds compare without their rules.
     """
 
-    rule: OpShardingRule
+    rule: OpShardingRule = field(compare=False)
     op_class: OpClass = OpClass.OTHER
     shared_operands: bool = False
     fixed_direction: PropagationDirection | None = None
@@ -141,28 +141,18 @@ class ValueGraph:
     # By the identity of a rule the equal one that kinds have; and the rule, so that its identity stays its own.
     _rules_by_id: dict[int, tuple[OpShardingRule, OpShardingRule]] = field(default_factory=dict)
 
-    def kind(
-        self,
-        rule: OpShardingRule,
-        op_class: OpClass = OpClass.OTHER,
-        *,
-        shared_operands: bool = False,
-        fixed_direction: PropagationDirection | None = None,
-        frame: EdgeFrame | None = None,
-        is_op: bool = True,
-        op_name: str = "",
-        is_deferred: bool = False,
-    ) -> int:
+    def kind(self, kind: NodeKind) -> int:
         """The number of a kind; equal ones have the same, and equal rules become one object."""
         # A rule is large, so it is compared once for each object.
+        rule = kind.rule
         known = self._rules_by_id.get(id(rule))
         if known is None:
             known = self._rules_by_id[id(rule)] = (self._rules.setdefault(rule, rule), rule)
-        key = (id(known[0]), op_class, shared_operands, fixed_direction, frame, is_op, op_name, is_deferred)
+        key = (id(known[0]), kind)
         number = self._kinds.get(key)
         if number is None or not self.shares_kinds:
             number = self._kinds[key] = len(self.kinds)
-            self.kinds.append(NodeKind(known[0], *key[1:]))
+            self.kinds.append(replace(kind, rule=known[0]))
         return number
 
     def sharding(self, place: int) -> TensorSharding | None:
