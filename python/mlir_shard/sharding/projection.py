@@ -87,10 +87,11 @@ class TensorFactorShardings:
         self, mapping: TensorMapping, factor_sizes: Sequence[int], mesh_or_ref: str | Mesh, mesh: Mesh
     ) -> TensorSharding:
         """The sharding by dimension; priorities are those of the user and not given back."""
-        dims = tuple(self._join_dimension(of, factor_sizes, mesh) for of in mapping.dim_mappings)
+        dims = tuple(self.join_dimension(of, factor_sizes, mesh) for of in mapping.dim_mappings)
         return TensorSharding(mesh_or_ref, dims, self.replicated_axes, self.unreduced_axes, self.reduction_op)
 
-    def _join_dimension(self, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh) -> DimensionSharding:
+    def join_dimension(self, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh) -> DimensionSharding:
+        """The sharding of a dimension by those of its factors."""
         axes: Axes = ()
         is_closed = False
         for factor in mapping.factor_indices:

@@ -166,8 +166,8 @@ class _Search:
             return
         if self._completed[depth]:
             axes_per_factor = self._axes_per_factor()
-            bounds = (self._costs.tensor_bound(index, axes_per_factor) for index in self._completed[depth])
-            resharded = sum(bounds, resharded)
+            for index in self._completed[depth]:
+                resharded += self._costs.tensor_bound(index, axes_per_factor)
         compute = self._least_compute(depth)
         bound = resharded.moving + compute + max(resharded.latency, self._costs.least_latency(compute))
         if not _is_cheaper(bound, known):

@@ -15,7 +15,7 @@ from mlir_shard.resharding.operator.common_axes import AxesPerFactor, mesh_of
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.resharding.windows import FactorWindow
-from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
+from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, is_strict_prefix, sort_and_merge, total_size
 from mlir_shard.sharding.layout import block_size
 from mlir_shard.sharding.projection import ShardingProjection
@@ -135,6 +135,20 @@ class Reshardings:
         return self._known[key]
 
 
+@dataclass(frozen=True, slots=True)
+class _TakenDim:
+    """A dimension of a tensor with some axes along its factors, on one of which the tensor is resharded.
+
+    `elements` are those of a shard after it, and `kept` those that a device has in common with its shard before, if the
+    axes continue each other. Both are 0 and `is_even` is not set where shards are uneven.
+    """
+
+    sharding: DimensionSharding
+    is_even: bool = False
+    elements: int = 0
+    kept: int = 0
+
+
 class OpCosts:
     """The costs of one op for different axes of its factors, of which `known` are one choice."""
 
@@ -148,9 +162,17 @@ class OpCosts:
         self._own_meshes = [_own_mesh(sharding, meshes, problem.mesh) for sharding in problem.shardings]
         self._prices: dict[tuple[int, AxesPerFactor], Price] = {}
         self._bounds: dict[tuple[int, AxesPerFactor], Price] = {}
-        self._shardings: dict[tuple[int, AxesPerFactor], TensorSharding] = {}
+        self._dims: dict[tuple[int, int, AxesPerFactor], _TakenDim] = {}
         self._compute_costs: dict[tuple[int, ...], float] = {}
         self._sizes: dict[Axes, int] = {}
+        # Of each tensor the bytes of an element, and the size and factors of each dimension.
+        self._sized_dims = [
+            (
+                tensor.element_size,
+                [(size, dim.factor_indices) for size, dim in zip(tensor.shape, mapping.dim_mappings, strict=True)],
+            )
+            for tensor, mapping in zip(problem.tensors, self._mappings, strict=True)
+        ]
         self._factors = [self._factors_of(index) for index in range(len(self._mappings))]
         self.known = known
 
@@ -219,16 +241,36 @@ class OpCosts:
 
     def sharding(self, index: int, axes_per_factor: Sequence[Axes]) -> TensorSharding:
         """How the op takes an operand or leaves a result."""
-        key = self._key(index, axes_per_factor)
-        found = self._shardings.get(key)
+        tensor = self._projection.tensors[index]
+        dims = tuple(
+            [self._dim(index, dim, axes_per_factor).sharding for dim in range(len(self._mappings[index].dim_mappings))]
+        )
+        return TensorSharding(
+            self._problem.mesh, dims, tensor.replicated_axes, tensor.unreduced_axes, tensor.reduction_op
+        )
+
+    def _dim(self, index: int, dim: int, axes_per_factor: Sequence[Axes]) -> _TakenDim:
+        factors = self._mappings[index].dim_mappings[dim].factor_indices
+        key = index, dim, tuple([axes_per_factor[factor] for factor in factors])
+        found = self._dims.get(key)
         if found is None:
-            tensor = self._projection.tensors[index]
-            for factor, axes in enumerate(axes_per_factor):
-                tensor = tensor.update(factor, axes)
-            rule, mesh = self._problem.rule, self._problem.mesh
-            found = tensor.to_sharding(self._mappings[index], rule.factor_sizes, mesh, mesh)
-            self._shardings[key] = found
+            found = self._dims[key] = self._taken_dim(index, dim, axes_per_factor)
         return found
+
+    def _taken_dim(self, index: int, dim: int, axes_per_factor: Sequence[Axes]) -> _TakenDim:
+        rule, mesh, mapping = self._problem.rule, self._problem.mesh, self._mappings[index].dim_mappings[dim]
+        tensor = self._projection.tensors[index]
+        for factor in mapping.factor_indices:
+            tensor = tensor.update(factor, axes_per_factor[factor])
+        sharding = tensor.join_dimension(mapping, rule.factor_sizes, mesh)
+        own, size = self._problem.shardings[index], self._problem.tensors[index].shape[dim]
+        given = () if own is None else own.dim_shardings[dim].axes
+        old, new = (sharding.axes, given) if self._is_result(index) else (given, sharding.axes)
+        blocks, new_blocks = self._size(old), self._size(new)
+        if size % blocks or size % new_blocks:
+            return _TakenDim(sharding)
+        continues = old == new or is_strict_prefix(old, new) or is_strict_prefix(new, old)
+        return _TakenDim(sharding, True, size // new_blocks, size // max(blocks, new_blocks) if continues else 0)
 
     def _key(self, index: int, axes_per_factor: Sequence[Axes]) -> tuple[int, AxesPerFactor]:
         return index, tuple([axes_per_factor[factor] for factor in self._factors[index]])
@@ -255,33 +297,29 @@ class OpCosts:
         local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, blocks, strict=True)]
         operations = 0 if self._problem.indexes else prod(local) * (2 if rule.reduction_factors else 1)
         num_bytes = 0
-        for tensor, mapping in zip(self._problem.tensors, self._mappings, strict=True):
-            elements = prod(
-                block_size(size, prod(blocks[factor] for factor in dim.factor_indices))
-                for size, dim in zip(tensor.shape, mapping.dim_mappings, strict=True)
-            )
-            num_bytes += elements * tensor.element_size
+        for of_tensor, dims in self._sized_dims:
+            for size, factors in dims:
+                count = 1
+                for factor in factors:
+                    count *= blocks[factor]
+                of_tensor *= block_size(size, count)
+            num_bytes += of_tensor
         return self._rates.seconds(operations, num_bytes)
 
     def _tensor_bound(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
-        tensor, mesh = self._problem.tensors[index], self._problem.mesh
-        if self._own_meshes[index] != mesh:
+        tensor = self._problem.tensors[index]
+        if self._own_meshes[index] != self._problem.mesh:
             return Price()
-        own, made = self._problem.shardings[index], self.sharding(index, axes_per_factor)
-        given = [dim.axes for dim in own.dim_shardings] if own is not None else [()] * len(tensor.shape)
-        taken = [dim.axes for dim in made.dim_shardings]
-        before, after = (taken, given) if self._is_result(index) else (given, taken)
         is_reduced = self._is_result(index) and any(
             axes_per_factor[one] for one in self._problem.rule.reduction_factors
         )
         elements, kept = 1, 0 if is_reduced else 1
-        for size, old, new in zip(tensor.shape, before, after, strict=True):
-            blocks, new_blocks = self._size(old), self._size(new)
-            if size % blocks or size % new_blocks:
+        for dim in range(len(tensor.shape)):
+            taken = self._dim(index, dim, axes_per_factor)
+            if not taken.is_even:
                 return Price()
-            elements *= size // new_blocks
-            continues = old == new or is_strict_prefix(old, new) or is_strict_prefix(new, old)
-            kept *= size // max(blocks, new_blocks) if continues else 0
+            elements *= taken.elements
+            kept *= taken.kept
         num_bytes = (elements - kept) * tensor.element_size
         shared = self._problem.summands if is_reduced else 1
         return Price(
