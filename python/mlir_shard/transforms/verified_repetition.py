@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
+from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import PassFailure
@@ -83,5 +84,6 @@ def _shown(op: Any, other: Any) -> str:
     if other is not None and op.name == other.name:
         for name in op.attributes:
             if name not in other.attributes or op.attributes[name] != other.attributes[name]:
-                return f"'{op.name}' with {name} = {op.attributes[name]}"
+                value = op.attributes[name]
+                return f"'{op.name}' with {name} = {value.text if isinstance(value, SdyAttribute) else value}"
     return f"'{op.name}'"
