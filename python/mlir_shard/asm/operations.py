@@ -189,20 +189,12 @@ def _matching_names(op: OpDef) -> tuple[str, ...]:
 
 
 def type_of_attribute(text: str) -> str:
-    """The type of a typed attribute: what follows its last `:`."""
+    """Returns the type of a typed attribute, which follows its `:`."""
     cursor = Cursor(text)
-    cursor.skip_attribute()
-    depth, start = 0, -1
-    for i, character in enumerate(text):
-        if character in "<([{":
-            depth += 1
-        elif character in ">)]}" and text[i - 1] != "-":
-            depth -= 1
-        elif character == ":" and depth == 0:
-            start = i
-    if start < 0:
+    cursor.skip_untyped_attribute()
+    if not cursor.accept(":"):
         raise cursor.error("expected ':' and the type of the value")
-    return text[start + 1 :].strip()
+    return text[cursor.position :].strip()
 
 
 def _read_region_without_label(cursor: Cursor) -> RegionText:

@@ -84,6 +84,11 @@ def to_host(text: str) -> HostText:
     return Translation(text).result()
 
 
+def _syntax_at(text: str, offset: int) -> DialectSyntax:
+    match = re.compile(r"\w+").match(text, offset)
+    return SYNTAXES[match[0] if match else ""]
+
+
 class Translation:
     def __init__(self, text: str) -> None:
         self._text = text
@@ -133,15 +138,11 @@ class Translation:
             if known is not None:
                 return known, close + 1
         cursor = Cursor(text, offset)
-        syntax = self._syntax_at(offset + 1)
+        syntax = _syntax_at(text, offset + 1)
         mnemonic, value = syntax.read_named_attribute(cursor, self._value_of_alias)
         alias = self._alias(syntax, mnemonic, value)
         self._alias_of_text[text[offset : cursor.position]] = alias
         return alias, cursor.position
-
-    def _syntax_at(self, offset: int) -> DialectSyntax:
-        match = re.compile(r"\w+").match(self._text, offset)
-        return SYNTAXES[match[0] if match else ""]
 
     def _alias(self, syntax: DialectSyntax, mnemonic: str, value: Any) -> str:
         canonical = syntax.print(mnemonic, value)
@@ -163,7 +164,7 @@ class Translation:
         if not match:
             raise KeyError(name)
         cursor = Cursor(self._text, match.start(1))
-        return self._syntax_at(match.start(1) + 1).read_named_attribute(cursor, self._value_of_alias)[1]
+        return _syntax_at(self._text, match.start(1) + 1).read_named_attribute(cursor, self._value_of_alias)[1]
 
     def _operation(self, name: int, start: int) -> int:
         """Translates the operation whose name is at `name`; gives where it ends, or `start` where there is none."""
@@ -227,9 +228,7 @@ class Translation:
         for name in _native.find_names(text, list(SYNTAXES)):
             if text[name] != "#" or name < position:
                 continue
-            cursor = Cursor(text, name)
-            namespace = re.compile(r"\w+").match(text, name + 1)
-            syntax = SYNTAXES[namespace[0] if namespace else ""]
+            cursor, syntax = Cursor(text, name), _syntax_at(text, name + 1)
             mnemonic, value = syntax.read_named_attribute(cursor, self._value_of_alias)
             parts += [text[position:name], self._alias(syntax, mnemonic, value)]
             position = cursor.position

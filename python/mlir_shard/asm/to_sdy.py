@@ -3,7 +3,7 @@
 """From text that the host printed to text in dialects' own syntax.
 
 The host prints the operations of a dialect defined at run time in generic form, and its attributes as strings. Text
-that was not printed by the host whole, a diagnostic with an operation in it say, is translated as far as it goes.
+that holds only parts of what the host printed, such as a diagnostic with an operation, is translated as far as it goes.
 """
 
 from __future__ import annotations

@@ -58,12 +58,9 @@ def load(context: Any, generated: ModuleType, verifiers: Mapping[str, Verifier])
                 for attachable in _ATTACHABLE.get(trait.name, ()):
                     attachable.attach(name)
             if name in verifiers:
-                ir.DynamicOpTrait.attach(name, _trait_of(name, verifiers[name]))
+                members = {"verify_invariants": staticmethod(verifiers[name])}
+                ir.DynamicOpTrait.attach(name, type(f"Verify_{name.replace('.', '_')}", (), members))
         _register_wrappers(definition.name, generated)
-
-
-def _trait_of(name: str, verifier: Verifier) -> type:
-    return type(f"Verify_{name.replace('.', '_')}", (), {"verify_invariants": staticmethod(verifier)})
 
 
 def _register_wrappers(namespace: str, generated: ModuleType) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mlir_shard import host
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
@@ -247,6 +248,12 @@ def select_all(flag: Any, yes: Any, no: Any) -> Any:
 def channel(number: int) -> Any:
     """The attribute of a channel between devices."""
     return ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {number}, type = 1>")
+
+
+def channel_numbers(attribute: Any) -> tuple[int, int]:
+    """Returns the number and the type of a channel."""
+    handle = host.module("_mlir_libs._stablehlo").ChannelHandle(attribute)
+    return handle.handle, handle.channel_type
 
 
 _DIRECTION = "#stablehlo<comparison_direction {}>"

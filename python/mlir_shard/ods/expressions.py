@@ -56,14 +56,6 @@ def _equal(left: Value, right: Value) -> bool:
     return left is right if isinstance(left, Record) else left == right
 
 
-def _find(text: str, part: str, start: int = 0) -> int:
-    return text.find(part, start)
-
-
-def _interleave(items: tuple[Value, ...], separator: str) -> str:
-    return separator.join(to_text(item) for item in items)
-
-
 def _range(*arguments: Value) -> Value:
     if len(arguments) == 1 and isinstance(arguments[0], tuple):
         return tuple(range(len(arguments[0])))
@@ -74,10 +66,6 @@ def _subst(old: Value, new: Value, value: Value) -> Value:
     if isinstance(value, str):
         return value.replace(to_text(old), to_text(new))
     return new if _equal(value, old) else value
-
-
-def _substr(text: str, start: int, length: int | None = None) -> str:
-    return text[start:] if length is None else text[start : start + length]
 
 
 def _dag(dag_operator: Value, values: tuple[Value, ...], names: tuple[Value, ...]) -> Dag:
@@ -112,10 +100,10 @@ OPERATORS: dict[str, Operator] = {
     "con": _con,
     "dag": _dag,
     "empty": lambda a: int(not (a.arguments if isinstance(a, Dag) else a)),
-    "find": _find,
+    "find": lambda text, part, start=0: text.find(part, start),
     "getdagop": lambda a: a.operator,
     "head": lambda a: a[0],
-    "interleave": _interleave,
+    "interleave": lambda items, separator: separator.join(map(to_text, items)),
     "listconcat": lambda *lists: _flat(lists),
     "listflatten": _flat,
     "listremove": lambda a, b: tuple(item for item in a if not any(_equal(item, other) for other in b)),
@@ -125,7 +113,7 @@ OPERATORS: dict[str, Operator] = {
     "size": lambda a: len(a.arguments if isinstance(a, Dag) else a),
     "strconcat": lambda *values: "".join(to_text(value) for value in values),
     "subst": _subst,
-    "substr": _substr,
+    "substr": lambda text, start, length=None: text[start : None if length is None else start + length],
     "tail": lambda a: a[1:],
     "tolower": lambda a: a.lower(),
     "toupper": lambda a: a.upper(),

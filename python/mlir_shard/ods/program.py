@@ -81,7 +81,7 @@ class Program:
         source, tree = self._loader.load(path)
         self._run_all(tree, Scope(source, variables=self._globals))
 
-    def _run_all(self, tree: Node, scope: Scope) -> None:
+    def _run_all(self, tree: Node | Token | None, scope: Scope) -> None:
         for statement in trees_of(tree):
             self._run(statement, scope)
 
@@ -143,7 +143,7 @@ class Program:
         *bindings, block = tree.children
         pushed = [(binding, scope) for binding in bindings if isinstance(binding, Tree)]
         self._bindings.extend(pushed)
-        self._run_block(block, scope)
+        self._run_all(block, scope)
         del self._bindings[-len(pushed) :]
 
     def _run_defvar(self, tree: Node, scope: Scope) -> None:
@@ -155,24 +155,20 @@ class Program:
         name, items, block = tree.children
         assert isinstance(items, Tree)
         for item in self._expressions.sequence(items, scope):
-            self._run_block(block, scope.nested({str(name): item}))
+            self._run_all(block, scope.nested({str(name): item}))
 
     def _run_if(self, tree: Node, scope: Scope) -> None:
         condition, then, otherwise = tree.children
         assert isinstance(condition, Tree)
         chosen = then if self._expressions.boolean(condition, scope) else otherwise
         if chosen is not None:
-            self._run_block(chosen, scope.nested())
+            self._run_all(chosen, scope.nested())
 
     def _run_assert(self, tree: Node, scope: Scope) -> None:
         condition, message = trees_of(tree)
         if not self._expressions.boolean(condition, scope):
             text = self._expressions.evaluate(message, scope)
             raise OdsError(f"assertion failed: {text}", location_of(condition, scope))
-
-    def _run_block(self, block: Node | Token | None, scope: Scope) -> None:
-        assert isinstance(block, Tree)
-        self._run_all(block, scope)
 
     def _add_parent(self, record: Record, tree: Node, scope: Scope) -> frozenset[str]:
         name, arguments = tree.children
@@ -287,12 +283,7 @@ class Program:
             message = f"'{record!r}' has no field '{name}' to set{did_you_mean(str(name), record.fields)}"
             raise OdsError(message, location_of(name, scope))
         kept = former
-        inner = Scope(
-            scope.source,
-            scope,
-            {},
-            overridden=(str(name), lambda: kept.value(str(name))),
-        )
+        inner = Scope(scope.source, scope, {}, overridden=(str(name), lambda: kept.value(str(name))))
         record.fields[str(name)] = self._field(value, inner, former.type, location_of(name, scope))
 
 

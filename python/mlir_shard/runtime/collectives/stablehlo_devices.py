@@ -7,7 +7,6 @@ Devices are numbered by replica, and by partition in each replica.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.ir import shard
+from mlir_shard.ir import shard, stablehlo
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, axes_of, lists_of, mesh_or_ref_of
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.sharding import Mesh
@@ -94,7 +93,6 @@ Groups = tuple[tuple[int, ...], ...]
 PAIRS = "source_target_pairs"
 _CHANNEL = "channel_handle"
 _GLOBAL_IDS = "use_global_device_ids"
-_HANDLE = re.compile(r"#stablehlo\.channel_handle<handle = (-?\d+), type = (\d+)>")
 # A frontend may leave the type of a channel open.
 _BETWEEN_DEVICES = (0, 1)
 _OF_ONE_KIND = frozenset({"stablehlo.all_to_all", "stablehlo.collective_broadcast", "stablehlo.collective_permute"})
@@ -151,11 +149,11 @@ def _channel(op: Any) -> int:
     """The number of the channel, 0 where there is none."""
     if _CHANNEL not in op.attributes:
         return 0
-    matched = _HANDLE.fullmatch(str(op.attributes[_CHANNEL]))
-    if matched is None or int(matched[2]) not in _BETWEEN_DEVICES:
+    number, type_ = stablehlo.channel_numbers(op.attributes[_CHANNEL])
+    if type_ not in _BETWEEN_DEVICES:
         wrong = f"its {_CHANNEL} is {op.attributes[_CHANNEL]}"
         raise error(f"'{op.name}': {wrong}, where channels between devices are of type 1", op)
-    return int(matched[1])
+    return number
 
 
 @dataclass(frozen=True, slots=True)

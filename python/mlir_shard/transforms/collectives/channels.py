@@ -43,8 +43,8 @@ class Channels:
 
 
 def _numbered(module: Any) -> list[tuple[Any, int]]:
-    """The ops that have a channel, with its number, which the attribute prints as `handle = 1`."""
+    """The ops that have a channel, with its number."""
     ops = operations_named(module, *_COMMUNICATING)
     (handles,) = attribute_columns(ops, "channel_handle")
-    numbers = {one: int(str(one).split("handle = ")[1].split(",")[0]) for one in set(handles) if one is not None}
+    numbers = {one: stablehlo.channel_numbers(one)[0] for one in set(handles) if one is not None}
     return [(op, numbers[one]) for op, one in zip(ops, handles, strict=True) if one is not None]

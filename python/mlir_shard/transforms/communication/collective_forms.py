@@ -91,14 +91,14 @@ _LINALG = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class OnBlock:
-    """An op that is to work on blocks: the dimension of each operand that is cut, None where it stays whole."""
+    """An op to make local, and the dimension on which each operand is sharded, or None."""
 
     op: Any
     operand_dims: tuple[int | None, ...]
 
 
 def on_block(op: Any, value: Any, dim: int, rules: RuleCache) -> OnBlock | None:
-    """How an op with the operand `value` works on blocks of dimension `dim` of its result; None where it does not."""
+    """Returns how an op with the operand `value` becomes local if dimension `dim` of its result is sharded, or None."""
     if len(op.results) != 1 or not (is_elementwise(op.name) or op.name in _LINALG):
         return None
     if list(op.results[0].type.shape) != list(value.type.shape) or any(
@@ -116,9 +116,9 @@ def on_block(op: Any, value: Any, dim: int, rules: RuleCache) -> OnBlock | None:
     dims: list[int | None] = []
     for operand, mapping in zip(op.operands, rule.operand_mappings, strict=True):
         cut = [at for at, one in enumerate(mapping.dim_mappings) if factors[0] in one.factor_indices]
-        is_whole = cut and mapping.dim_mappings[cut[0]].factor_indices == factors
+        is_factor = cut and mapping.dim_mappings[cut[0]].factor_indices == factors
         is_value = operand == value
-        if len(cut) > 1 or (cut and not is_whole) or (is_value and cut != [dim]):
+        if len(cut) > 1 or (cut and not is_factor) or (is_value and cut != [dim]):
             return None
         dims.append(cut[0] if cut else None)
     return OnBlock(op, tuple(dims))

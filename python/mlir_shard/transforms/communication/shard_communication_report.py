@@ -25,8 +25,6 @@ from mlir_shard.transforms.shardings import is_sharded
 _LOOPS = frozenset({"affine.for", "affine.parallel", "scf.for", "scf.forall", "scf.parallel", "scf.while"}) | {
     "stablehlo.while"
 }
-# As wide as its columns need: lines of a file are not to depend on a terminal.
-_WIDTH = 1000
 
 
 @register
@@ -71,9 +69,10 @@ def write(report: CommunicationReport, file: TextIO, form: Literal["table", "jso
         print(json.dumps(report.as_data(), indent=2), file=file, flush=True)
         return
     console = Console(file=file)
-    if not console.is_terminal:
-        console.width = _WIDTH
-    console.print(report.as_table())
+    if console.is_terminal:
+        console.print(report.as_table())
+    else:
+        print(report, file=file, flush=True)
 
 
 def communication_report(module: Any, cost_model: CostModel | None = None) -> CommunicationReport:

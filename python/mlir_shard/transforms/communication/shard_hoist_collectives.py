@@ -103,12 +103,11 @@ _KEPT = frozenset(("shard.recv", "shard.send", "shard.update_halo"))
 
 @register
 class HoistCollectives(ModulePass):
-    """Moves collectives out of `scf.for`, `scf.while` and `stablehlo.while` where their operands are the same each
-    time: made outside, carried around unchanged, or made of such values by ops that do nothing else.
+    """Hoists collectives with loop-invariant operands out of `scf.for`, `scf.while` and `stablehlo.while`: values from
+    outside, values carried unchanged, and results of ops without effects on such values.
 
-    Every device of a group goes around a loop with collectives in it as often as the others, so all of them carry out
-    what is moved. A loop that is not gone around at all communicates more then than before; any other no more. What is
-    under a condition in a loop stays there.
+    Every device of a group iterates equally often over a loop with collectives, so all of them take part in what is
+    hoisted. Only a loop without iterations communicates more than before. Ops under a condition in a loop stay there.
     """
 
     name = "shard-hoist-collectives"

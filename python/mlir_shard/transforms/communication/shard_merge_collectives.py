@@ -55,7 +55,7 @@ def gains(collective: Any, communication: Communication) -> bool:
 
 
 def pack(collectives: list[Any]) -> list[Any]:
-    """Makes at the insertion point one collective of several that are alike but for shapes; gives their results."""
+    """Builds one collective for several that are equal but for shapes; returns their results."""
     first, operands = collectives[0], [collective.operands[0] for collective in collectives]
     sizes = [prod(operand.type.shape) for operand in operands]
     total = sum(sizes)
@@ -99,16 +99,16 @@ class _Waiting:
 
 @register
 class MergeCollectives(ModulePass):
-    """Makes collectives that are alike but for their tensors one, where groups, reductions and element types are the
-    same: each saves the latency of one, and devices receive what they did.
+    """Merges collectives with the same groups, reductions and element types: each saves the latency of one, and devices
+    receive as many bytes as before.
 
-    These are all-reduces of StableHLO, which have several tensors then, and all-reduces and all-gathers of `shard`, of
-    one tensor into which all are copied where they are so small that this takes less than half the latency. Of
-    all-gathers this is for those that bring blocks one behind the other.
+    All-reduces of StableHLO become one of several tensors. All-reduces and all-gathers of `shard` become one of a
+    tensor into which all are copied, if that takes less than half the latency; all-gathers only if shards are
+    contiguous in their results.
 
-    One that is merged waits for those that come after it, and what needs its result waits with it, until one of the
-    same kind needs it, or what cannot wait does, or tensors of `most-bytes` are together. That depends on the program
-    alone, so the order is the same on every device.
+    A collective, and the ops that use its result, are delayed until a collective of the same kind or an op that cannot
+    be delayed needs them, or until there are `most-bytes`. That depends on the program alone, so the order is the same
+    on every device.
     """
 
     name = "shard-merge-collectives"

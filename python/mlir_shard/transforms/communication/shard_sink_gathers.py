@@ -33,7 +33,7 @@ _CASTS = frozenset(
 
 @dataclass(slots=True)
 class _Blocks:
-    """The operands of an op on blocks: those that are there, and the gathers that nothing else uses."""
+    """The local operands of an op, by number, and the all-gathers that only the op uses."""
 
     values: dict[int, Any]
     gathers: list[Any]
@@ -41,12 +41,12 @@ class _Blocks:
 
 @register
 class SinkGathers(ModulePass):
-    """Where an elementwise op alone uses what is gathered, it works on blocks and its result is gathered, if devices
-    receive no more by that: of two gathered operands only one tensor is gathered then, and a cast to a narrower type
-    comes before. An all-gather of what a cast has made wider comes before the cast.
+    """Moves an all-gather behind the elementwise op that is its only user, if devices receive no more bytes then: of
+    two gathered operands only one tensor is gathered, and a cast to a narrower type comes first. An all-gather of a
+    cast to a wider type moves before the cast.
 
-    Other operands have to be gathered the same way, or the same on all devices: constants and what is broadcast along
-    the dimension, of which blocks are made, and in `shard` all others, where devices receive less by slicing them.
+    Other operands must be gathered the same way or uniform across devices: constants and broadcasts along the
+    dimension, which are built as shards, and in `shard` all others, if devices receive less by slicing them.
     """
 
     name = "shard-sink-gathers"
@@ -69,7 +69,7 @@ class SinkGathers(ModulePass):
 
 
 def _before_widening(gather: Any, known: KnownUniform) -> Any | None:
-    """The new all-gather of what a cast makes wider; None where there is no such cast."""
+    """Returns the new all-gather of the operand of a widening cast; None if there is no such cast."""
     cast = None if dim_of(gather) is None else defining_op(gather.operands[0], *_CASTS)
     if cast is None:
         return None
@@ -91,7 +91,7 @@ def _before_widening(gather: Any, known: KnownUniform) -> Any | None:
 
 
 def _behind_user(gather: Any, rules: RuleCache, known: KnownUniform, gone: set[int]) -> Any | None:
-    """The new all-gather of the result of the only op that uses one; None where that cannot be or would bring more."""
+    """Returns the new all-gather of the result of the only user; None if it is not local or would receive more."""
     dim, using = dim_of(gather), users(gather.results[0])
     if dim is None or len(using) != 1 or using[0].block != gather.block:
         return None
@@ -124,7 +124,7 @@ def _behind_user(gather: Any, rules: RuleCache, known: KnownUniform, gone: set[i
 
 
 def _blocks(gather: Any, part: OnBlock, count: int, same: UniformValues, *, is_slicing: bool) -> _Blocks | None:
-    """What takes the place of the operands that are cut; None where one is whole, and cannot be cut."""
+    """Returns the shards that replace sharded operands; None if one is not gathered and cannot be sliced."""
     op, found = part.op, _Blocks({}, [])
     if not same.has_captured(op):
         return None
@@ -151,7 +151,7 @@ def _blocks(gather: Any, part: OnBlock, count: int, same: UniformValues, *, is_s
 
 
 def _made_block(gather: Any, op: Any, value: Any, dim: int, count: int, *, is_slicing: bool) -> Any | None:
-    """A block of what is not gathered, made before `op` without other devices; they are all alike."""
+    """Builds a shard of an operand that is not gathered in front of `op`; all shards are equal."""
     shape = list(value.type.shape)
     shape[dim] //= count
     type_ = shard.resized(value.type, shape)

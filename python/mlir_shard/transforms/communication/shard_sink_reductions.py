@@ -36,11 +36,10 @@ class _PartialSum:
 
 @register
 class SinkReductions(ModulePass):
-    """Adds partial sums before they are reduced, not after: one all-reduce takes the place of several.
+    """Adds partial sums before they are reduced, not after: one all-reduce replaces several.
 
-    A contraction along a dimension whose blocks both operands gather is such a sum, too: that of what each device
-    contracts of its own blocks. It takes part where devices receive no more by the all-reduce than they did by all that
-    it takes the place of.
+    A contraction along a dimension on which both operands are gathered is such a sum, too: each device contracts its
+    own shards. It is replaced if devices receive no more bytes by the all-reduce than by all that it replaces.
     """
 
     name = "shard-sink-reductions"

@@ -21,14 +21,13 @@ from mlir_shard.transforms.shardings import rule_cache
 
 @register
 class SplitAllReduces(ModulePass):
-    """Where elementwise ops alone use an all-reduce, they work on a block each device, between a reduce-scatter and an
-    all-gather: devices receive as much, and compute only a part.
+    """Splits an all-reduce of `shard` that only elementwise ops use into a reduce-scatter in front of them and an
+    all-gather behind them: devices receive as many bytes and compute on shards.
 
     That is the layout of activations in two-dimensional weight-stationary layers (Pope and others 2022,
-    arXiv:2211.05102, section 3.2.2). The all-gather is behind the last of these whose elements are as small as those of
-    the all-reduce. Blocks are of the largest dimension that can be cut evenly, the last of several.
-    Other operands are sliced, and have to be the same on all devices that the reduction is among. This is for the
-    collectives of `shard`.
+    arXiv:2211.05102, section 3.2.2). The all-gather is behind the last op whose elements are as small as those of the
+    all-reduce. Shards are along the largest dimension that is divisible, the last of several. Other operands are
+    sliced, and must be uniform across the devices of the reduction.
     """
 
     name = "shard-split-all-reduces"

@@ -35,10 +35,10 @@ _KEPT = frozenset(("shard.send", "shard.recv"))
 
 @register
 class DropCollectives(ModulePass):
-    """Has the result of an earlier collective that is equal but for its channel take the place of a later one, and the
-    operand that of a collective among groups of one device; removes those whose results nothing uses.
+    """Replaces a collective by an earlier one that is equal but for its channel, and a collective among groups of one
+    device by its operand; erases collectives without uses.
 
-    The host does so for `shard`; of StableHLO's collectives it does not know that they do nothing else.
+    The host does so for `shard`, but does not know that StableHLO's collectives have no effects.
     """
 
     name = "shard-drop-collectives"
@@ -95,11 +95,11 @@ def _is_alone(collective: Any, grids: dict[str, tuple[int, ...]]) -> bool:
 
 @register
 class JoinCollectives(ModulePass):
-    """An all-gather of what a reduce-scatter made, along the same devices and dimension, becomes an all-reduce; a slice
-    of what was gathered so is what was there before.
+    """Replaces an all-gather of a reduce-scatter along the same devices and dimension by an all-reduce, and a slice of
+    such an all-gather by its operand.
 
-    An all-reduce brings devices as many bytes in as many messages as the two, so it takes as long. Where something else
-    uses the blocks that are scattered the two stay: an all-reduce beside would cost more.
+    An all-reduce takes as many bytes and messages as the two. If the scattered shards have other uses, the two stay: an
+    additional all-reduce would cost more.
     """
 
     name = "shard-join-collectives"
@@ -112,7 +112,7 @@ class JoinCollectives(ModulePass):
 
 
 def _all_reduce(gather: Any) -> bool:
-    scatter = _made_alike(gather, SCATTERS)
+    scatter = _inverse_of(gather, SCATTERS)
     if scatter is None or scatter.block != gather.block or not has_one_use(scatter.results[0]):
         return False
     value, kept = scatter.operands[0], (*AMONG, CHANNEL, "reduction")
@@ -135,7 +135,7 @@ def _all_reduce(gather: Any) -> bool:
 
 
 def _undo(slice_: Any) -> bool:
-    gather = _made_alike(slice_, GATHERS)
+    gather = _inverse_of(slice_, GATHERS)
     if gather is None or gather.operands[0].type != slice_.results[0].type:
         return False
     replace_with(slice_, gather.operands)
@@ -144,7 +144,7 @@ def _undo(slice_: Any) -> bool:
     return True
 
 
-def _made_alike(op: Any, names: tuple[str, ...]) -> Any | None:
+def _inverse_of(op: Any, names: tuple[str, ...]) -> Any | None:
     """The op that makes the operand, where it has one of the names and is along the same devices and dimension."""
     dim = dim_of(op) if is_of_values(op) else None
     maker = None if dim is None else defining_op(op.operands[0], *names)
@@ -159,8 +159,8 @@ _CONSTANTS = ("arith.constant", "stablehlo.constant")
 
 @register
 class FoldUniformCollectives(ModulePass):
-    """Makes the result of a collective that only moves elements anew where its operand is an empty tensor, or filled
-    with one constant: no device has to receive what it knows. What is left without use is removed."""
+    """Replaces a collective that only moves elements by a new tensor if its operand is an empty tensor or a splat of a
+    constant. Erases operands without uses."""
 
     name = "shard-fold-uniform-collectives"
     summary = "Folds collectives of tensors that hold one constant"
@@ -185,7 +185,7 @@ def _fold(collective: Any) -> bool:
 
 
 def uniform(value: Any, type_: Any) -> Any | None:
-    """What a value holds all over, in another type, built here; None where it is not known to be one."""
+    """Builds an empty or splat value in another type; returns None if the value is not known to be one."""
     if defining_op(value, "tensor.empty") is not None:
         return _tensor.EmptyOp(type_.shape, type_.element_type).result
     fill = defining_op(value, "linalg.fill")
@@ -220,7 +220,7 @@ class FoldEmptyTensors(ModulePass):
 def shard_optimize_communication(
     collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives"),
 ) -> str:
-    """Each pass goes by the program alone, so every device does the same in the same order."""
+    """Each pass depends on the program alone, so the order of collectives is the same on every device."""
     common = "shard-drop-collectives,shard-fold-uniform-collectives,shard-hoist-collectives"
     sinking = "shard-join-collectives,shard-sink-gathers,shard-sink-reductions"
     if collectives == "stablehlo":

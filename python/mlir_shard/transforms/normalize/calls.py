@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from mlir_shard.dialects import sdy
@@ -251,15 +252,17 @@ class _Calls:
         self._meshes = sdy.meshes(module)
         self._functions = graph.functions
         self._called = CalledFunctions(graph.functions, self._meshes)
-        self._arguments: dict[str, Shardings] = {}
-        self._results: dict[str, tuple[TensorSharding, ...] | None] = {}
+        self._arguments_of = cache(lambda name: shardings_of(graph.functions[name], Side.ARGUMENTS))
+        self._results_of = cache(lambda name: shardings_per_value(graph.functions[name], Side.RESULTS, self._meshes))
 
     def replace(self, call: Any, name: str, *, can_inline: bool) -> None:
         """Inlines a call of the function `name`, or makes of it what it has to be where it cannot be inlined."""
         function = self._functions.get(name)
         if function is None:
             return
-        arguments, results = self._arguments_of(name, function), result_shardings(call) or self._results_of(name)
+        arguments, results = self._arguments_of(name), result_shardings(call)
+        if not results and (per_value := self._results_of(name)) is not None:
+            results = per_value.shardings
         if not can_inline:
             _constrain_operands(call, arguments)
             if results is not None:
@@ -278,17 +281,6 @@ class _Calls:
         self._called.end(name, computation)
         computation.attributes[NO_INLINE] = ir.UnitAttr.get(computation.context)
         copied.erase()
-
-    def _arguments_of(self, name: str, function: Any) -> Shardings:
-        if name not in self._arguments:
-            self._arguments[name] = shardings_of(function, Side.ARGUMENTS)
-        return self._arguments[name]
-
-    def _results_of(self, name: str) -> tuple[TensorSharding, ...] | None:
-        if name not in self._results:
-            shardings = shardings_per_value(self._functions[name], Side.RESULTS, self._meshes)
-            self._results[name] = None if shardings is None else shardings.shardings
-        return self._results[name]
 
 
 def _inline(call: Any, function: Any, arguments: Shardings, results: Shardings | None) -> None:
