@@ -136,6 +136,25 @@ def block_count(op: Any) -> int:
     return _editor().block_count(op.operation._CAPIPtr)
 
 
+def clone_with(op: Any, values: dict[Any, Any]) -> Any:
+    """Clones an op at the insertion point, with `values` in place of its operands and of those of the ops in it.
+
+    The results of the clone are added to `values`.
+    """
+    copied = op.operation.clone().operation
+    use_values(copied, values)
+    values.update(zip(op.operation.results, copied.results, strict=True))
+    return copied
+
+
+def use_values(op: Any, values: Mapping[Any, Any]) -> None:
+    """Replaces operands of an op, and of those in it, by the values that they map to."""
+    for one in ops_in(op):
+        for number, operand in enumerate(one.operands):
+            if operand in values:
+                one.operands[number] = values[operand]
+
+
 def inline_body(call: Any, function: Any) -> None:
     """Replaces a call by a copy of the operations in the only block of a function or computation, which may be `call`
     itself; the call is erased. The copies have call sites as locations, as upstream's inliner makes them."""

@@ -14,7 +14,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import terminator
+from mlir_shard.ir.editing import clone_with, terminator
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.values import defining_op
 from mlir_shard.rules.linalg_loops import is_structured
@@ -288,10 +288,7 @@ def may_repeat_initial_values(op: Any) -> bool:
         for inner in body:
             if any(value not in made for value in inner.operands):
                 return False
-            copied = inner.clone().operation
-            for number, value in enumerate(inner.operands):
-                copied.operands[number] = made[value]
-            made.update(zip(inner.results, copied.results, strict=True))
+            clone_with(inner, made)
         if any(value not in made for value in last.operands):
             return False
         ir.Operation.create("func.return", operands=[made[value] for value in last.operands])

@@ -15,7 +15,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import operations_named, replace_with
+from mlir_shard.ir.editing import clone_with, operations_named, replace_with
 from mlir_shard.rules.reduction import Combiner, combiners_of_body
 from mlir_shard.runtime.collectives import buffers, element_types, library
 from mlir_shard.runtime.collectives.group_exchange import GroupExchange
@@ -236,9 +236,5 @@ class Reduction:
         values = dict(zip(self._block.arguments, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             for one in self._block.operations:
-                copied = one.operation.clone()
-                for index, operand in enumerate(copied.operands):
-                    if operand in values:
-                        copied.operands[index] = values[operand]
-                values.update(zip(one.operation.results, copied.results, strict=True))
+                clone_with(one, values)
         return made.results[0]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import ops_below, ops_in
+from mlir_shard.ir.editing import ops_below, ops_in, use_values
 from mlir_shard.runtime.collectives import stablehlo_devices
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.collectives.stablehlo_calls import Reduction
@@ -254,18 +254,10 @@ def _copied(op: Any, operands: Values, known: list[Known]) -> Values:
         key = (*given, *_mapped(from_around, of_device))
         if key not in made:
             copied = op.clone()
-            _use(copied, of_device)
+            use_values(copied, of_device)
             made[key] = list(copied.results)
         found.append(made[key])
     return found
-
-
-def _use(op: Any, values: Mapping[Any, Any]) -> None:
-    """Has an operation and what is in it use other values for those of the body it was copied from."""
-    for one in ops_in(op):
-        for index, operand in enumerate(one.operands):
-            if operand in values:
-                one.operands[index] = values[operand]
 
 
 def _mapped(values: Sequence[Any], known: Known) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlir_shard.dialects.data_flow import ancestors
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named, operations_named_in_post_order, ops_in
+from mlir_shard.ir.editing import clone_with, operations_named, operations_named_in_post_order
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.transforms.communication.collective_forms import is_of_values
@@ -35,14 +35,10 @@ class LoopInvariants:
         needed: dict[Any, None] = {}
         if not self._is_invariant_op(op, needed):
             return None
-        made: dict[Any, Any] = {}
-        copy = None
-        for one in needed:
-            copy = one.clone(ip=ir.InsertionPoint(self._loop))
-            for inner in ops_in(copy):
-                for number, operand in enumerate(list(inner.operands)):
-                    inner.operands[number] = made.get(operand, self._outside.get(operand, operand))
-            made |= dict(zip(one.results, copy.results, strict=True))
+        made, copy = dict(self._outside), None
+        with ir.InsertionPoint(self._loop):
+            for one in needed:
+                copy = clone_with(one, made)
         for result in op.results:
             result.replace_all_uses_with(made[result])
         op.erase()
