@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is a constant expression in a module, functions and named computations included."""
+"""The constant expressions of a module, functions and named computations included."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ConstantExpressions:
         return called in self._originals and self._originals[called] not in self._other_functions
 
     def _copy_of_callee(self, call: int) -> str:
-        """What is in a function is part of the expression, so that a call for one use has a function of its own."""
+        """The body of a function is part of the expression, so that a call for one use has a function of its own."""
         return self._copies.copy(callee(self._arrays.operation(call)))
 
     def _is_scalar(self, value: int) -> bool:

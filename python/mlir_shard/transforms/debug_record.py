@@ -52,7 +52,7 @@ ALL = (
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A sharding that a value has or is asked to have, and what is said to be its origin."""
+    """A sharding that a value has or is constrained to, and its origin."""
 
     value: Any
     sharding: TensorSharding | None
@@ -304,7 +304,7 @@ class ConstraintRecord:
             self._constraints.append(constraint)
 
     def write(self) -> None:
-        """Attaches what is asked for to the module."""
+        """Attaches the requested records to the module."""
         if self._origins:
             write_origins(self._record.origins.items())
         if self._edges:

@@ -36,7 +36,7 @@ class SeparateAxis:
 
 
 class GridError(ValueError):
-    """Shardings that fit no grid, or a value that cannot be in blocks."""
+    """Shardings that fit no grid, or a value that cannot be sharded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is too large to partition, or has a dynamic size, is refused at its place, before anything is changed."""
+"""Refuses programs that are too large to partition, or have dynamic sizes, at the op, before anything is changed."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ COMPUTING = RuleOptions(computing=True)
 
 
 def rule_cache(options: RuleOptions | None = None) -> RuleCache:
-    """The rules that passes of this run have asked for with these options."""
+    """The rules of this run with these options."""
     given = options or RuleOptions()
     return shared((RuleCache, given), lambda: RuleCache(given))
 

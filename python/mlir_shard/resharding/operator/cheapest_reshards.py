@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is put around one op at the least cost: Shardy's choice where none is cheaper."""
+"""The cheapest reshards around one op: Shardy's choice if none is cheaper."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PricedReshards:
 
 
 class CheapestReshards:
-    """Chooses what is put around ops, by what reshards cost and how fast devices compute."""
+    """Chooses the reshards around ops, by their cost and by how fast devices compute."""
 
     def __init__(self, prices: ReshardPrices, rates: DeviceRates | None = None) -> None:
         self._reshardings = Reshardings(prices)
@@ -89,7 +89,7 @@ def _problem(
     on: MeshAndRef,
     meshes: Mapping[str, Mesh],
 ) -> OpProblem | None:
-    """The problem of an op; None where its shardings say more than where whole values lie."""
+    """The problem of an op; None where its shardings have unreduced axes or overflow its factors."""
     shardings = (*op.operands, *op.results)
     if on[1].is_empty or any(one is not None and one.unreduced_axes for one in shardings):
         return None

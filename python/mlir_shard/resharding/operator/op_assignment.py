@@ -82,8 +82,8 @@ def _divides(blocks: int, size: int) -> bool:
 MOST_NODES = 4000
 """The nodes that a search reaches before it settles for what it has."""
 MOST_PRICED = 40
-"""The assignments of which it asks the price."""
-# What is cheaper by less than this share is not cheaper: costs are sums of floats.
+"""The assignments that it prices."""
+# A difference of a smaller share is none: costs are sums of floats.
 TOLERANCE = 1e-9
 
 

@@ -21,7 +21,7 @@ from mlir_shard.sharding.layout import block_size
 from mlir_shard.sharding.projection import ShardingProjection
 
 MOST_STATES = 20
-"""The states that the search for a plan reaches where only its price is asked for."""
+"""The states that the search for a plan reaches if only its price is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class OpProblem:
     """An op whose factors are to get axes of `mesh`.
 
     `shardings` are those that its operands have and its results are wanted in, `tensors` what these are, operands
-    first in both; None is a tensor without sharding, which is whole. None of them is unreduced. `windows` are those
+    first in both; None is one without sharding, which is replicated. None of them is unreduced. `windows` are those
     known along permutation factors. An op that `indexes` combines no element with all others: it reads and writes.
     Each of `summands` partial sums that are reduced together costs its part of the reduction.
     """
@@ -113,7 +113,7 @@ class OpProblem:
 
 
 class Reshardings:
-    """The prices of changes of sharding, asked once for each."""
+    """The prices of changes of sharding, computed once for each."""
 
     def __init__(self, prices: ReshardPrices) -> None:
         self._prices = prices
@@ -126,7 +126,7 @@ class Reshardings:
         target: tuple[TensorSharding | None, Mesh],
         tensor: OpTensor,
     ) -> Price:
-        """From one sharding on its mesh to another; ValueError where the tensor cannot lie so, or there is no way."""
+        """From one sharding on its mesh to another; raises ValueError if there is no plan between them."""
         key = source, target, tensor
         if key not in self._known:
             layouts = (_layout(*source, tensor), _layout(*target, tensor))
@@ -369,7 +369,7 @@ class OpCosts:
 
 
 def _own_mesh(sharding: TensorSharding | None, meshes: Mapping[str, Mesh], mesh: Mesh) -> Mesh:
-    """The mesh a tensor is on; the op's where it is whole on every device."""
+    """The mesh a tensor is on; the op's if it is replicated."""
     if sharding is None or sharding.is_fully_replicated:
         return mesh
     return mesh_of(sharding, meshes) or mesh

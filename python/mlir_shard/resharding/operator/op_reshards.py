@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is put around one op so that its operands and results are sharded as it can compute."""
+"""The reshards around one op that make its operands and results compatible with its sharding rule."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def reshards_around(op: ShardedOp, meshes: Mapping[str, Mesh], *, full: bool) ->
 
     In the `full` version all tensors get the op's common axes; else only the result of a dot is made to fit, where
     that is better than what would happen otherwise, and only results that are unreduced already are reduced further.
-    Raises ReshardError where such results do not say along which axes they are partial.
+    Raises ReshardError where the shardings of such results lack the axes along which they are partial.
     """
     found = op_mesh((*op.operands, *op.results), meshes)
     if found is None:

@@ -24,8 +24,8 @@ from mlir_shard.transforms.shardings import Side, replace_shardings, set_shardin
 class DropShardingAndMesh(Pass):
     """Removes the attribute `sdy.sharding` from all operations, arguments and results, and the definitions of meshes.
 
-    Operations of the sdy dialect keep the shardings in attributes of their own. Replica groups along axes of a mesh say
-    themselves what it is.
+    Operations of the sdy dialect keep the shardings in attributes of their own. Replica groups along axes of a mesh get
+    the mesh itself.
     """
 
     name = "sdy-drop-sharding-and-mesh"
@@ -115,7 +115,7 @@ class RemoveShardingGroups(Pass):
 @register
 class RemoveSubAxesInInputOutputShardings(Pass):
     """Shards the open dimensions of the main function's arguments and results along their axes before the first
-    sub-axis only. What is closed is the user's word, and stays."""
+    sub-axis only. Closed dimensions are the user's choice, and stay."""
 
     name = "sdy-remove-sub-axes-in-input-output-shardings"
     anchor = "builtin.module"
@@ -164,7 +164,7 @@ class ShardingConstraintToReshard(Pass):
 
 @register
 class BarrierToReshard(Pass):
-    """Replaces each `sdy.propagation_barrier` by an `sdy.reshard`, or by its operand where that is sharded alike.
+    """Replaces each `sdy.propagation_barrier` by an `sdy.reshard`, or by its operand if that has the same sharding.
 
     A barrier without a sharding of its own is its operand too.
     """

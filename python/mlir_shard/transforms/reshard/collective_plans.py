@@ -65,8 +65,8 @@ class CollectivePlans:
     def plan_from_partial(
         self, source: TensorSharding | None, reduced: Axes, reduction: ReductionOp, target: Any, type_: Any
     ) -> CollectivePlan | None:
-        """The plan of a value that is partial along `reduced`, whatever it says; None where to reduce it first is as
-        good. Raises ReshardError."""
+        """The plan of a value that is partial along `reduced`, whatever its sharding has; None if to reduce it first
+        is as good. Raises ReshardError."""
         key = (source, reduced, reduction, target, type_)
         if key not in self._known:
             self._known[key] = self._decide_partial(source, reduced, reduction, target.value, type_)
@@ -136,7 +136,7 @@ class CollectivePlans:
         return _Ends(source, mesh, target, target_mesh)
 
     def _problem(self, ends: _Ends, type_: Any, optimal: OptimalPlans) -> Problem | None:
-        """The problem to be planned; None where a sharding has axes of one device, which only say the same twice."""
+        """The problem to be planned; None where a sharding has axes of one device, which change nothing."""
         size = element_size(type_)
         used = (*ends.source.used_axes, *ends.target.used_axes)
         if size is None or any(axis.size(ends.mesh) == 1 for axis in used):

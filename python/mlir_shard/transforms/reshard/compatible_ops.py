@@ -60,7 +60,7 @@ from mlir_shard.transforms.shardings import COMPUTING, Side, rules_of_run, shard
 class CompatibleOps:
     """The ops of a function on their way to compatible shardings, with `cheapest` at the least cost.
 
-    Without `reuses` what is put around each op is decided for it alone.
+    Without `reuses` the reshards around each op are decided for it alone.
 
     Raises PassFailure and RuleError.
     """
@@ -132,7 +132,7 @@ class CompatibleOps:
     def _ops_of_interest(self) -> dict[int, OpShardingRule | None]:
         """The ops that may need something, in pre-order, with their rules.
 
-        Those inside ops with a rule are left out: they say what is done with elements.
+        Those inside ops with a rule are left out: they compute elements.
         """
         signatures = self._arrays.signatures
         own: dict[int, OpShardingRule | None] = {}
@@ -258,7 +258,7 @@ class CompatibleOps:
         )
 
     def _windows_of(self, number: int, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
-        """The windows along permutation factors, looked for once for all that are alike."""
+        """The windows along permutation factors, looked for once for all isomorphic ops."""
         if self._cheapest is None or not rule.permutation_factors:
             return ()
         key = self._arrays.signatures[number], id(rule)
@@ -367,7 +367,8 @@ def _common_unreduced(results: list[TensorSharding | None]) -> TensorSharding | 
     for index, other in enumerate(results):
         if unreduced_axes(other) != unreduced_axes(first):
             raise ReshardError(
-                f"result {index} is {_spelled(other)}, result 0 is {_spelled(first)}: they have to be unreduced alike"
+                f"result {index} is {_spelled(other)}, result 0 is {_spelled(first)}: "
+                "they have to be unreduced along the same axes"
             )
     return first
 
@@ -378,7 +379,7 @@ def _spelled(sharding: TensorSharding | None) -> str:
 
 
 def _check_terminator(op: Any) -> None:
-    """Raises ReshardError for an op that is no terminator: it has no result that says whether partial values do."""
+    """Raises ReshardError for an op that is no terminator: it has no result whose sharding allows partial values."""
     block = op.block
     if block.operations[len(block.operations) - 1].operation != op:
         raise ReshardError("an operand is unreduced, and there is no result that could be: reshard the operand before")

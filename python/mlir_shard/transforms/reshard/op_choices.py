@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is put around ops, chosen once for all that agree in signature and shardings, of a function read into arrays."""
+"""The reshards around ops of a function read into arrays, chosen once for all of one signature and shardings."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ShardedFunction:
         return bool(self._origins)
 
     def replaced(self, value: int, sharding: TensorSharding | None) -> None:
-        """Says that users of a value have another one now, with this sharding."""
+        """Records that users of a value have another one now, with this sharding."""
         self.numbers[value] = self.number(sharding)
         self.changed.add(value)
         self._origins.pop(value, None)
@@ -77,7 +77,7 @@ class ShardedFunction:
         parents = self.arrays.parents
         if all(parents[op] < 0 for op in ops):
             return ops
-        # Pre-order numbers the operations inside one right after it, so the last of them says where it ends.
+        # Pre-order numbers the operations inside one right after it, so the last of them is where it ends.
         ends = list(range(len(self.arrays)))
         for op in reversed(ends):
             if parents[op] >= 0:
@@ -139,7 +139,7 @@ _INDEXING = (
     "stablehlo.slice",
 )
 _RESHAPES = ("stablehlo.reshape", "tensor.collapse_shape", "tensor.expand_shape")
-# Of types that do not say how large they are.
+# Of types of unknown size.
 _ASSUMED_ELEMENT_SIZE = 4
 
 
@@ -197,7 +197,7 @@ def size_of(type_: Any) -> int:
 
 
 def tensor_of(type_: Any) -> OpTensor:
-    """The tensor of a type; what is none is a scalar."""
+    """The tensor of a type; other types count as scalars."""
     known = element_size(type_) if isinstance(type_, ir.ShapedType) else None
     return OpTensor(shape_of(type_), known or _ASSUMED_ELEMENT_SIZE)
 
@@ -213,7 +213,7 @@ class AskedOp:
     """An op as a choice sees it: the number of its signature, and its shardings by number.
 
     `combiner` is what its partial results are reduced with; None where no collective does. `windows` are those known
-    along its permutation factors, which its rule says which are. `summands` is as of `ShardedOp`.
+    along the permutation factors of its rule. `summands` is as of `ShardedOp`.
     """
 
     number: int
@@ -249,7 +249,7 @@ class OpChoices:
         self._known: dict[Hashable, PricedReshards] = {}
 
     def of(self, op: AskedOp) -> PricedReshards:
-        """What is put around an op; raises ReshardError where nothing can be."""
+        """The reshards around an op; raises ReshardError where there are none that do."""
         is_full = self._is_full or op.signature.name in _ALWAYS_FULL
         if not is_full and op.signature.name in _CONCATENATIONS:
             is_full = any(operand != op.results[0] for operand in op.operands)

@@ -22,9 +22,11 @@ def export_pipeline(
         False, "leave all-gathers before and reduce-scatters after a matmul to the matmul"
     ),
     keep_sharding_rules: bool = option(False, "keep the sharding rules of operations as attributes"),
-    dump_sharding_origins: bool = option(False, "move what edges say about the origins of shardings"),
-    dump_propagation_edges: bool = option(False, "move what edges say about the steps of propagation"),
-    update_non_divisible_input_output_shardings: bool = option(True, "shard inputs and outputs evenly, by whole axes"),
+    dump_sharding_origins: bool = option(False, "move the origins of shardings that edges have"),
+    dump_propagation_edges: bool = option(False, "move the steps of propagation that edges have"),
+    update_non_divisible_input_output_shardings: bool = option(
+        True, "shard inputs and outputs evenly, by undivided axes"
+    ),
     remarks_above: int | None = remarks_above(),
     inline_meshes: bool = option(True, "have shardings hold their meshes, and no definitions of meshes"),
     dump_directory: str = option("", "where to write the modules between the stages"),
@@ -80,7 +82,7 @@ def shard_reshard(
         "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
     ),
     objective: Literal["bytes", "time", "memory"] | None = option(
-        None, "what the cheapest have least of: what `costs` says, or time"
+        None, "what the cheapest minimize (default: the objective of `costs`, or time)"
     ),
     costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes"),
     direct_exchange: bool = option(False, "leave reshards that a direct exchange serves best"),

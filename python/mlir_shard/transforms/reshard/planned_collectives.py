@@ -89,7 +89,7 @@ def build(value: Any, collectives: Iterable[Collective], location: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is to be planned: a tensor of `shape`, in elements, that is to go from one sharding to the other."""
+    """The reshard of a tensor of `shape`, in elements, from one sharding to the other."""
 
     source: TensorSharding
     source_mesh: Mesh
@@ -121,7 +121,7 @@ class PlannedCollectives:
     """Plans by one planner, as collectives.
 
     `implicit` axes are those along which the source is partial without its sharding saying so, as the result of an op
-    is before the all-reduce behind it: no sharding between the two says it either.
+    is before the all-reduce behind it: no sharding between the two has it either.
     """
 
     def __init__(self, planner: Planner, context: Any, *, uses_direct_exchange: bool) -> None:
@@ -179,11 +179,11 @@ class PlannedCollectives:
         return tuple(self._collective(step, implicit) for step in plan.steps)
 
     def _plan(self, problem: Problem) -> Plan | None:
-        """The plan; None between shardings that share no grid, and where no operations say its steps."""
+        """The plan; None between shardings that share no grid, and where no operations express its steps."""
         if not problem.shares_grid:
             return None
         plan = self._planner.plan(*problem.layouts, problem.element_size)
-        # What is replicated is so in any order of devices, but what its sharding says is the order of one mesh.
+        # A replicated tensor is the same in any order of devices, but its sharding has the order of one mesh.
         starts_there = not plan.steps or plan.steps[0].before.mesh == problem.source_mesh
         return plan if starts_there and all(map(_can_be_said, plan.steps)) else None
 
@@ -252,7 +252,7 @@ def _refs(step: PlanStep, axes: GridAxes) -> tuple[AxisRef, ...]:
 
 
 def _said(sharding: TensorSharding, mesh: Mesh, implicit: Axes) -> TensorSharding:
-    """The sharding as a collective says it: closed, and without a word on what is replicated or implied."""
+    """The sharding as a collective has it: closed, without replicated axes and priorities."""
     closed = TensorSharding.closed_with((dim.axes for dim in sharding.dim_shardings), sharding.mesh_or_ref)
     unreduced = axes_difference(sharding.unreduced_axes, implicit, mesh)
     return replace(closed, unreduced_axes=unreduced, reduction_op=sharding.reduction_op)

@@ -133,10 +133,10 @@ class RestingShardings:
         return found
 
     def _classes(self) -> list[int]:
-        """For each op a number that is the same for those that are priced alike."""
+        """For each op the number of its equivalence class: ops of a class have one price."""
         function, arrays, signatures = self._function, self._arrays, self._signatures
         classes = arrays.alike(range(len(arrays)), function.numbers)
-        # A signature does not say what is in regions, nor around an op.
+        # A signature has neither what is in regions nor what is around an op.
         says_all = [not (one.asks_each or one.has_regions) for one in signatures]
         count = len(classes)
         others: dict[Hashable, int] = {}
@@ -167,7 +167,7 @@ class RestingShardings:
         return len(results) == 1 or all(self._function.numbers[value] != UNSHARDED for value in results)
 
     def _settle(self, op: int, value: int) -> bool:
-        """Lets one result lie as is cheapest; says whether that is otherwise than so far."""
+        """Gives a result its cheapest sharding; returns whether that is another one than before."""
         numbers = self._function.numbers
         declared = numbers[value]
         try:

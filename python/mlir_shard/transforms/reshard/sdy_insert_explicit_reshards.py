@@ -39,7 +39,7 @@ class InsertExplicitReshards(Pass):
     where tensors are partial. That is of the ops around which there are reshards at all; see docs/resharding.md. What
     nothing uses is erased before.
 
-    A reduction that no collective does (a product, say) is left whole. Custom rules are for propagation only.
+    A reduction that no collective does, such as a product, is not sharded. Custom rules are for propagation only.
     """
 
     name = "sdy-insert-explicit-reshards"

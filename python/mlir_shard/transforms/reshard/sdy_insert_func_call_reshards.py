@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where a call asks for its results in other shardings than its function gives them, the change is said."""
+"""Makes the change explicit where a call has other shardings of its results than its function."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mlir_shard.transforms.shardings import Side, shardings_per_value
 
 @register
 class InsertFuncCallReshards(Pass):
-    """Gives the results of each call the shardings that the function says, and puts an `sdy.reshard` to the old one
-    behind each result that this shards otherwise. A function that says nothing shards nothing."""
+    """Gives the results of each call the shardings of the function's results, and puts an `sdy.reshard` to the old one
+    behind each result that this shards otherwise. Results of functions without shardings are replicated."""
 
     name = "sdy-insert-func-call-reshards"
     anchor = "builtin.module"
@@ -73,7 +73,7 @@ class _Change:
         return _Change(given, tuple(targets), given == wanted)
 
     def make(self, call: Any) -> None:
-        """Says that a call gives these shardings, and reshards its results."""
+        """Gives the results of a call these shardings, and reshards them."""
         for index, target in self.targets:
             result = call.results[index]
             reshard = sdy.ReshardOp(result, target, loc=call.location, ip=ir.InsertionPoint.after(call))

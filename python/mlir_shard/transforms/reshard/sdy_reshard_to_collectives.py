@@ -49,7 +49,7 @@ class ReshardToCollectives(Pass):
     keep_redundant_reshards: bool = option(False, "leave the reshards between equal shardings")
     planner: Literal["shardy", "optimal"] = option("shardy", "whose collectives: Shardy's, or the cheapest")
     objective: Literal["bytes", "time", "memory"] | None = option(
-        None, "what the cheapest have least of: what `costs` says, or time"
+        None, "what the cheapest minimize (default: the objective of `costs`, or time)"
     )
     costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes, for planner=optimal")
     direct_exchange: bool = option(False, "leave reshards that a direct exchange serves best, for planner=optimal")
@@ -80,8 +80,8 @@ class ReshardToCollectives(Pass):
 
 
 def reshards_to_collectives(function: Any, plans: CollectivePlans, gathers: Gathers) -> bool:
-    """Replaces each reshard in a function by its plan; says whether anything changed. Raises PassFailure where there is
-    none."""
+    """Replaces each reshard in a function by its plan; returns whether anything changed. Raises PassFailure if there
+    is no plan."""
     is_changed = False
     for reshard in operations_named(function, "sdy.reshard"):
         is_changed |= _replace(reshard, plans, gathers)

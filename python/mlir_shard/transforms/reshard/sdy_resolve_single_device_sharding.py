@@ -115,7 +115,7 @@ def _shardings(attribute: Any) -> tuple[TensorSharding, ...]:
 
 
 def _device(op: Any, meshes: Mapping[str, Mesh]) -> int | None:
-    """The device that the results of an operation are on; None where only what is no tensor is."""
+    """The device that the results of an operation are on; None where none of them is a tensor."""
     found: int | None = None
     spread: TensorSharding | None = None
     # An op without results may have a sharding for what it does.
@@ -170,7 +170,7 @@ def _arrival(value: Any, meshes: Mapping[str, Mesh]) -> Any | None:
 
 
 def _summed(value: Any, axes: AxisRefList, mesh_name: str) -> Any:
-    """The sum over all devices of a tensor; what is no tensor is as it is."""
+    """The sum over all devices of a tensor; other values are returned unchanged."""
     if not isinstance(value.type, ir.RankedTensorType):
         return value
     attributes = {

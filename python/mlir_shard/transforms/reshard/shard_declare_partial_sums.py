@@ -24,7 +24,7 @@ from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import meshes_around, rule_cache
 
-# A collective of StableHLO in a manual computation, and a call, whose function says what it returns.
+# A collective of StableHLO in a manual computation, and a call, whose function declares its results.
 _PASSING_ON = frozenset(("func.call", "stablehlo.all_reduce", "stablehlo.reduce_scatter"))
 
 

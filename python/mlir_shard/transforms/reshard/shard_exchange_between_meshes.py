@@ -73,7 +73,7 @@ def _exchange(function: Any, sets: DeviceSets) -> None:
 
 
 def _replace(op: Any, home: Ref, sets: DeviceSets) -> None:
-    """The exchange in place of an op that says the sharding after it, and what leads on from there."""
+    """The exchange in place of an op with the sharding after it, and the reshard from there on."""
     value, result = op.operands[0], op.results[0]
     target = op.attributes["sharding"].value if "sharding" in op.attributes else sdy.get_sharding(result)
     source = sharding_before_barriers(value)

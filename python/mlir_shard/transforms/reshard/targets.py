@@ -47,7 +47,7 @@ class Targets:
                 self._bring(holder, index, target, point, self._with_reshard)
 
     def process_call(self, call: Any, sources: Shardings) -> None:
-        """Brings the operands of a `func.call`, sharded as `sources` says, to the shardings of the function's
+        """Reshards the operands of a `func.call`, whose shardings are `sources`, to those of the function's
         arguments."""
         callee = call.attributes["callee"].value
         if callee not in self._callees:
@@ -63,7 +63,7 @@ class Targets:
                     call.operands[index] = apply(value, steps)
 
     def process_return(self, op: Any, sources: Shardings) -> None:
-        """Brings what a function returns, sharded as `sources` says, to the shardings of its results."""
+        """Reshards the values that a function returns, whose shardings are `sources`, to those of its results."""
         for index, (source, target) in enumerate(zip(sources, shardings_of(self._function, Side.RESULTS), strict=True)):
             steps = self._steps_between(source, target, self._with_reshard)
             if steps:
@@ -119,7 +119,7 @@ def _sharding_before_edge(op: Any, owner: Any) -> TensorSharding | None:
 def _source_slots(op: Any) -> Iterator[tuple[Any, list[tuple[Any, int]]]]:
     """For the owner of each edge of an op the operands that are its sources, as (op, index).
 
-    An edge says its sources as values. One that is an operand twice stands for the first that is left, as edges are
+    An edge has its sources as values. One that is an operand twice stands for the first that is left, as edges are
     in the order of operands; and edges have their sources in the order of the ops around: first `op`.
     """
     holders = [op, *_terminators(op)]

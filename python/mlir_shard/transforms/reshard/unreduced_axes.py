@@ -24,7 +24,7 @@ from mlir_shard.transforms.shardings import Side, shardings_in, shardings_of
 CALL = "func.call"
 RETURNS = ("func.return", "sdy.return")
 REDUCING_COLLECTIVES = ("sdy.all_reduce", "sdy.reduce_scatter")
-# They change what is unreduced, and their verifiers say how.
+# They change unreduced axes as their verifiers check.
 _EXPLICIT = ("sdy.reshard", "sdy.sharding_constraint")
 
 
@@ -104,7 +104,7 @@ class UnreducedAxes:
 
 def _check_operand(op: Any) -> str | None:
     if _sharding(op.operands[0]) is None:
-        return "needs an operand with a sharding, which says along which axes it is partial"
+        return "needs an operand with a sharding, which has the axes along which it is partial"
     return None
 
 
@@ -224,7 +224,7 @@ def _unreduced_values(arrays: ModuleArrays, names: list[str]) -> set[int]:
         known = of_signature.get(signature)
         if known is None:
             known = [_is_unreduced(arrays, value) for value in results]
-            # What an edge says is not in the attributes of the operation that it is of.
+            # The sharding of an edge is not in the attributes of its operation.
             if not has_edges(names[signature]):
                 of_signature[signature] = known
         found.update(value for value, is_unreduced in zip(results, known, strict=True) if is_unreduced)
