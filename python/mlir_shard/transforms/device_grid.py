@@ -23,7 +23,7 @@ from mlir_shard.rules.partition import BlockedTensor
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge
 from mlir_shard.sharding.layout import block_size
-from mlir_shard.transforms.device_sets import have_different_devices, separate_meshes
+from mlir_shard.transforms.device_sets import count_devices, have_different_devices, separate_meshes
 from mlir_shard.transforms.device_strides import has_strides, in_order, stride_ranges
 
 
@@ -87,6 +87,13 @@ class DeviceGrid:
             raise GridError(str(error)) from error
 
     @staticmethod
+    def of_separate_meshes(used: Sequence[tuple[Mesh, Axes]], refs: Mapping[str | Mesh, Mesh]) -> DeviceGrid:
+        """The grid of which no mesh is part: each has its own axes, and its devices in its own order."""
+        meshes = list(dict.fromkeys(mesh for mesh in refs.values() if mesh.axes and not mesh.is_maximal))
+        devices = count_devices(meshes)
+        return DeviceGrid._with_separate("", used, refs, [1, devices] if devices > 1 else [1], meshes)
+
+    @staticmethod
     def for_meshes(name: str, used: Sequence[tuple[Mesh, Axes]], refs: Mapping[str | Mesh, Mesh]) -> DeviceGrid:
         """The coarsest grid for axes of one mesh or of several, which are in `refs` by how shardings refer to them.
 
@@ -146,11 +153,22 @@ class DeviceGrid:
         along = {mesh: [AxisRef(axis) for axis in mesh.axis_names] for mesh in meshes}
         for mesh, axes in used:
             along.setdefault(mesh, []).extend(axes)
-        cuts, others = separate_meshes(meshes, along)
+        return DeviceGrid._with_separate(name, used, refs, *separate_meshes(meshes, along))
+
+    @staticmethod
+    def _with_separate(
+        name: str,
+        used: Sequence[tuple[Mesh, Axes]],
+        refs: Mapping[str | Mesh, Mesh],
+        cuts: Sequence[int],
+        others: Sequence[Mesh],
+    ) -> DeviceGrid:
+        """The grid of devices that is cut there, with the axes of other meshes as separate ones."""
         separate = []
         for mesh in others:
+            own = [axis for of, axes in used if of == mesh for axis in axes]
             try:
-                separate += [SeparateAxis(mesh, atom) for atom in Grid.of(mesh, along[mesh], f"@{name}").atoms]
+                separate += [SeparateAxis(mesh, atom) for atom in Grid.of(mesh, own, name and f"@{name}").atoms]
             except ValueError as error:
                 raise GridError(str(error)) from error
         sizes = [larger // smaller for smaller, larger in pairwise(cuts)][::-1]
@@ -186,8 +204,9 @@ class DeviceGrid:
             return self.axes(refs)
         if (first := self._first_separate(other)) is not None:
             own = tuple(one.axis for one in self.separate if one.mesh == other)
+            several = (ref for ref in refs if ref.size(other) > 1)
             try:
-                return tuple(first + axis for axis in Grid(other, own).axes(refs))
+                return tuple(first + axis for axis in Grid(other, own).axes(several))
             except ValueError as error:
                 raise GridError(str(error)) from error
         ranges = [one for axis in refs for one in stride_ranges(axis, other)]

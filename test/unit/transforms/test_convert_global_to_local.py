@@ -341,7 +341,7 @@ def test_partition_rule_of_a_user() -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (take_nothing, "'my.take' op cannot be computed on blocks: it takes all there is"),
+        (take_nothing, "'my.take' cannot be partitioned: it takes all there is"),
         (take_wrongly, r"the partition rule of 'my.take' \(take_wrongly in .*\) failed in line \d+: KeyError: 'size'"),
     ],
 )

@@ -8,7 +8,7 @@ from mlir_shard import asm
 from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import TensorMapping
-from mlir_shard.transforms.partition.local_computations import local_factor_axes
+from mlir_shard.transforms.partition.local_factors import local_factor_axes
 
 MESH = Mesh({"x": 2, "y": 2, "z": 4}.items())
 

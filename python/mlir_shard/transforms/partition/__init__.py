@@ -5,8 +5,8 @@
 `spmdize` is the one of `shard-spmdize`: `plan`, with `value_placements`, and `op_decisions` decide, `plan_application`
 applies, `grid_reshards` plans reshards and `emission` builds them. What is easier on the global program comes before:
 `shard_split_windows` and `split_reductions`, see `pipelines`. `sdy_convert_global_to_local` is Shardy's, for StableHLO:
-`local_plan` decides, `local_computations` finds partition rules. Both tell ops apart by `named_ops`. `spmdize` plans
-isomorphic ops once, see `repeated_ops`.
+a strict mode of the same planner, `strict_plan`, which moves nothing but what collectives of sdy move, in the form of
+`written_collectives`. Both tell ops apart by `named_ops`. `spmdize` plans isomorphic ops once, see `repeated_ops`.
 """
 
 # The passes of files that are not named for one; all others are in the file of their name.

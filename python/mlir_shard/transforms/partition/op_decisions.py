@@ -13,8 +13,8 @@ from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.resharding.windows import FactorWindow, WindowHalo
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg_loops import loops_of
-from mlir_shard.rules.partition import PartitionRule
-from mlir_shard.rules.reduction import SELECTING_OPS, combination_of, reduction_op
+from mlir_shard.rules.partition import PartitionRule, Reduction
+from mlir_shard.rules.reduction import SELECTING_OPS, combination_of, reduction_kind, reduction_op
 from mlir_shard.rules.uneven_shards import Mask, mask_of, may_fail
 from mlir_shard.rules.windows import Window, dim_of, mirrored_factors, windows_of
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
@@ -23,7 +23,7 @@ from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.partition.grid_reshards import Resharding
-from mlir_shard.transforms.partition.local_computations import local_factor_axes, shardings_of
+from mlir_shard.transforms.partition.local_factors import local_factor_axes, shardings_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +143,11 @@ class Decision:
 
 
 class OpDecisions:
-    """Decides on the ops of one module on its grid."""
+    """Decides on the ops of one module on its grid; without `exchanges` by what needs no elements of other shards."""
 
-    def __init__(self, grid: DeviceGrid) -> None:
+    def __init__(self, grid: DeviceGrid, *, exchanges: bool = True) -> None:
         self._grid = grid
+        self._exchanges = exchanges
         self._known: dict[Hashable, Decision] = {}
 
     def decide(
@@ -158,13 +159,19 @@ class OpDecisions:
         wanted: tuple[Placement, ...],
     ) -> Decision:
         """As far as operands and wanted results agree, the factors of the op stay sharded."""
-        kind = reduction_op(op)
-        is_combined = kind is None and bool(rule.reduction_factors) and combination_of(op) is not None
-        reduction = (lambda op: ReductionOp.SUM) if is_combined else reduction_op
+        reduction: Reduction = reduction_op if self._exchanges else reduction_kind
+        kind = reduction(op)
+        is_combined = (
+            self._exchanges and kind is None and bool(rule.reduction_factors) and combination_of(op) is not None
+        )
+        if is_combined:
+            reduction = lambda op: ReductionOp.SUM  # noqa: E731
         unshardable = partition.unshardable_factors(op, rule, reduction)
-        windows = windows_of(op, rule) if partition.allows_uneven and not may_fail(op) else ()
-        # Their partition rules exchange what moves along these.
-        unshardable -= {window.factor for window in windows} | mirrored_factors(op, rule)
+        windows: tuple[Window, ...] = ()
+        if self._exchanges:
+            windows = windows_of(op, rule) if partition.allows_uneven and not may_fail(op) else ()
+            # Their partition rules exchange what moves along these.
+            unshardable -= {window.factor for window in windows} | mirrored_factors(op, rule)
         key = (id(rule), id(partition), op.name, unshardable, kind, have, wanted, windows)
         known = self._known.get(key)
         # What is in an op's regions matters where blocks are uneven.
@@ -188,7 +195,7 @@ class OpDecisions:
         windows: tuple[Window, ...],
     ) -> Decision:
         grid, mesh = self._grid, self._grid.mesh
-        operands, results = (tuple(map(self._sharding, placements)) for placements in (have, wanted))
+        operands, results = (tuple(map(self.sharding, placements)) for placements in (have, wanted))
         projection = ShardingProjection.build(operands, results, rule, mesh)
         while True:
             factor_axes = local_factor_axes(projection, rule, unshardable, mesh)
@@ -228,7 +235,8 @@ class OpDecisions:
         halo = sized.halo(self._grid.blocks(along))
         return None if halo is None else HaloUpdate(window.operand, window.dim, along, halo, sized)
 
-    def _sharding(self, placement: Placement) -> TensorSharding:
+    def sharding(self, placement: Placement) -> TensorSharding:
+        """The placement as a sharding along the axes of the grid's mesh."""
         grid = self._grid
         dims = (add_axes_or_merge((), (grid.atoms[axis] for axis in axes), grid.mesh) for axes in placement.dims)
         return TensorSharding.closed_with(dims, grid.mesh)

@@ -30,7 +30,6 @@ from mlir_shard.transforms.device_sets import is_crossing, source_of
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
 from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged, relocated
-from mlir_shard.transforms.partition.local_computations import reduced_axes
 from mlir_shard.transforms.partition.named_ops import DIFFERENT_BY_DEVICE, DRAWING, RESHARDING_OPS, differs_by_device
 from mlir_shard.transforms.partition.op_decisions import (
     Captured,
@@ -41,6 +40,7 @@ from mlir_shard.transforms.partition.op_decisions import (
     Signature,
     uneven_edges,
 )
+from mlir_shard.transforms.partition.partial_results import reduced_axes
 from mlir_shard.transforms.partition.regions import captured_uses, computation_sides, has_single_blocks, passed_on
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
 from mlir_shard.transforms.partition.value_placements import ValuePlacements, goes_elsewhere, replicated, settled

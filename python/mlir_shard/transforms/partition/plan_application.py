@@ -20,7 +20,7 @@ from mlir_shard.ir.values import Use, replace_uses, uses_of
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.rules.linalg_loops import loops_of
-from mlir_shard.rules.partition import Blocks, PartitionError, PartitionRule
+from mlir_shard.rules.partition import Blocks, PartitionError, PartitionRule, drop_shardings
 from mlir_shard.rules.reduction import Combination, combination_of
 from mlir_shard.rules.scalar_dialects import smaller_splat
 from mlir_shard.rules.uneven_shards import Bounds, Mask, inside_bounds, is_before, masking_number, select_inside
@@ -227,7 +227,8 @@ class PlanApplication:
         )
 
     def _insert_before_uses(self, op: Any, uses: Sequence[Use], resharding: Resharding) -> None:
-        """Reshards a value that an op is for in front of its uses."""
+        """Reshards a value that an op is for in front of its uses; the op itself makes another sharding."""
+        drop_shardings(op)
         user, number = uses[0]
         value = user.operands[number]
         with ir.InsertionPoint.after(value.owner), op.location:

@@ -60,7 +60,7 @@ def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_excha
     try:
         module = _local_module(op, operands, results, around, gathers, by_exchange=by_exchange)
     except PassFailure as error:
-        raise _failure(op, error.message.removeprefix(f"'{op.name}' op cannot be computed on blocks: ")) from error
+        raise _failure(op, error.message.removeprefix(f"'{op.name}' cannot be partitioned: ")) from error
     (function,) = children(module.operation, "func.func")
     last = terminator(function)
     for index, sharding in enumerate(results):

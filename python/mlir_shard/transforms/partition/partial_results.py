@@ -1,0 +1,75 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether partial results are reduced by collectives of sdy before anything else uses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.rules.partition import is_zero
+from mlir_shard.rules.reduction import reduction_kind
+from mlir_shard.sharding import Mesh, ReductionOp
+from mlir_shard.sharding.axes import Axes, axes_difference
+from mlir_shard.transforms.partition.grid_reshards import NoPlan
+from mlir_shard.transforms.partition.written_collectives import reduction_kind as collective_kind
+
+_REDUCING = {"sdy.all_reduce": "reduction_axes", "sdy.reduce_scatter": "reduce_scatter_axes"}
+# What these do to partial results, they would do to the reduced ones.
+_MOVING = ("sdy.all_gather", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute", "stablehlo.slice")
+
+
+def check_reductions(op: Any, owed: Axes, mesh: Mesh) -> None:
+    """Raises PassFailure where partial results are used for what they are parts of."""
+    if not owed:
+        return
+    kind = reduction_kind(op)
+    if kind is None:
+        raise NoPlan("its partial results are combined with what no collective of sdy does")
+    is_partial = any((of := sharding_of(value)) is not None and of.unreduced_axes for value in op.operands)
+    for result in op.results:
+        _check_reduced(op, result, owed, kind, mesh, is_exact=not is_partial)
+
+
+def _check_reduced(op: Any, value: Any, owed: Axes, kind: ReductionOp, mesh: Mesh, *, is_exact: bool) -> None:
+    declared = sharding_of(value)
+    if declared is not None and declared.reduction_op is kind:
+        owed = axes_difference(owed, declared.unreduced_axes, mesh)
+        is_exact = is_exact and not declared.unreduced_axes
+    if not owed:
+        return
+    text = ", ".join(map(str, owed))
+    for use in value.uses:
+        user = use.owner.operation
+        if _only_moves(user, kind):
+            _check_reduced(op, user.results[0], owed, kind, mesh, is_exact=is_exact)
+            continue
+        if user.name not in _REDUCING:
+            raise NoPlan(f"its partial results along {text} are used by '{user.name}', and not reduced first")
+        reduced = reduced_axes(user)
+        if collective_kind(user) is not kind:
+            raise NoPlan(f"its partial results are combined by {kind.value}, and reduced by something else")
+        left = axes_difference(owed, reduced, mesh)
+        if left:
+            _check_reduced(op, user.results[0], left, kind, mesh, is_exact=is_exact)
+        elif is_exact:
+            # Along an axis of one device nothing is partial, and nothing is reduced.
+            others = [axis for axis in axes_difference(reduced, owed, mesh) if axis.size(mesh) > 1]
+            if others:
+                along = ", ".join(map(str, others))
+                raise NoPlan(f"its results are reduced along {along}, along which they are not partial")
+
+
+def _only_moves(user: Any, kind: ReductionOp) -> bool:
+    """Whether an op may come before the reduction of its operand; what is padded with has to stay as it is."""
+    if user.name == "stablehlo.pad":
+        return kind is not ReductionOp.SUM or is_zero(user.operands[1])
+    return user.name in _MOVING
+
+
+def reduced_axes(op: Any) -> Axes:
+    """The axes along which an op is a reduction of partial values over devices, none for any other op."""
+    if op.name not in _REDUCING:
+        return ()
+    value = op.attributes[_REDUCING[op.name]].value.value
+    return value if op.name == "sdy.all_reduce" else tuple(axis for one in value for axis in one.value)
