@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values that shard alike across a region, and the one of them that holds the sharding.
+"""Values that have one sharding across a region, and the one of them that holds it.
 
 An op with data-flow edges ties each of its results or block arguments (the targets of an edge) to operands of its
 own and of its terminators (the sources). One target owns the edge and carries its sharding; where the owner's only

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which values of an op with regions shard alike: its data-flow edges, by op name."""
+"""Data-flow edges by op name: which values of an op with regions have one sharding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DataFlowEdge:
     """One edge: the target that owns it, the values that are sources, and the other targets.
 
     Targets are results of the op, or arguments of blocks in its regions; sources are operands of the op, or of
-    terminators in its regions. All have one shape, as they shard alike.
+    terminators in its regions. All have one shape, as they have one sharding.
     """
 
     owner: Any

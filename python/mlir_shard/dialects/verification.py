@@ -3,7 +3,7 @@
 """Verifying sdy attributes on operations of any dialect, beyond what the host verifies.
 
 The host asks the dialect of a discardable attribute whether it is right where it is, but a dialect defined at run
-time cannot answer. So this looks for the attributes in a whole module; those that agree in all that decides whether
+time cannot answer. So this looks for the attributes in all of a module; those that agree in all that decides whether
 they are right (the attribute, the types, what they are nested in) are looked at once.
 """
 
@@ -67,7 +67,7 @@ def uses(op: Any) -> Iterator[AttributeUse]:
 
     Of uses that agree in everything the checks look at, the first alone is given.
     """
-    # What edges refer to is decided by other operations around theirs, so no two uses are alike.
+    # What edges refer to is decided by other operations around theirs, so no two uses agree.
     names = [(name, name != PROPAGATION_EDGES) for name in CHECKS]
     for capsule, name, place, index in native_host().attribute_uses(op.operation._CAPIPtr, names, list(SCOPES)):
         yield AttributeUse(ir.Operation._CAPICreate(capsule), name, Place(place), index)

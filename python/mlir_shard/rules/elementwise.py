@@ -14,7 +14,7 @@ _names: set[str] = set()
 
 
 def register_elementwise(*names: str) -> None:
-    """Gives ops, or whole dialects (`"math.*"`), the rule of elementwise ops."""
+    """Gives ops, or dialects (`"math.*"`), the rule of elementwise ops."""
     _names.update(names)
     sharding_rule(*names)(elementwise)
 

@@ -29,7 +29,7 @@ def structured(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """One factor for each loop: pass-through where an output follows it, else a reduction. None on buffers.
 
     Along a loop that goes from window to window neighbours exchange what overlaps, unless a window is one element;
-    the loops inside of a window have to be whole, as has the loop of a diagonal. A dimension that follows an
+    the loops inside of a window must be replicated, as must the loop of a diagonal. A dimension that follows an
     expression of another kind has a factor of its own that cannot be sharded.
     """
     if not len(op.results):
@@ -76,7 +76,7 @@ def _factor_type(loops: Loops, shapes: list[tuple[int, ...]], loop: int, size: i
 
 @sharding_rule("linalg.softmax")
 def softmax(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """All dimensions go through but the one that is normalized, which has to be whole."""
+    """All dimensions go through but the one that is normalized, which must be replicated."""
     if not len(op.results):
         return None
     normalized = (op.attributes["dimension"].value,)
@@ -163,11 +163,11 @@ def winograd(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @partition_rule(when=is_structured, allows_uneven=True, pure=True)
 def partition_structured(op: Any, blocks: Blocks) -> None:
-    """The same op on blocks.
+    """The same op on shards.
 
     Where it adds up along a sharded loop, all but the first device of a group begin with zero, so that the initial
     value is counted once; likewise with other reductions that would count it again. `linalg.index` of a sharded loop
-    gets the offset of the block.
+    gets the offset of the shard.
     """
     set_result_types(op, blocks)
     axes = blocks.reduction_axes
@@ -177,7 +177,7 @@ def partition_structured(op: Any, blocks: Blocks) -> None:
 
 
 def _offset_indices(op: Any, blocks: Blocks) -> None:
-    """Adds to each `linalg.index` of a sharded loop where this device's block begins along it."""
+    """Adds to each `linalg.index` of a sharded loop where this device's shard begins along it."""
     for inner in list(op.regions[0].blocks[0].operations):
         inner = inner.operation
         if inner.name != "linalg.index":

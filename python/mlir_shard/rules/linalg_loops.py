@@ -62,7 +62,7 @@ def loops_of(op: Any) -> Loops:
 
 
 def _overwriting(op: Any, parallel: set[int]) -> set[int]:
-    """The loops said to be parallel that no output follows: which iteration writes last is not a reduction."""
+    """The loops declared parallel that no output follows: which iteration writes last is not a reduction."""
     if "iterator_types" not in op.attributes:
         return set()
     types = [str(type_) for type_ in op.attributes["iterator_types"]]

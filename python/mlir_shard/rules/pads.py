@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Partition rules of pads: what of its block is not padding a device has from others, and it puts padding around."""
+"""Partition rules of pads: what of its shard is not padding a device has from others, and it puts padding around."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _unshardable(op: Any, rule: OpShardingRule) -> list[int]:
 
 @partition_rule("tensor.pad", unshardable=_unshardable, allows_uneven=True, pure=True)
 def pad(op: Any, blocks: Blocks) -> None:
-    """Along a dimension that is in blocks and is padded, the block of the result is filled up on each device."""
+    """Along a dimension that is sharded and is padded, the shard of the result is filled up on each device."""
     windows = {one.dim: one for one in moving_windows(op, blocks)}
     for name in ("static_low", "static_high"):
         amounts = [0 if dim in windows else one for dim, one in enumerate(op.attributes[name])]

@@ -31,9 +31,9 @@ class PartitionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BlockedTensor:
-    """A value around an op before it is local: its type, and per dimension the grid axes along which it is in blocks.
+    """A value around an op before it is local: its type, and per dimension the grid axes along which it is sharded.
 
-    `counts` are the numbers of blocks. `block_numbers` gives for a dimension which block each device has; a value
+    `counts` are the numbers of shards. `block_numbers` gives for a dimension which shard each device has; a value
     that is no tensor has no dimensions.
     """
 
@@ -49,11 +49,11 @@ class BlockedTensor:
 
     @property
     def block_shape(self) -> tuple[int, ...]:
-        """The shape of a block."""
+        """The shape of a shard."""
         return tuple(size // count for size, count in zip(self.type.shape, self.counts, strict=True))
 
     def has_same_blocks(self, dim: int, other: BlockedTensor, other_dim: int) -> bool:
-        """Whether each device has the block of the same number of a dimension of this tensor and of another."""
+        """Whether each device has the shard of the same number of a dimension of this tensor and of another."""
         if self.counts[dim] != other.counts[other_dim]:
             return False
         return self.counts[dim] == 1 or list(self.block_numbers(dim)) == list(other.block_numbers(other_dim))
@@ -69,14 +69,14 @@ def _no_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any) -> A
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What a partition rule is told about the blocks its op works on.
+    """What a partition rule is told about the shards its op works on.
 
     `result_types` are the local types. `factor_axes` holds the grid axes each factor of `rule` is sharded along,
     major to minor. `device_index` gives, for grid axes major to minor, the position of this device among those
     along them as an `index` value in front of the op. `operands` and `results` are the tensors that the op worked on
     before. `entry` gives, for grid axes and an integer for each position along them, the one of this device, as a
     tensor of one element of the given type (None: i64) at the current insertion point. `windows` are those that
-    operands have been brought what they reach for of other blocks, their halos. `mirror` gives, at the current
+    operands have been brought what they reach for of other shards, their halos. `mirror` gives, at the current
     insertion point, the value of the device opposite along grid axes: the first has that of the last.
     """
 
@@ -91,12 +91,12 @@ class Blocks:
     mirror: Callable[[Any, Sequence[int]], Any] = _no_mirror
 
     def check_known(self) -> None:
-        """Raises PartitionError where a caller has not said how the tensors around the op are in blocks."""
+        """Raises PartitionError where a caller has not said how the tensors around the op are sharded."""
         if not self.results:
             raise PartitionError("it is not known here how its tensors are in blocks")
 
     def operand_size(self, number: int, dim: int) -> int:
-        """The size of a dimension of an operand, without what makes its last blocks full; the rule has to be known."""
+        """The size of a dimension of an operand, without what makes its last shards full; the rule has to be known."""
         assert self.rule is not None
         mapping = self.rule.operand_mappings[number].dim_mappings[dim]
         return prod(self.rule.factor_sizes[factor] for factor in mapping.factor_indices)
@@ -128,10 +128,10 @@ class PartitionRule:
     `localize` changes the op in place and returns False where it left its results whole, to be sliced by the
     caller. `unshardable` names factors along which this op cannot be partitioned, beside those that never can;
     `makes_elements` says that a factor only in results may be sharded, as every device can make its own part.
-    A rule that `checks_blocks` is right for blocks that it raises no PartitionError for, whatever the factors say:
-    a caller that has nothing else to try may ask it. A rule that `allows_uneven` is right on full blocks whose ends are
+    A rule that `checks_blocks` is right for shards that it raises no PartitionError for, whatever the factors say:
+    a caller that has nothing else to try may ask it. A rule that `allows_uneven` is right on full shards whose ends are
     no part of the tensor: what it makes of those elements goes nowhere else. A `pure` rule looks at nothing but the op,
-    its regions, the blocks, and which operands are one value or constants, and keeps nothing from one op to the next:
+    its regions, the shards, and which operands are one value or constants, and keeps nothing from one op to the next:
     what it does for one op is then reused for isomorphic ones. Any other rule is called for each.
     """
 
@@ -143,7 +143,7 @@ class PartitionRule:
     pure: bool = False
 
     def unshardable_factors(self, op: Any, rule: OpShardingRule, reduction: Reduction = reduction_op) -> frozenset[int]:
-        """The factors that have to be whole on every device for `localize` to be right.
+        """The factors that must be replicated for `localize` to be right.
 
         `reduction` says what partial results are combined with, None where nothing can.
         """

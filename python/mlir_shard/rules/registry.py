@@ -69,7 +69,7 @@ def sharding_rule(
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Registers a function as the sharding rule of ops.
 
-    `names` are op names (`"linalg.matmul"`), or whole dialects (`"math.*"`). With `when` the function is also the
+    `names` are op names (`"linalg.matmul"`), or dialects (`"math.*"`). With `when` the function is also the
     rule of every op of any dialect that `when` holds for, an interface or a trait say: asked once per op name. An
     op is looked for by name, then by dialect, then by the predicates in the order of their registration; a name
     registered twice has the later rule.
@@ -248,7 +248,7 @@ _reasons: dict[str, str] = {}
 
 
 def without_rule(*names: str, because: str) -> None:
-    """Says that ops, or whole dialects (`"shape.*"`), have no sharding rule; `because` is a clause for people."""
+    """Says that ops, or dialects (`"shape.*"`), have no sharding rule; `because` is a clause for people."""
     sharding_rule(*names)(_none)
     for name in names:
         _reasons[name] = because

@@ -76,7 +76,7 @@ def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("chlo.top_k")
 def top_k(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The last dimension, of which the largest elements are taken, has to be whole."""
+    """The last dimension, of which the largest elements are taken, must be replicated."""
     return resized(op, FactorType.NEED_REPLICATION, blocked=True)
 
 
@@ -112,7 +112,7 @@ partition_rule(
 
 @partition_rule("stablehlo.reduce", allows_uneven=True, pure=True)
 def reduce(op: Any, blocks: Blocks) -> None:
-    """The same reduction on blocks; along a sharded dimension its result is partial.
+    """The same reduction on shards; along a sharded dimension its result is partial.
 
     A sum begins with its initial value on one device and with zero on the others, so that the value counts once, and so
     on for other reductions to which it would make a difference.

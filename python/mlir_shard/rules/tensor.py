@@ -40,7 +40,7 @@ def reassociate(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 def reshape_beside_whole(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """The factors of a reshape of the first operand; any other operand, a tensor of sizes say, has to be whole."""
+    """The factors of a reshape of the first operand; any other operand, a tensor of sizes say, must be replicated."""
     of_tensors = reshape_factors(op, options)
     if of_tensors is None:
         return None
@@ -78,7 +78,7 @@ sharding_rule("tensor.concat")(joining("dim"))
 
 @sharding_rule("tensor.insert")
 def insert(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Every device sets the element where its block holds it."""
+    """Every device sets the element where its shard holds it."""
     operands = [None, 0, *[None] * (len(op.operands) - 2)]
     builder = RuleBuilder.for_op(op)
     for dim, size in enumerate(shape_of(op.results[0].type)):
@@ -88,13 +88,13 @@ def insert(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tensor.gather")
 def gather(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Indices are gathered each by itself; a dimension that is indexed has to be whole."""
+    """Indices are gathered each by itself; a dimension that is indexed must be replicated."""
     return _indexed(op, list(op.attributes["gather_dims"]), FactorType.PASS_THROUGH)
 
 
 @sharding_rule("tensor.scatter")
 def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
-    """All updates go to every block, so their batches have to be whole, as has a dimension that is indexed."""
+    """All updates go to every shard, so their batches must be replicated, as must a dimension that is indexed."""
     return _indexed(op, list(op.attributes["scatter_dims"]), FactorType.NEED_REPLICATION)
 
 
@@ -157,7 +157,7 @@ def _known_dims(op: Any) -> list[bool]:
 def extract_slice(op: Any, options: RuleOptions) -> OpShardingRule:
     """Where the size changes, neighbours can exchange elements, if it is known where the slice is.
 
-    If it is not, and where a dimension is left out, it has to be whole.
+    If it is not, and where a dimension is left out, it must be replicated.
     """
     sizes = list(op.attributes["static_sizes"])
     known = _known_dims(op)
@@ -173,9 +173,9 @@ def extract_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tensor.insert_slice")
 def insert_slice(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Every device writes into its own block what falls there of the slice.
+    """Every device writes into its own shard what falls there of the slice.
 
-    Along a dimension where the slice is smaller, it has to be whole unless it is known where it goes.
+    Along a dimension where the slice is smaller, it must be replicated unless it is known where it goes.
     """
     sizes = list(op.attributes["static_sizes"])
     known = _known_dims(op)
@@ -204,14 +204,14 @@ partition_rule("tensor.collapse_shape", "tensor.concat", allows_uneven=True, pur
 
 @partition_rule("tensor.expand_shape", allows_uneven=True, pure=True)
 def expand_shape(op: Any, blocks: Blocks) -> None:
-    """The sizes it expands to are those of the block."""
+    """The sizes it expands to are those of the shard."""
     set_result_types(op, blocks)
     op.attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(op.results[0].type.shape))
 
 
 @partition_rule("tensor.extract_slice", allows_uneven=True, pure=True)
 def partition_extract_slice(op: Any, blocks: Blocks) -> None:
-    """Of a dimension that is in blocks it takes all there is, or where it moves elements all that its block needs."""
+    """Of a dimension that is sharded it takes all there is, or where it moves elements all that its shard needs."""
     set_result_types(op, blocks)
     _take_blocks(op, op.operands[0])
     if blocks.rule is None:
@@ -239,7 +239,7 @@ def _written_in_part(op: Any, rule: OpShardingRule) -> list[int]:
 
 @partition_rule("tensor.insert_slice", unshardable=_written_in_part, allows_uneven=True, pure=True)
 def partition_insert_slice(op: Any, blocks: Blocks) -> None:
-    """Of a dimension that is in blocks all is written."""
+    """Of a dimension that is sharded all is written."""
     set_result_types(op, blocks)
     _take_blocks(op, op.operands[1])
 

@@ -10,7 +10,7 @@
     type    ::= "reduction" | "need_replication" | "permutation" | "blocked_propagation"
 
 A factor is a word. `(h d)` is a dimension made of factors, major to minor; `1` one of size 1 that takes no part, `_`
-one of any size that has to be whole; `...` stands for any number of leading, pass-through dimensions, the same in
+one of any size that must be replicated; `...` stands for any number of leading, pass-through dimensions, the same in
 all tensors that have it. A factor in no result is a reduction where it is not marked as something else.
 """
 

@@ -93,7 +93,7 @@ def set_padding(op: Any, changed: dict[int, tuple[int, int]]) -> None:
 
 
 def is_padding_neutral(op: Any) -> bool:
-    """Whether it makes no difference that what is padding in one of `WINDOWED` is an element of a block.
+    """Whether it makes no difference that what is padding in one of `WINDOWED` is an element of a shard.
 
     Where it is no element, it is up to whoever runs a reduction whether it is combined.
     """
@@ -221,7 +221,7 @@ class Window:
 
 
 def windows_of(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
-    """The windows along permutation factors of a rule, of which a device can be given what its block needs."""
+    """The windows along permutation factors of a rule, of which a device can be given what its shard needs."""
     op = op.operation
     if not rule.permutation_factors:
         return ()

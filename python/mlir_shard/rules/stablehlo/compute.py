@@ -59,7 +59,7 @@ def dot(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.cholesky")
 def cholesky(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The two dimensions of a matrix have to be whole."""
+    """The two dimensions of a matrix must be replicated."""
     rank = rank_of(op.operands[0].type)
     return pointwise_but(op, (rank - 2, rank - 1), FactorType.NEED_REPLICATION)
 
@@ -85,7 +85,7 @@ def triangular_solve(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.fft")
 def fft(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Transformed dimensions have to be whole; nothing spreads along the last where a real transform changes it."""
+    """Transformed dimensions must be replicated; nothing spreads along the last where a real transform changes it."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     batch = len(before) - len(op.attributes["fft_length"])
     last = len(before) - 1
@@ -106,7 +106,7 @@ def batch_norm_inference(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.rng_bit_generator")
 def rng_bit_generator(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The states, old and new, have to be whole and tell each other nothing; the bits may be sharded in any way."""
+    """The states, old and new, must be replicated and are unrelated; the bits may be sharded in any way."""
     builder = RuleBuilder.for_op(op)
     for dim, size in enumerate(shape_of(op.operands[0].type)):
         builder.add_factor([dim], [dim, None], size, FactorType.NEED_REPLICATION, blocked=True)
@@ -133,7 +133,7 @@ def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.sort")
 def sort(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The sorted dimension has to be whole; its sharding spreads only where another dimension can take it over."""
+    """The sorted dimension must be replicated; its sharding spreads only where another dimension can take it over."""
     shape = shape_of(op.operands[0].type)
     dimension = op.attributes["dimension"].value if "dimension" in op.attributes else -1
     dims = (dimension % max(len(shape), 1),)

@@ -59,7 +59,7 @@ custom_call_rule(
 
 @custom_call_rule("X64Combine")
 def combined_words(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """Elementwise, but for the state of a random generator, which is whole and tells its words nothing."""
+    """Elementwise, but for the state of a random generator, which is replicated and unrelated to its words."""
     if not _seeds_random_bits(op):
         return pointwise(op)
     shape = shape_of(op.results[0].type)
@@ -105,7 +105,7 @@ def qr(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @custom_call_rule("mhlo.topk")
 def top_k(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """The dimension of which the largest are taken has to be whole."""
+    """The dimension of which the largest are taken must be replicated."""
     if not _is_call(op, 1, 2):
         return None
     return resized(op, FactorType.NEED_REPLICATION, blocked=True)
@@ -113,7 +113,7 @@ def top_k(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @custom_call_rule("ApproxTopK", "PartialReduce")
 def partial_reduce(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """Values and their indices, of which each device may find its best; the best of all have to be whole."""
+    """Values and their indices, of which each device may find its best; the best of all must be replicated."""
     if not _is_call(op, 4, 2):
         return None
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)

@@ -75,7 +75,7 @@ class _Slicing:
 
 @sharding_rule("stablehlo.gather")
 def gather(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Along input dimensions that indices select one element of, each device finds what is in its block: a sum."""
+    """Along input dimensions that indices select one element of, each device finds what is in its shard: a sum."""
     shape, indices = (shape_of(operand.type) for operand in op.operands)
     result = shape_of(op.results[0].type)
 
@@ -116,7 +116,7 @@ def _combines(op: Any) -> bool:
 
 @sharding_rule("stablehlo.scatter", context_key=_combines)
 def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Each device updates what is in its block; where updates are sharded alone, partial results are combined."""
+    """Each device updates what is in its shard; where updates are sharded alone, partial results are combined."""
     count = len(op.results)
     shape, indices, updates = (shape_of(op.operands[number].type) for number in (0, count, count + 1))
 

@@ -129,7 +129,7 @@ def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.reverse")
 def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Reversed dimensions exchange their blocks."""
+    """Reversed dimensions exchange their shards."""
     return pointwise_but(op, set(op.attributes["dimensions"]), FactorType.PERMUTATION)
 
 
@@ -146,14 +146,14 @@ def bitcast_convert(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 def block_start(tensor: BlockedTensor, dim: int, blocks: Blocks) -> Any:
-    """Where this device's block of a dimension begins, a scalar of i64 in front of the op."""
+    """Where this device's shard of a dimension begins, a scalar of i64 in front of the op."""
     size = tensor.block_shape[dim]
     return stablehlo.reshape(blocks.entry(tensor.axes[dim], lambda number: number * size, None), ())
 
 
 @partition_rule("stablehlo.iota", allows_uneven=True, pure=True)
 def iota(op: Any, blocks: Blocks) -> None:
-    """Counts from where the block begins."""
+    """Counts from where the shard begins."""
     blocks.check_known()
     set_result_types(op, blocks)
     drop_shardings(op)
@@ -170,7 +170,7 @@ def iota(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("stablehlo.broadcast", makes_elements=True, allows_uneven=True, pure=True)
 def broadcast(op: Any, blocks: Blocks) -> None:
-    """The leading sizes are those of the block."""
+    """The leading sizes are those of the shard."""
     set_result_types(op, blocks)
     count = len(op.attributes["broadcast_sizes"])
     op.attributes["broadcast_sizes"] = stablehlo.sizes(list(op.results[0].type.shape)[:count])

@@ -59,7 +59,7 @@ class BlockIndices:
         return stablehlo.build("clamp", type_, stablehlo.splat(type_, 0), self.indices, limits)
 
     def local(self, indices: Any, *, with_mask: bool) -> tuple[Any, Any]:
-        """The indices from the beginning of the block on, and a mask of the components that are in it, if asked."""
+        """The indices from the beginning of the shard on, and a mask of the components that are in it, if asked."""
         first: list[Any] = []
         last: list[Any] = []
         scalar = stablehlo.tensor(self.element_type)
@@ -97,7 +97,7 @@ class BlockIndices:
 
 
 def has_first_blocks(tensor: BlockedTensor, dims: Sequence[int], blocks: Blocks) -> Any:
-    """A scalar mask of whether this device has the first block along each of some dimensions."""
+    """A scalar mask of whether this device has the first shard along each of some dimensions."""
     mask = None
     for dim in dims:
         start = block_start(tensor, dim, blocks)
@@ -108,9 +108,9 @@ def has_first_blocks(tensor: BlockedTensor, dims: Sequence[int], blocks: Blocks)
 
 @partition_rule("stablehlo.gather", allows_uneven=True, pure=True)
 def gather(op: Any, blocks: Blocks) -> None:
-    """The same gather from a block.
+    """The same gather from a shard.
 
-    Along a sharded dimension of which indices select one element, each device takes what is in its block and zeros
+    Along a sharded dimension of which indices select one element, each device takes what is in its shard and zeros
     for the rest, so that the sum over devices is what was asked for.
     """
     blocks.check_known()
@@ -219,7 +219,7 @@ class _Dimensions:
 
 @partition_rule("stablehlo.scatter", checks_blocks=True, allows_uneven=True, pure=True)
 def scatter(op: Any, blocks: Blocks) -> bool:
-    """Each device writes what falls in its block, or everything where it has all.
+    """Each device writes what falls in its shard, or everything where it has all.
 
     Where the updates are sharded and the input is not, each device writes its own: all but the first begin with what
     changes nothing, so that what is there is combined once with all that is written.
@@ -250,7 +250,7 @@ def scatter(op: Any, blocks: Blocks) -> bool:
 
 
 def _check_blocks(blocks: Blocks, count: int, dims: _Dimensions) -> None:
-    """Raises PartitionError where blocks of inputs, indices and updates do not go together."""
+    """Raises PartitionError where shards of inputs, indices and updates do not go together."""
     inputs, indices, updates = blocks.operands[:count], blocks.operands[count], blocks.operands[count + 1 :]
     first, first_update = inputs[0], updates[0]
     for name, tensors in (("inputs and results", (*inputs, *blocks.results)), ("updates", updates)):
@@ -280,7 +280,7 @@ def _check_blocks(blocks: Blocks, count: int, dims: _Dimensions) -> None:
 
 
 def _reduced_axes(tensor: BlockedTensor, updates: BlockedTensor, dims: _Dimensions) -> list[int]:
-    """The axes along which devices have updates of their own for the same block of the input."""
+    """The axes along which devices have updates of their own for the same shard of the input."""
     batches = {index_dim for _, index_dim in dims.batching}
     found = [axis for dim, index_dim in dims.scattered if index_dim not in batches for axis in updates.axes[dim]]
     of_input = {axis for axes in tensor.axes for axis in axes}

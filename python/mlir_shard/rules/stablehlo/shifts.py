@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Partition rules of StableHLO ops that move elements by known amounts: pads, slices and reverses.
 
-They are local where no device needs what another has: the elements of its block of the result come from its block of
+They are local where no device needs what another has: the elements of its shard of the result come from its shard of
 the operand, or are padding.
 """
 
@@ -36,10 +36,10 @@ def _check_same_blocks(before: BlockedTensor, after: BlockedTensor, but_for: Col
 
 @partition_rule("stablehlo.slice", checks_blocks=True, allows_uneven=True, pure=True)
 def slice_of_blocks(op: Any, blocks: Blocks) -> None:
-    """A slice whose blocks are each in the same block of what it is of.
+    """A slice whose shards are each in the same shard of what it is of.
 
-    Where blocks differ in where that part begins, each device first takes out the stretch that has its own. A caller
-    that knows along which axes the factors are has brought every device the stretch that its block needs.
+    Where shards differ in where that part begins, each device first takes out the stretch that has its own. A caller
+    that knows along which axes the factors are has brought every device the stretch that its shard needs.
     """
     blocks.check_known()
     set_result_types(op, blocks)
@@ -82,7 +82,7 @@ def _set_bounds(op: Any, starts: Sequence[int], limits: Sequence[int]) -> None:
 
 
 def _take_own_part(op: Any, dims: list[int], blocks: Blocks) -> None:
-    """Brings what of the slice is in the block, and zeros for the rest, to the beginning of some dimensions."""
+    """Brings what of the slice is in the shard, and zeros for the rest, to the beginning of some dimensions."""
     starts, limits, strides = (list(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     value = op.operands[0]
     span = list(value.type.shape)
@@ -109,7 +109,7 @@ def _slice_stretches(op: Any, selected: list[int], blocks: Blocks) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Shift:
-    """How one dimension is padded: for each block, by how much its elements begin behind its block of the result."""
+    """How one dimension is padded: for each shard, by how much its elements begin behind its shard of the result."""
 
     offsets: tuple[int, ...]
     between: int
@@ -127,19 +127,19 @@ class _Shift:
 
     @property
     def spread_size(self) -> int:
-        """The size of a block with padding between its elements."""
+        """The size of a shard with padding between its elements."""
         return max(0, (self.size - 1) * (self.between + 1) + 1)
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all blocks are padded alike."""
+        """Whether all shards have equal padding."""
         return len(set(self.offsets)) == 1
 
     @property
     def stays_in_blocks(self) -> bool:
-        """Whether each block of the result has elements of the same block of the operand only, and all that are left.
+        """Whether each shard of the result has elements of the same shard of the operand only, and all that are left.
 
-        Elements of a block that lie beyond its block of the result are lost, which is right at the ends alone.
+        Elements of a shard that lie beyond its shard of the result are lost, which is right at the ends alone.
         """
         last = len(self.offsets) - 1
         if not self.size:
@@ -150,12 +150,12 @@ class _Shift:
 
     @property
     def low(self) -> int:
-        """The padding in front that is enough for every block, or what all blocks have."""
+        """The padding in front that is enough for every shard, or what all shards have."""
         return self.offsets[0] if self.is_uniform else max(0, *self.offsets)
 
     @property
     def high(self) -> int:
-        """The padding behind that is enough for every block, or what all blocks have."""
+        """The padding behind that is enough for every shard, or what all shards have."""
         if self.is_uniform:
             return self.new_size - self.spread_size - self.offsets[0]
         return max(0, self.new_size - min(self.offsets) - self.spread_size)
@@ -163,10 +163,10 @@ class _Shift:
 
 @partition_rule("stablehlo.pad", checks_blocks=True, allows_uneven=True, pure=True)
 def pad_of_blocks(op: Any, blocks: Blocks) -> None:
-    """Every block is padded as its place in the dimension asks.
+    """Every shard is padded as its place in the dimension asks.
 
-    Where blocks differ in that, all are padded enough for each, and each device takes out its own part. A caller that
-    knows along which axes the factors are has brought every device the elements of its block.
+    Where shards differ in that, all are padded enough for each, and each device takes out its own part. A caller that
+    knows along which axes the factors are has brought every device the elements of its shard.
     """
     blocks.check_known()
     drop_shardings(op)
@@ -209,7 +209,7 @@ def _start(shift: _Shift, axes: tuple[int, ...], blocks: Blocks) -> Any:
 
 @partition_rule("stablehlo.reverse", checks_blocks=True, allows_uneven=True, pure=True)
 def reverse(op: Any, blocks: Blocks) -> None:
-    """Each device reverses its block, and gets that of the device opposite, if its block of the result is not that."""
+    """Each device reverses its shard, and gets that of the device opposite, if its shard of the result is not that."""
     blocks.check_known()
     set_result_types(op, blocks)
     (before,), (after,) = blocks.operands, blocks.results

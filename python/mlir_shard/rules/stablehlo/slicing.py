@@ -43,9 +43,9 @@ def pad(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 def _selected_dims(op: Any) -> tuple[int, ...]:
-    """The dimensions along which each device finds what is in its block of a slice, and the sum is the slice.
+    """The dimensions along which each device finds what is in its shard of a slice, and the sum is the slice.
 
-    Those in blocks that the slice is not to be in, or that an exchange with neighbours would bring more for.
+    Those on which the slice is not to be sharded, or for which an exchange with neighbours would receive more.
     """
     if not has_static_shapes(op):
         return ()
@@ -65,7 +65,7 @@ def _selected_dims(op: Any) -> tuple[int, ...]:
 
 @sharding_rule("stablehlo.slice", context_key=_selected_dims)
 def slice_(op: Any, options: RuleOptions) -> OpShardingRule:
-    """As a pad; where that brings less, or can be done, each device finds what is in its block: a sum."""
+    """As a pad; where that brings less, or can be done, each device finds what is in its shard: a sum."""
     if not options.computing:
         return resized(op, FactorType.PERMUTATION, blocked=options.conservative)
     return _selecting(op, _selected_dims(op), FactorType.PERMUTATION)
@@ -73,9 +73,9 @@ def slice_(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.dynamic_slice")
 def dynamic_slice(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Where the size changes, the dimension has to be whole: which block holds the slice is not known.
+    """Where the size changes, the dimension must be replicated: which shard holds the slice is not known.
 
-    But to compute it, each device can find what is in its block: a sum.
+    But to compute it, each device can find what is in its shard: a sum.
     """
     if not options.computing:
         return resized(op, FactorType.NEED_REPLICATION, blocked=True)
@@ -105,9 +105,9 @@ def _has_constant_starts(op: Any) -> bool:
 
 @sharding_rule("stablehlo.dynamic_update_slice", context_key=_has_constant_starts)
 def dynamic_update_slice(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Every device writes into its own block what falls there of the update.
+    """Every device writes into its own shard what falls there of the update.
 
-    Along a dimension where the update is smaller, it has to be whole unless it is known where it goes.
+    Along a dimension where the update is smaller, it must be replicated unless it is known where it goes.
     """
     shape, update = (shape_of(operand.type) for operand in list(op.operands)[:2])
     of_update = FactorType.PASS_THROUGH if _has_constant_starts(op) else FactorType.NEED_REPLICATION
@@ -129,9 +129,9 @@ def _joins_slices(op: Any) -> bool:
 
 
 def _exchanged_parts(op: Any) -> tuple[int, ...]:
-    """The operands that are brought to the blocks of a result by exchanges of neighbours, rather than to all devices.
+    """The operands that are brought to the shards of a result by exchanges of neighbours, rather than to all devices.
 
-    None where the result is not in blocks along the dimension.
+    None where the result is not in shards along the dimension.
     """
     dim = op.attributes["dimension"].value
     blocks, size = shards_along(op.results[0], dim, op), op.results[0].type.shape[dim]
@@ -153,7 +153,7 @@ def _context_of_concatenate(op: Any) -> tuple[Hashable, ...]:
 
 @sharding_rule("stablehlo.concatenate", context_key=_context_of_concatenate)
 def concatenate(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The concatenated dimension has to be whole, but where slices are joined neighbours can exchange elements.
+    """The concatenated dimension must be replicated, but where slices are joined neighbours can exchange elements.
 
     To compute it, they exchange those of all operands whose elements are near, and each device has the others whole.
     """
@@ -189,7 +189,7 @@ def _concatenate_parts(op: Any, joined: int, exchanged: Sequence[int]) -> OpShar
 
 @partition_rule("stablehlo.dynamic_slice", allows_uneven=True, pure=True)
 def partition_dynamic_slice(op: Any, blocks: Blocks) -> None:
-    """The same slice of a block where it takes all there is of a dimension; elsewhere the part that is in the block."""
+    """The same slice of a shard where it takes all there is of a dimension; elsewhere the part that is in the shard."""
     set_result_types(op, blocks)
     op.attributes["slice_sizes"] = stablehlo.sizes(op.results[0].type.shape)
     dims = selected_dims(blocks)
@@ -199,9 +199,9 @@ def partition_dynamic_slice(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True, allows_uneven=True, pure=True)
 def partition_dynamic_update_slice(op: Any, blocks: Blocks) -> None:
-    """Each device writes what of the update falls in its block.
+    """Each device writes what of the update falls in its shard.
 
-    Along a sharded dimension that is written in part, the block gets room for a whole update on either side, in which
+    Along a sharded dimension that is written in part, the shard gets room for a full update on either side, in which
     what is not its own is written, and which is cut off again.
     """
     blocks.check_known()
@@ -247,7 +247,7 @@ def _give_room(op: Any, first_start: int, shape: Sequence[int], dims: Sequence[i
 
 
 def selected_dims(blocks: Blocks) -> list[int]:
-    """The dimensions along which the first operand is in blocks, and the first result is not."""
+    """The dimensions along which the first operand is sharded, and the first result is not."""
     if not blocks.operands or not blocks.results:
         return []
     counts = zip(blocks.operands[0].counts, blocks.results[0].counts, strict=True)
@@ -257,9 +257,9 @@ def selected_dims(blocks: Blocks) -> list[int]:
 def with_room(
     value: Any, starts: Sequence[Any], shape: Sequence[int], dims: Sequence[int], blocks: Blocks
 ) -> tuple[Any, list[Any]]:
-    """A block with zeros around it, and where in that a slice of `shape` begins that is inside of the whole tensor.
+    """A shard with zeros around it, and where in that a slice of `shape` begins that is inside of the global tensor.
 
-    `starts` are scalars of i64. Along `dims` there is room for a whole slice on either side; one that is further away
+    `starts` are scalars of i64. Along `dims` there is room for a full slice on either side; one that is further away
     begins at an end, where it has zeros alone. Built at the current insertion point.
     """
     tensor: BlockedTensor = blocks.operands[0]
@@ -278,7 +278,7 @@ def with_room(
 class Part:
     """What a device has of an operand that is the part of a result from `start` on.
 
-    The device of block p has its elements from `p * step - below` on.
+    The device of shard p has its elements from `p * step - below` on.
     """
 
     value: Any
@@ -289,7 +289,7 @@ class Part:
 
 @partition_rule("stablehlo.concatenate", allows_uneven=True, pure=True)
 def partition_concatenate(op: Any, blocks: Blocks) -> None:
-    """The same of blocks, but along its dimension, where a caller has brought each device what is near."""
+    """The same on shards, but along its dimension, where a caller has brought each device what is near."""
     dim = op.attributes["dimension"].value
     if not blocks.windows:
         set_result_types(op, blocks)
@@ -320,9 +320,9 @@ def partition_concatenate(op: Any, blocks: Blocks) -> None:
 
 
 def joined_parts(parts: Sequence[Part], dim: int, size: int, place: Callable[[Callable[[int], int]], Any]) -> Any:
-    """The block, of `size` elements, of what parts make one behind the other, at the current insertion point.
+    """The shard, of `size` elements, of what parts make one behind the other, at the current insertion point.
 
-    `place` gives a scalar of i64: what a function is of the number of this device's block.
+    `place` gives a scalar of i64: what a function is of the number of this device's shard.
     """
     begin = place(lambda number: number * size)
     chosen = None
@@ -340,14 +340,14 @@ def joined_parts(parts: Sequence[Part], dim: int, size: int, place: Callable[[Ca
 
 
 def _at_block(part: Part, dim: int, size: int, place: Callable[[Callable[[int], int]], Any]) -> Any:
-    """A block, with the elements of a part where they are in it."""
+    """A shard, with the elements of a part where they are in it."""
     rank, own = part.value.type.rank, part.value.type.shape[dim]
     room = [size if one == dim else 0 for one in range(rank)]
     zero = stablehlo.splat(stablehlo.tensor(part.value.type.element_type), 0)
     padded = stablehlo.pad(part.value, zero, room, room, [0] * rank)
 
     def start(number: int) -> int:
-        # Where nothing is in the block, it is all the same what is there.
+        # Where nothing is in the shard, it is all the same what is there.
         wanted = number * size - part.start - (number * part.step - part.below) + size
         return min(max(wanted, 0), own + size)
 

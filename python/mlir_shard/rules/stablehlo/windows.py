@@ -48,7 +48,7 @@ def _without_window(op: Any) -> set[int]:
 def _dims_of_whole_windows(op: Any) -> tuple[int, ...]:
     """The dimensions of a `select_and_scatter` that windows fill from the first element to the last, side by side.
 
-    Only those of which no tensor is in blocks that would cut a window.
+    Only those along which no shard of a tensor cuts a window.
     """
     if not has_static_shapes(op):
         return ()
@@ -72,7 +72,7 @@ def reduce_window(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.select_and_scatter", context_key=_dims_of_whole_windows)
 def select_and_scatter(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Along windows the source has to be whole, operand and result exchange what overlaps.
+    """Along windows the source must be replicated, operand and result exchange what overlaps.
 
     To compute it, not where each element is in one window at most.
     """
@@ -85,7 +85,7 @@ def select_and_scatter(op: Any, options: RuleOptions) -> OpShardingRule:
             builder.add_common_factor(dim, size)
             continue
         if options.computing and dim in separate:
-            # Blocks of windows are blocks of elements.
+            # Shards of windows are shards of elements.
             builder.add_common_factor(dim, source[dim])
             continue
         builder.add_factor([None, dim, None], [None], source[dim], FactorType.NEED_REPLICATION, blocked=blocked)
@@ -198,7 +198,7 @@ def _filling(op: Any, number: int) -> Any:
 def _check_windows(
     op: Any, windowed: Sequence[BlockedTensor], reduced: Sequence[BlockedTensor], bordered: Collection[int] = ()
 ) -> None:
-    """Raises PartitionError where a window takes elements of several blocks, or tensors are in different blocks.
+    """Raises PartitionError where a window takes elements of several shards, or tensors are in different shards.
 
     Not along dimensions that are `bordered`: there a device has all that its windows reach.
     """
@@ -217,7 +217,7 @@ def _check_windows(
 
 @partition_rule("stablehlo.reduce_window", checks_blocks=True, allows_uneven=True, pure=True)
 def partition_reduce_window(op: Any, blocks: Blocks) -> None:
-    """The same windows over blocks, with what of others they reach where a caller has brought that."""
+    """The same windows over shards, with what of others they reach where a caller has brought that."""
     set_result_types(op, blocks)
     bordered = pad_within_blocks(op, blocks)
     if blocks.operands:
@@ -226,7 +226,7 @@ def partition_reduce_window(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("stablehlo.select_and_scatter", checks_blocks=True, allows_uneven=True, pure=True)
 def partition_select_and_scatter(op: Any, blocks: Blocks) -> None:
-    """The same windows over blocks; the source has an element for each window."""
+    """The same windows over shards; the source has an element for each window."""
     set_result_types(op, blocks)
     if blocks.operands:
         operand, source = blocks.operands[:2]
@@ -234,7 +234,7 @@ def partition_select_and_scatter(op: Any, blocks: Blocks) -> None:
 
 
 def _spatial_factors(op: Any, rule: OpShardingRule) -> list[int]:
-    """The factors of elements in a window along which partial results are no sums over blocks."""
+    """The factors of elements in a window along which partial results are no sums over shards."""
     numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     shapes = [list(value.type.shape) for value in (*op.operands, *op.results)]
     return [
@@ -248,7 +248,7 @@ def _spatial_factors(op: Any, rule: OpShardingRule) -> list[int]:
 def is_one_window(op: Any, position: int, shapes: Sequence[Sequence[int]]) -> bool:
     """Whether a convolution has, along a spatial dimension, one window without padding, as large as the image.
 
-    A block of the one then goes with the same block of the other. `shapes` are those of image, kernel and result.
+    A shard of the one then goes with the same shard of the other. `shapes` are those of image, kernel and result.
     """
     numbers, attributes = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"]), op.attributes
     dims = (
@@ -266,9 +266,9 @@ def is_one_window(op: Any, position: int, shapes: Sequence[Sequence[int]]) -> bo
 
 @partition_rule("stablehlo.convolution", unshardable=_spatial_factors, allows_uneven=True, pure=True)
 def partition_convolution(op: Any, blocks: Blocks) -> None:
-    """The same convolution of blocks, with the groups that a device has of batches and of features.
+    """The same convolution of shards, with the groups that a device has of batches and of features.
 
-    Windows may reach what a caller has brought of other blocks.
+    Windows may reach what a caller has brought of other shards.
     """
     blocks.check_known()
     set_result_types(op, blocks)

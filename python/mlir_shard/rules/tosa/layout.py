@@ -18,7 +18,7 @@ sharding_rule("tosa.concat")(joining("axis"))
 
 @sharding_rule("tosa.reshape_block_scaled")
 def reshape_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The leading dimensions that all shapes begin with go through, the rest has to be whole."""
+    """The leading dimensions that all shapes begin with go through, the rest must be replicated."""
     shapes = [shape_of(value.type) for value in (*op.operands, *op.results) if shape_of(value.type)]
     kept = 0
     while all(len(shape) > kept + 1 and shape[kept] == shapes[0][kept] for shape in shapes):
@@ -83,7 +83,7 @@ def gather(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tosa.scatter")
 def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Into values (n, k, c) at indices (n, w): batches and channels go through, rows have to be whole."""
+    """Into values (n, k, c) at indices (n, w): batches and channels go through, rows must be replicated."""
     batch, rows, channels = shape_of(op.operands[0].type)
     return (
         RuleBuilder.for_op(op)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Blocks with what is needed of those around them, by `shard.update_halo`."""
+"""Halo exchanges of shards by `shard.update_halo`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _arith = dialect("arith")
 
 
 def with_halo(value: Any, dim: int, axes: GridAxes, halo: WindowHalo, grid: DeviceGrid) -> Any:
-    """What the device's windows along a dimension are of, built at the current insertion point.
+    """Builds the shard with what the windows along a dimension reach of other shards.
 
-    What comes from further away than the neighbours these have received before, and hand on.
+    Elements from beyond the neighbours are forwarded by them, hop by hop.
     """
     shape = list(value.type.shape)
 
@@ -77,7 +77,7 @@ def _assembled(pieces: Sequence[tuple[int, Any]], dim: int, size: int) -> Any:
 
 
 def _along(value: Any, dim: int, start: int, size: int) -> Any:
-    """As many elements of a dimension."""
+    """Slices `size` elements of a dimension."""
     shape = _with_size(list(value.type.shape), dim, size)
     if shape == list(value.type.shape):
         return value
