@@ -33,13 +33,21 @@ class XlaEngine:
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
-        from mlir_shard.runtime.pjrt.executable import PjrtExecutable
-
         blocks = []
         for port, whole in zip(program.arguments, inputs, strict=True):
             cut = [arrays.cut(whole, box, port.local.shape) for box in port.boxes]
             blocks.append([arrays.presented(block, port.spec.element_type) for block in cut])
         try:
-            return PjrtExecutable(program, "cpu")(blocks)
+            return run_on_devices(program, blocks)
         except RunError as error:
             raise EngineError(error.message) from error
+
+
+def run_on_devices(program: Program, blocks: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """The local results of each device in storage form, for the blocks of each argument on all devices."""
+    from mlir_shard.runtime.pjrt.executable import PjrtExecutable
+
+    executable = PjrtExecutable(program, "cpu")
+    results = executable([executable.put(of_argument) for of_argument in blocks])
+    of_results = [executable.take(result) for result in results]
+    return [[of_result[rank] for of_result in of_results] for rank in range(program.ranks)]
