@@ -119,7 +119,12 @@ def _possible_plans(
     greedy = collectives_between(source.sharding, target.sharding, source.shape, source.mesh)
     sub_axes = [axis for step in greedy for dim in step.sharding.dim_shardings for axis in dim.axes]
     fine = Grid.of(source.mesh, (*grid.atoms, *sub_axes))
-    yield _fused([move for step in greedy if (move := move_of(fine, step)) is not None]), fine
+    moves = [move for step in greedy if (move := move_of(fine, step)) is not None]
+    # As one, all-to-alls send less, and alone, fewer messages.
+    fused = _fused(moves)
+    yield fused, fine
+    if fused != moves:
+        yield moves, fine
 
 
 def reductions(start: Placement, end: Placement, greedy: Sequence[Placement] = ()) -> Iterator[tuple[Move, ...]]:
