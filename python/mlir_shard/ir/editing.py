@@ -115,6 +115,20 @@ def replace_with(op: Any, values: Iterable[Any]) -> None:
     op.erase()
 
 
+def inline_region(region: Any, values: Iterable[Any], before: Any) -> list[Any]:
+    """Moves the ops of a region of one block, but for the terminator, in front of an op, with values for its arguments.
+
+    Returns the operands of the terminator. What had the region is to be replaced or erased.
+    """
+    block = region.blocks[0]
+    for argument, value in zip(block.arguments, values, strict=True):
+        argument.replace_all_uses_with(value)
+    *inner, last = [one.operation for one in block.operations]
+    for one in inner:
+        one.move_before(before)
+    return list(last.operands)
+
+
 def append(parent: Any, name: str, attributes: Mapping[str, Any], body: Any) -> Any:
     """Puts an operation at the end of the body of `parent`, with the location of the operation `body` and its body."""
     entries = [(key, attribute._CAPIPtr) for key, attribute in attributes.items()]

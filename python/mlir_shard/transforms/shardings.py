@@ -16,10 +16,11 @@ from mlir_shard.host import ir
 from mlir_shard.ir import editing
 from mlir_shard.ir.editing import distinct_attributes, replace_attributes, set_signature_column, signature_column
 from mlir_shard.ir.op_names import op_names
-from mlir_shard.passes.registry import shared
+from mlir_shard.passes.registry import PassFailure, shared
 from mlir_shard.rules import RuleCache, RuleOptions
 from mlir_shard.rules.builder import rank_of as rank_of
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding.axes import Axes
 from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms.limits import check_devices
 
@@ -169,6 +170,24 @@ def shardings_in(root: Any) -> Iterator[TensorSharding]:
             yield value
         elif isinstance(value, TensorShardingPerValue):
             yield from value.shardings
+
+
+def used_axes(module: Any) -> tuple[list[tuple[Mesh, Axes]], dict[str | Mesh, Mesh]]:
+    """The mesh and the axes of every sharding in a module, and the meshes by how shardings refer to them.
+
+    PassFailure where a sharding refers to a mesh that the module does not define.
+    """
+    refs: dict[str | Mesh, Mesh] = dict(meshes_around(module).items())
+    used = []
+    for sharding in shardings_in(module):
+        ref = sharding.mesh_or_ref
+        if isinstance(ref, Mesh):
+            refs[ref] = ref
+        elif ref not in refs:
+            raise PassFailure(f"a sharding refers to mesh @{ref}, which the module does not define", module)
+        if not refs[ref].is_maximal:
+            used.append((refs[ref], sharding.used_axes))
+    return used, refs
 
 
 def transform_shardings(root: Any, transform: Transform) -> None:

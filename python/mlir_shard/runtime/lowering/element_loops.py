@@ -13,6 +13,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import inline_region
 from mlir_shard.ir.slice_numbers import SliceNumbers
 
 _arith = host.dialect("arith")
@@ -70,14 +71,7 @@ def empty(type_: Any) -> Any:
 
 def inlined(region: Any, scalars: Sequence[Any]) -> list[Any]:
     """What a region returns for scalars. Its operations are moved here, so this can be done once."""
-    block = region.blocks[0]
-    for argument, scalar in zip(block.arguments, scalars, strict=True):
-        argument.replace_all_uses_with(scalar)
-    *inner, terminator = [op.operation for op in block.operations]
-    here = index.constant(0).owner
-    for op in inner:
-        op.move_before(here)
-    return list(terminator.operands)
+    return inline_region(region, scalars, index.constant(0).owner)
 
 
 def both(left: Any, right: Any) -> Any:

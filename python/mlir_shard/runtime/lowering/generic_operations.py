@@ -9,7 +9,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
-from mlir_shard.ir.editing import operations_named_in_post_order, replace_with
+from mlir_shard.ir.editing import inline_region, operations_named_in_post_order, replace_with
 
 _tensor = host.dialect("tensor")
 _GENERIC = "linalg.generic"
@@ -35,15 +35,10 @@ def _has_one_element(value: Any) -> bool:
 
 def _to_scalars(op: Any) -> None:
     """Without loops it is its body: of tensors of rank 0 only the element is computed."""
-    body = op.regions[0].blocks[0]
-    *inner, terminator = [one.operation for one in body.operations]
+    pairs = zip(op.regions[0].blocks[0].arguments, op.operands, strict=True)
     with ir.InsertionPoint(op), op.location:
-        for argument, operand in zip(body.arguments, op.operands, strict=True):
-            if list(argument.uses):
-                argument.replace_all_uses_with(_only_element(operand))
-        for one in inner:
-            one.move_before(op)
-        ends = zip(op.results, terminator.operands, strict=True)
+        taken = [_only_element(operand) if list(argument.uses) else operand for argument, operand in pairs]
+        ends = zip(op.results, inline_region(op.regions[0], taken, op), strict=True)
         values = [_tensor.FromElementsOp(old.type, [value]).result for old, value in ends]
     replace_with(op, values)
 

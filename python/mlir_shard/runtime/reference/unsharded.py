@@ -16,6 +16,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import (
     functions,
+    inline_region,
     is_private,
     operations_named,
     operations_named_in_post_order,
@@ -295,19 +296,9 @@ def _drop(op: Any) -> None:
             constant = ir.Operation.create("stablehlo.constant", [value.type], attributes={"value": value})
         replace_with(op, constant.results)
     elif op.name == _INLINED:
-        _inline(op)
+        replace_with(op, inline_region(op.regions[0], op.operands, op))
     else:
         op.erase()
-
-
-def _inline(op: Any) -> None:
-    body = op.regions[0].blocks[0]
-    for argument, operand in zip(body.arguments, op.operands, strict=True):
-        argument.replace_all_uses_with(operand)
-    *inner, terminator = [one.operation for one in body.operations]
-    for one in inner:
-        one.move_before(op)
-    replace_with(op, list(terminator.operands))
 
 
 def _drop_attributes(op: Any) -> None:

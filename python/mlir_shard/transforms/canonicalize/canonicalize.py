@@ -10,7 +10,7 @@ from typing import Any, Literal
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.type_runs import type_run_attributes
 from mlir_shard.host import ir, rewrite
-from mlir_shard.ir.editing import first_names
+from mlir_shard.ir.editing import first_names, inline_region
 from mlir_shard.ir.patterns import Pattern, apply_greedily
 from mlir_shard.ir.values import users
 from mlir_shard.passes import host_passes
@@ -76,12 +76,7 @@ def trivial_manual_axes(op: Any, rewriter: Any) -> bool:
     # A data-flow edge has to stay the only user of what owns the edge.
     if any(user.name == "sdy.data_flow_edge" for value in (*body.arguments, *op.results) for user in users(value)):
         return False
-    for argument, operand in zip(body.arguments, op.operands, strict=True):
-        argument.replace_all_uses_with(operand)
-    *inner, terminator = body.operations
-    for one in inner:
-        one.operation.move_before(op)
-    rewriter.replace_op(op, list(terminator.operation.operands))
+    rewriter.replace_op(op, inline_region(op.regions[0], op.operands, op))
     return True
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from mlir_shard.dialects.registered_function import InterfaceError, ask
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import block_count, replace_with, terminator
+from mlir_shard.ir.editing import block_count, inline_region, replace_with, terminator
 from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.ir.values import Use, replace_uses, uses_of
 from mlir_shard.passes.registry import PassFailure
@@ -145,7 +145,7 @@ class PlanApplication:
         if planned.role is Role.CONSTANT:
             self._constant(planned)
         elif planned.role is Role.ENTERED:
-            inline_region(op)
+            inline_region(op.regions[0], op.operands, op)
         elif planned.role is Role.PASSED_ON:
             set_types(op, planned.result_types, planned.argument_types)
         else:
@@ -250,16 +250,6 @@ def _give(values: Sequence[Any], uses: Sequence[Sequence[Use]]) -> None:
     """Has values take the places of those that were used there."""
     for value, of_value in zip(values, uses, strict=True):
         replace_uses(of_value, value)
-
-
-def inline_region(op: Any) -> None:
-    """Puts what is in the region of an op, but the terminator, in front of it."""
-    block = op.regions[0].blocks[0]
-    for argument, value in zip(block.arguments, op.operands, strict=True):
-        argument.replace_all_uses_with(value)
-    *inner, _ = (one.operation for one in block.operations)
-    for one in inner:
-        one.move_before(op)
 
 
 def set_types(op: Any, results: Sequence[Any], arguments: Sequence[Sequence[Any]] = ()) -> None:

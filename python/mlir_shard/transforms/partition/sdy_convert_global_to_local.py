@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mlir_shard.dialects import sdy
@@ -14,7 +13,6 @@ from mlir_shard.ir.editing import operations_named
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
-from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import (
     CollectiveForms,
@@ -26,7 +24,7 @@ from mlir_shard.transforms.limits import is_by_replica
 from mlir_shard.transforms.partition.plan_application import localize_signature
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
 from mlir_shard.transforms.partition.strict_plan import StrictApplication, StrictPlanner, even_signature
-from mlir_shard.transforms.shardings import meshes_around, shardings_in
+from mlir_shard.transforms.shardings import used_axes
 
 
 def refresh_lengths(op: Any) -> None:
@@ -72,9 +70,13 @@ class ConvertGlobalToLocal(Pass):
 
 def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gathers) -> None:
     """What the pass does, with the collectives of `program`. Raises PassFailure where an op cannot become local."""
-    meshes = meshes_around(module)
-    program_mesh = next(((name, mesh) for name, mesh in meshes.items() if mesh.total_size > 1), None)
-    grid = _grid(module, meshes)
+    used, refs = used_axes(module)
+    try:
+        grid = DeviceGrid.of_separate_meshes(used, refs)
+    except GridError as error:
+        raise PassFailure(str(error), module) from error
+    several = ((name, mesh) for name, mesh in refs.items() if isinstance(name, str) and mesh.total_size > 1)
+    program_mesh = next(several, None)
     functions = operations_named(module, "func.func")
     signatures = {one.attributes["sym_name"].value: even_signature(one, grid) for one in functions}
     repeated = RepeatedOps(module, reuses=False)
@@ -91,21 +93,3 @@ def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gat
     editing.remove_attributes(module, sdy.SHARDING_RULE)
     for named in operations_named(module, "sdy.named_computation", "sdy.return"):
         refresh_lengths(named)
-
-
-def _grid(module: Any, meshes: Mapping[str, Mesh]) -> DeviceGrid:
-    """The grid of all meshes as they are, with axes for all shardings."""
-    refs: dict[str | Mesh, Mesh] = dict(meshes.items())
-    used = []
-    for sharding in shardings_in(module):
-        ref = sharding.mesh_or_ref
-        if isinstance(ref, Mesh):
-            refs[ref] = ref
-        elif ref not in refs:
-            text = f"a sharding refers to mesh {sharding.mesh_text}, which the module does not define"
-            raise PassFailure(text, module)
-        used.append((refs[ref], sharding.used_axes))
-    try:
-        return DeviceGrid.of_separate_meshes(used, refs)
-    except GridError as error:
-        raise PassFailure(str(error), module) from error

@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.host import ir
 from mlir_shard.ir import editing, replica_groups, shard
 from mlir_shard.ir.editing import operations_named
@@ -18,7 +17,7 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
-from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.collectives.builder import GridBuilder
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.shard import ShardCollectives
@@ -33,7 +32,7 @@ from mlir_shard.transforms.partition.op_decisions import OpPlan, Signature
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.partition.plan_application import PlanApplication, localize_signature
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
-from mlir_shard.transforms.shardings import Side, meshes_around, shardings_of
+from mlir_shard.transforms.shardings import Side, shardings_of, used_axes
 from mlir_shard.transforms.verified_repetition import change_verified, verify_repetition
 
 
@@ -70,7 +69,7 @@ class Spmdize(Pass):
         meshes = editing.children(op, "sdy.mesh")
         repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"), reuses=reuses)
         check_sizes(op, repeated.representatives)
-        grid, device_ids = _grid(op, repeated.representatives)
+        grid, device_ids = _grid(op)
         program = StablehloProgram(Channels.of(op), forms=CollectiveForms(scatters_together=True))
         first_channel = program.channels.next_free
         builder: GridBuilder
@@ -122,55 +121,21 @@ def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
         raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
 
 
-def _grid(module: Any, representatives: Sequence[Any]) -> tuple[DeviceGrid, tuple[int, ...]]:
+def _grid(module: Any) -> tuple[DeviceGrid, tuple[int, ...]]:
     """The grid for all shardings in the module, of all devices of its meshes.
 
     With it come the devices of its processes, if it has them in order and the only mesh that shards tensors does not.
     """
-    meshes = meshes_around(module)
-    refs: dict[str | Mesh, Mesh] = dict(meshes.items())
-    used = []
-    for sharding in _shardings(representatives):
-        ref = sharding.mesh_or_ref
-        if isinstance(ref, Mesh):
-            refs[ref] = ref
-        elif ref not in meshes:
-            raise PassFailure(f"a sharding refers to mesh @{ref}, which the module does not define", module)
-        mesh = refs[ref]
-        if not mesh.is_maximal:
-            used.append((mesh, sharding.used_axes))
-    with_axes = {mesh for mesh, axes in used if axes} or {mesh for mesh in meshes.values() if mesh.axes}
-    named = next((name for name, mesh in meshes.items() if mesh in with_axes), None)
+    used, refs = used_axes(module)
+    with_axes = {mesh for mesh, axes in used if axes} or {mesh for mesh in refs.values() if mesh.axes}
+    names = [name for name in refs if isinstance(name, str)]
+    named = next((name for name in names if refs[name] in with_axes), None)
     try:
-        grid = DeviceGrid.for_meshes(named or next(iter(meshes), "mesh"), used, refs)
+        grid = DeviceGrid.for_meshes(named or next(iter(names), "mesh"), used, refs)
     except GridError as error:
         raise PassFailure(str(error), module) from error
     orders = {mesh.device_ids for mesh, axes in used if axes}
     return grid, next(iter(orders)) if grid.reordered and len(orders) == 1 else ()
-
-
-def _shardings(representatives: Sequence[Any]) -> Iterator[TensorSharding]:
-    """Every distinct sharding in a module, in the order of the text, by the first of ops that are alike."""
-    seen: dict[Any, None] = {}
-
-    def collect(attribute: Any) -> None:
-        if isinstance(attribute, SdyAttribute):
-            seen.setdefault(attribute)
-
-    for op in representatives:
-        attributes = op.attributes
-        for name in attributes:
-            collect(attributes[name])
-            if name in ("arg_attrs", "res_attrs"):
-                for dictionary in attributes[name]:
-                    if sdy.SHARDING in dictionary:
-                        collect(dictionary[sdy.SHARDING])
-    for attribute in seen:
-        value = attribute.value
-        if isinstance(value, TensorSharding):
-            yield value
-        elif isinstance(value, TensorShardingPerValue):
-            yield from value.shardings
 
 
 def _signature(function: Any, grid: DeviceGrid) -> Signature:
