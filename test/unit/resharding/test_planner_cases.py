@@ -73,6 +73,16 @@ def test_fewer_bytes_than_shardy(sizes: tuple[int, ...], of_shardy: float) -> No
     assert moved / least < of_shardy
 
 
+def test_all_to_alls_go_one_by_one_where_they_send_fewer_messages() -> None:
+    mesh = Mesh({name: 2 for name in "abcdef"})
+    source = layout(mesh, (32, 64, 32, 64), [], axes("b"), axes("ca"), axes("ed"))
+    target = layout(mesh, (32, 64, 32, 64), axes("ef"), [], [], axes("cba"))
+    plan = Planner(uses_direct_exchange=False, splits_axes=False, most_states=1).plan(source, target, 4)
+    assert not any(isinstance(step.move, Together) for step in plan.steps)
+    # One of both dimensions would send 3 messages, not 2, and less.
+    assert plan.time == pytest.approx(1.186432e-05)
+
+
 def test_latency_decides_for_fewer_messages() -> None:
     mesh = mesh_of(8)
     whole, split = layout(mesh, (8 * 8, 64), [], []), layout(mesh, (8 * 8, 64), axes("a"), [])
