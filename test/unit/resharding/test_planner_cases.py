@@ -74,7 +74,7 @@ def test_fewer_bytes_than_shardy(sizes: tuple[int, ...], of_shardy: float) -> No
 
 
 def test_all_to_alls_go_one_by_one_where_they_send_fewer_messages() -> None:
-    mesh = Mesh({name: 2 for name in "abcdef"})
+    mesh = Mesh(dict.fromkeys("abcdef", 2))
     source = layout(mesh, (32, 64, 32, 64), [], axes("b"), axes("ca"), axes("ed"))
     target = layout(mesh, (32, 64, 32, 64), axes("ef"), [], [], axes("cba"))
     plan = Planner(uses_direct_exchange=False, splits_axes=False, most_states=1).plan(source, target, 4)
