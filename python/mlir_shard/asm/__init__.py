@@ -22,6 +22,7 @@ __all__ = [
     "DialectSyntax",
     "ParseError",
     "mnemonic_of",
+    "mnemonic_of_type",
     "parse_module",
     "parse_value",
     "print_operation",
@@ -52,12 +53,17 @@ def parse_value(mnemonic: str, text: str, dialect: str = "sdy") -> Any:
     return value
 
 
-def mnemonic_of(value: Any, dialect: str = "sdy") -> str:
-    """The mnemonic of the attribute that `value` is one of; TypeError where there is none."""
-    for mnemonic, type_ in SYNTAXES[dialect].value_types.items():
-        if type_ is type(value):
+def mnemonic_of_type(type_: type, dialect: str = "sdy") -> str:
+    """Returns the mnemonic of the attribute whose values are of a class. Raises TypeError if there is none."""
+    for mnemonic, known in SYNTAXES[dialect].value_types.items():
+        if known is type_:
             return mnemonic
-    raise TypeError(f"a value of type {type(value).__name__} is not an attribute of the {dialect} dialect")
+    raise TypeError(f"a value of type {type_.__name__} is not an attribute of the {dialect} dialect")
+
+
+def mnemonic_of(value: Any, dialect: str = "sdy") -> str:
+    """Returns the mnemonic of the attribute that `value` is one of. Raises TypeError if there is none."""
+    return mnemonic_of_type(type(value), dialect)
 
 
 def print_value(value: Any, dialect: str = "sdy") -> str:

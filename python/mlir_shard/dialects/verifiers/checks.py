@@ -4,25 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mlir_shard.asm import AsmSyntaxError
+from mlir_shard.asm import AsmSyntaxError, mnemonic_of_type
 from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.dialects.data_flow_edges import is_static
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
 from mlir_shard.sharding import (
-    AllToAllParamList,
-    AxisRefList,
-    ListOfAxisRefLists,
-    ManualAxes,
-    Mesh,
-    OpShardingRule,
-    PropagationEdges,
     ReductionOp,
-    TensorSharding,
-    TensorShardingPerValue,
 )
 from mlir_shard.sharding.verify.tensor import NoShape, Shape
 
@@ -63,23 +54,12 @@ def verifier(*checks: Check) -> Callable[[Any], bool]:
 
 
 T = TypeVar("T")
-MNEMONICS: Mapping[type, str] = {
-    AllToAllParamList: "all_to_all_param_list",
-    AxisRefList: "axis_ref_list",
-    ListOfAxisRefLists: "list_of_axis_ref_lists",
-    ManualAxes: "manual_axes",
-    Mesh: "mesh",
-    OpShardingRule: "op_sharding_rule",
-    PropagationEdges: "propagation_edges",
-    TensorSharding: "sharding",
-    TensorShardingPerValue: "sharding_per_value",
-}
 REDUCTION_OPS = (ReductionOp.SUM, ReductionOp.MAX, ReductionOp.MIN)
 
 
 def value_as(attribute: Any, kind: type[T], name: str) -> T:
     """The value of `attribute`, which goes by `name`, where it is of the dataclass `kind`."""
-    expected = f"must be a #sdy.{MNEMONICS[kind]}"
+    expected = f"must be a #sdy.{mnemonic_of_type(kind)}"
     if not isinstance(attribute, SdyAttribute):
         raise Violation(f"attribute '{name}' {expected}, got {attribute}")
     try:
@@ -99,7 +79,7 @@ def optional(op: Any, name: str, kind: type[T]) -> T | None:
 def required(op: Any, name: str, kind: type[T]) -> T:
     """The value of the operation's attribute `name`."""
     if name not in op.attributes:
-        raise Violation(f"needs an attribute '{name}', a #sdy.{MNEMONICS[kind]}")
+        raise Violation(f"needs an attribute '{name}', a #sdy.{mnemonic_of_type(kind)}")
     return value_as(op.attributes[name], kind, name)
 
 
