@@ -28,7 +28,7 @@ from mlir_shard.transforms.shardings import used_axes
 
 
 def refresh_lengths(op: Any) -> None:
-    """Says anew where the types of an op of sdy change, as blocks have other types."""
+    """Updates the lengths of runs of equal types of an op of sdy, after its types have changed."""
     if OPERAND_LENGTHS in op.attributes:
         op.attributes[OPERAND_LENGTHS] = length_attribute([value.type for value in op.operands])
     if RESULT_LENGTHS in op.attributes:
@@ -37,12 +37,12 @@ def refresh_lengths(op: Any) -> None:
 
 @register
 class ConvertGlobalToLocal(Pass):
-    """Gives every tensor the type of a device's block, and makes StableHLO collectives of those of sdy.
+    """Gives every tensor its local type, and makes StableHLO collectives of those of sdy.
 
-    Shards have to be even, every op computable on the blocks that its tensors are in, and every reshard a collective:
+    Shards have to be even, every op computable on the shards of its tensors, and every reshard a collective:
     what `sdy-insert-explicit-reshards`, `sdy-resolve-permutation-factors`, `sdy-reshard-to-collectives` and
     `sdy-pad-for-divisibility` leave. Any other program is an error. Ops become local by the partition rules
-    of `mlir_shard.interfaces.partition_rule`, and by default they are the same on blocks. Manual computations are
+    of `mlir_shard.interfaces.partition_rule`, and by default they are the same on shards. Manual computations are
     inlined. Shardings and meshes stay where they are, as `sdy-drop-sharding-and-mesh` removes them.
     """
 

@@ -31,7 +31,7 @@ from mlir_shard.transforms.partition.partial_results import check_reductions
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.partition.plan_application import PlanApplication
 from mlir_shard.transforms.partition.regions import captured_uses
-from mlir_shard.transforms.partition.repeated_ops import NumberedValues, RepeatedOps
+from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
 from mlir_shard.transforms.partition.value_placements import ValuePlacements
 from mlir_shard.transforms.partition.written_collectives import local_collective
 from mlir_shard.transforms.shardings import Side, shardings_of, types_of
@@ -54,13 +54,9 @@ class CollectivePlan(OpPlan):
 class EvenPlacements(ValuePlacements):
     """Placements in which shards are even; PassFailure for other shardings."""
 
-    def __init__(self, grid: DeviceGrid, placements: NumberedValues[Placement]) -> None:
-        super().__init__(grid, placements)
-        self._even = grid
-
     def of(self, value: Any, sharding: TensorSharding | None) -> Placement:
         """Returns the placement that a sharding gives a value."""
-        return even_placement(value.type, sharding, self._even, value.owner)
+        return even_placement(value.type, sharding, self._grid, value.owner)
 
     def declared(self, op: Any) -> tuple[Placement, ...]:
         """Returns the placements that the shardings of an op give its results."""
@@ -270,8 +266,8 @@ def _sliced(type_: Any, target: Placement) -> Resharding | None:
     steps = tuple(AllSlice(dim, axes) for dim, axes in enumerate(target.dims) if axes)
     if not steps:
         return None
-    whole = Placement(((),) * len(target.dims))
-    return Resharding(whole, (PlacedMove(Together(steps), target),), shape_of(type_))
+    uncut = Placement(((),) * len(target.dims))
+    return Resharding(uncut, (PlacedMove(Together(steps), target),), shape_of(type_))
 
 
 class StrictApplication(PlanApplication):
