@@ -47,7 +47,7 @@ from mlir_shard.transforms.shardings import Side, shardings_of, shardings_per_va
 class FlattenCallGraph(ModulePass):
     """Gives every call but the first of a function a copy of the function, and of all that it calls.
 
-    A copy says in `sdy.original_func_name` what it is a copy of. Functions that are only declared stay shared;
+    A copy has the name of the original in `sdy.original_func_name`. Functions that are only declared stay shared;
     recursive calls are refused.
     """
 
@@ -69,7 +69,7 @@ class FlattenCallGraph(ModulePass):
 
 
 EXECUTION_THREAD = "execution_thread"
-# What a call says about calling, rather than about what it computes.
+# The attributes of a call that are about calling, not about what it computes.
 _CALL_ATTRIBUTES = ("callee", "arg_attrs", "res_attrs", "no_inline", sdy.SHARDING)
 
 

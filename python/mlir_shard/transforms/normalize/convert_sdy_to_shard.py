@@ -46,7 +46,7 @@ _STEERING = ("sdy.propagation_barrier", "sdy.sharding_group")
 def _reshards(op: Any) -> bool:
     """Whether an operation's result is the same tensor as its operand but for the sharding.
 
-    Of a whole tensor that holds of reductions too: upstream reduces where it makes the operation local that leaves
+    Of a global tensor that holds of reductions too: upstream reduces where it makes the operation local that leaves
     partial values.
     """
     if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
@@ -129,7 +129,7 @@ class _Annotations:
         return sharding.is_fully_open or sharding.mesh_or_ref not in self._grids
 
     def _is_known(self, value: Any, sharding: TensorSharding) -> bool:
-        """Whether the value's own annotation says the same."""
+        """Whether the value's own annotation is the same."""
         known = None if _is_annotation(value) else sdy.get_sharding(value)
         return known is not None and not self._says_nothing(known) and sharding.is_equivalent(known)
 
@@ -206,7 +206,7 @@ class _Annotations:
         return insertion_point_after(value)
 
     def _written(self, sharding: TensorSharding, value: Any) -> Any:
-        """The `shard.sharding` that says what an sdy sharding says of a value."""
+        """The `shard.sharding` that has the meaning of an sdy sharding of a value."""
         grid = self._grid_of(sharding, value)
         axes = tuple(grid.axes(dim.axes) for dim in sharding.dim_shardings)
         blocks = [grid.blocks(dim) if dim else None for dim in axes]
@@ -285,7 +285,7 @@ def _description(value: Any) -> str:
 
 @register
 class ConvertSdyToShard(ModulePass):
-    """Makes a `shard.grid` of each mesh and annotates every tensor as upstream's `shard-partition` asks for: each
+    """Makes a `shard.grid` of each mesh and annotates every tensor as upstream's `shard-partition` requires: each
     argument and result by a `shard.shard`, and what users take of it by one that annotates for users. What has no
     sharding is annotated as replicated.
 
@@ -293,7 +293,7 @@ class ConvertSdyToShard(ModulePass):
     `mlir_shard.axis_names` of the grid, blocks of different sizes are said by `sharded_dims_offsets`; constraints,
     reshards and those collectives that change no more than the sharding become annotations for users. What only
     steers propagation is dropped: open dimensions, priorities, replicated axes, sharding rules. Unreduced axes,
-    devices out of order, manual computations and all else that upstream's annotations cannot say are refused.
+    devices out of order, manual computations and all else that upstream's annotations cannot express are refused.
     """
 
     name = "convert-sdy-to-shard"

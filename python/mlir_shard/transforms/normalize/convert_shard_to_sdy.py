@@ -19,7 +19,7 @@ from mlir_shard.transforms.normalize.convert_sdy_to_shard import offsets_of_bloc
 @register
 class ConvertShardToSdy(ModulePass):
     """Makes a mesh of each `shard.grid`, its axes named `axis_0`, `axis_1`, ... or as the grid's attribute
-    `mlir_shard.axis_names` says, and closed shardings of annotations.
+    `mlir_shard.axis_names` has, and closed shardings of annotations.
 
     A `shard.shard` that annotates the value itself gives that value its sharding, as an argument's or an op's
     attribute; one that annotates for users becomes a `sdy.sharding_constraint`, or nothing where it says what the

@@ -50,7 +50,7 @@ class LiftInlinedMeshes(ModulePass):
     erases definitions of a mesh that has one already.
 
     A new mesh of one device i and no axes is called `maximal_mesh_i`, one of no devices `empty_mesh`, and any other
-    the first of `mesh`, `mesh_0`, `mesh_1`, ... that is free. Every definition says its mesh in StableHLO's form too,
+    the first of `mesh`, `mesh_0`, `mesh_1`, ... that is free. Every definition has its mesh in StableHLO's form too,
     in the attribute `stablehlo.mesh`.
     """
 

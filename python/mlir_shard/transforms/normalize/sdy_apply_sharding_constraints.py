@@ -28,7 +28,7 @@ EDGE = "sdy.data_flow_edge"
 @register
 class ApplyShardingConstraints(ModulePass):
     """Gives the operand of a fully closed sharding constraint the constraint's sharding, where it has none and where
-    no other constraint on it asks for another one. The operands of manual computations are constrained like that too.
+    no other constraint on it has another one. The operands of manual computations are constrained like that too.
 
     Where the operand shares its sharding with others by a data-flow edge, its users get the constraint in its place
     instead. And a chain of constraints on a tensor that nothing else constrains decides how the tensor is sharded
@@ -38,8 +38,8 @@ class ApplyShardingConstraints(ModulePass):
     name = "sdy-apply-sharding-constraints"
     summary = "Applies constraints that dictate the sharding of their input"
 
-    debug_sharding_origins: bool = option(False, "say where the sharding of each tensor is from, as attributes")
-    debug_propagation_edge_sharding: bool = option(False, "say which constraints shard their operands, as attributes")
+    debug_sharding_origins: bool = option(False, "attach the origins of the sharding of each tensor")
+    debug_propagation_edge_sharding: bool = option(False, "attach the constraints that shard their operands")
 
     def run(self, op: Any) -> bool:
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
@@ -86,7 +86,7 @@ def _apply_to_operand(computation: Any, index: int, sharding: TensorSharding) ->
 def _apply(tensor: Any, sharding: TensorSharding, constraint_behind: Callable[[], Any]) -> None:
     """Gives a tensor the sharding that it is constrained to, where that is dictated.
 
-    constraint_behind: gives a constraint to that sharding right behind the tensor, asked for where one is needed.
+    constraint_behind: gives a constraint to that sharding right behind the tensor, called where one is needed.
     """
     holder = shardable_value(tensor)
     if holder is None or not sharding.is_fully_closed or sharding_of(tensor) is not None:
@@ -106,7 +106,7 @@ def _apply(tensor: Any, sharding: TensorSharding, constraint_behind: Callable[[]
 
 
 def _asks_for(use: Any, sharding: TensorSharding) -> bool:
-    """Whether a user asks for this sharding, or for none."""
+    """Whether a user requires this sharding, or none."""
     user = use.owner.operation
     if user.name == CONSTRAINT:
         return bool(user.attributes["sharding"].value == sharding)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A constant for each of its uses, so that uses that have nothing else in common do not shard alike."""
+"""A constant for each of its uses, so that unrelated uses may be sharded differently."""
 
 from __future__ import annotations
 

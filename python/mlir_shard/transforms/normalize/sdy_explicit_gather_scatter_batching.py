@@ -22,8 +22,8 @@ BROADCAST = "stablehlo.broadcast_in_dim"
 
 @register
 class ExplicitGatherScatterBatching(FunctionPass):
-    """Where index i into dimension 0 of the operand is the position i in dimension 0 of the indices, says that both
-    are batching dimensions, which shard alike, and leaves that index out. The idea is Shardy's."""
+    """Where index i into dimension 0 of the operand is the position i in dimension 0 of the indices, declares that both
+    are batching dimensions, which share their sharding, and leaves that index out. The idea is Shardy's."""
 
     name = "sdy-explicit-gather-scatter-batching"
     summary = "Makes implicit batch dimensions of gather and scatter explicit"
@@ -99,7 +99,7 @@ def _before_reshapes(value: Any) -> Any:
 
 
 def _is_negative(predicate: Any, value: Any) -> bool:
-    """Whether a predicate asks for negative elements of a value, of which an iota has none."""
+    """Whether a predicate tests for negative elements of a value, of which an iota has none."""
     compare = defining_op(predicate, "stablehlo.compare")
     if compare is None or "LT" not in str(compare.attributes["comparison_direction"]):
         return False

@@ -13,7 +13,7 @@ from mlir_shard.transforms.pipeline_steps import Dumps, step
 def import_pipeline(
     dedup_functions_fully: bool = option(False, "keep one copy of each function, whatever its callers' shardings"),
     enable_explicit_gather_scatter_batching: bool = option(False, "make batch dimensions of gathers explicit first"),
-    debug_sharding_origins: bool = option(False, "say on constraints that their shardings originate there"),
+    debug_sharding_origins: bool = option(False, "attach to constraints that their shardings originate there"),
     debug_propagation_edge_sharding: bool = option(False, "prepare for saying along which edges shardings propagate"),
     dump_directory: str = option("", "where to write the module before propagation"),
     dump_index: int = option(0, "the number of the first file written"),

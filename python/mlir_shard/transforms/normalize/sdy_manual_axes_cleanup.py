@@ -25,11 +25,11 @@ class ManualAxesCleanup(ModulePass):
     manual axes in mesh order.
 
     A computation that is manual on axes but has neither operands nor results, and does something, is refused: nothing
-    says which mesh its axes are of.
+    has the mesh of its axes.
     """
 
     name = "sdy-manual-axes-cleanup"
-    summary = "Has every sharding of a manual computation say all manual axes, in mesh order"
+    summary = "Gives every sharding of a manual computation all manual axes, in mesh order"
 
     def run(self, op: Any) -> bool:
         meshes = sdy.meshes(op)

@@ -56,7 +56,7 @@ def _ids_by_tensor(members: list[Any]) -> dict[Any, list[int]]:
 
 
 def _check(members: list[Any]) -> None:
-    """Raises PassFailure where the tensors of a group cannot all shard alike."""
+    """Raises PassFailure where the tensors of a group cannot all have one sharding."""
     first: dict[int, tuple[Any, Any, Any]] = {}
     for member in members:
         group = _group_id(member)

@@ -25,7 +25,7 @@ class SeparateMeshes(ModulePass):
 
     That is at a constraint to a mesh, where the operand is on another one; at a return, where the result is to be on
     another mesh; and at the uses of a value that is on all devices by ops on different meshes. So the sharding on one
-    mesh says nothing of how a value is sharded on the other one. A module whose meshes are of the same devices stays.
+    mesh does not affect how a value is sharded on the other one. A module whose meshes are of the same devices stays.
     """
 
     name = "shard-separate-meshes"

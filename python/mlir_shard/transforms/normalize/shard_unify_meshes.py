@@ -88,14 +88,14 @@ class UnitedMeshes:
         return change.sharding(sharding, self._ref(change.mesh, sharding.mesh_or_ref))
 
     def is_ordered_otherwise(self, sharding: TensorSharding | None) -> bool:
-        """Whether tensors that are sharded so lie on devices in another order than that of the main mesh."""
+        """Whether tensors of this sharding are on devices in another order than that of the main mesh."""
         if sharding is None or not sharding.used_axes or self.main is None:
             return False
         change = self._change(sharding)
         return change is not None and change.mesh != self._mesh(self.main)
 
     def change_axes(self) -> None:
-        """Says the axes along which collectives of sdy communicate, and computations are manual, on the main mesh."""
+        """Converts the axes of collectives of sdy, and of manual computations, to the main mesh."""
         for op, sharding in ops_with_axes(self._module):
             change = self._change(sharding)
             if change is not None:
@@ -148,10 +148,10 @@ Shardings = list[TensorSharding | None]
 
 @register
 class UnifyMeshes(ModulePass):
-    """Says shardings on several meshes of the same devices on the one that most arguments and results are on.
+    """Converts shardings on several meshes of the same devices to the one that most arguments and results are on.
 
     Axes of another mesh become the axes, or parts of axes, that are the same devices; where the mesh is too coarse for
-    that, a finer one takes its place. What lies on devices in another order lies on them in the order of the mesh
+    that, a finer one takes its place. Values on devices in another order are on them in the order of the mesh
     instead: only those see the order who call a public function, and what a manual computation does. These keep theirs,
     and `sdy.reshard` leads to it and from it.
 

@@ -44,8 +44,8 @@ class Relocation:
 class PlacedMove:
     """A move on the grid, and the placement after it.
 
-    `between` has the layouts of a direct exchange that the grid cannot say: from a mesh to one of other devices, or on
-    one that is not part of the grid.
+    `between` has the layouts of a direct exchange that the grid cannot express: from a mesh to one of other devices, or
+    on one that is not part of the grid.
     """
 
     move: Move
@@ -72,7 +72,7 @@ def exchanged(
 
 
 class NoPlan(Exception):
-    """No moves lead from the source to the target; the message says why."""
+    """No moves lead from the source to the target; the message has the reason."""
 
 
 class GridReshards:

@@ -48,7 +48,7 @@ def shardings_of(
 
 
 def _strided_factors(kept: list[Axes], rule: OpShardingRule, mesh: Mesh) -> set[int]:
-    """The factors whose axes some tensor's dimensions cannot say."""
+    """The factors whose axes the dimensions of some tensor cannot express."""
     operands, results = shardings_of(tuple(kept), rule, mesh, mesh)
     said = ShardingProjection.build(operands, results, rule, mesh)
     return {

@@ -28,7 +28,7 @@ from mlir_shard.transforms.partition.local_factors import local_factor_axes, sha
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Where the arguments and results of a function lie in its body.
+    """The placements of the arguments and results of a function in its body.
 
     `argument_meshes` and `result_meshes` are those in whose order of devices a caller has the blocks, where that may be
     another order than the grid's.
@@ -41,13 +41,13 @@ class Signature:
 
     @property
     def is_sharded(self) -> bool:
-        """Whether an argument or a result is not whole on every device."""
+        """Whether an argument or a result is sharded."""
         return any(placement.used for placement in (*self.arguments, *self.results))
 
 
 @dataclass(frozen=True, slots=True)
 class UnevenEdge:
-    """A dimension of an operand that is reduced in blocks of which the last are not full.
+    """A dimension of an operand that is reduced in uneven shards.
 
     It is along grid axes, and has `size` elements on all devices together; `dim` is a loop for `Mask.BODY`.
     """
@@ -60,7 +60,7 @@ class UnevenEdge:
 
 @dataclass(frozen=True, slots=True)
 class HaloUpdate:
-    """What is done with a dimension of an operand that is in blocks along grid axes, for windows along it."""
+    """A halo exchange along a sharded dimension of an operand, for the windows along it."""
 
     operand: int
     dim: int
@@ -101,9 +101,9 @@ class OpPlan:
     """What becomes of one op: reshards of operands, the op on blocks, reshards of results.
 
     `needed` is where the operands lie after their reshards, `made` where the results lie as the op makes them.
-    `whole_reshards` are those of results that a partition rule has left whole. `argument_types` are those of the blocks
-    in the regions, in order, `combined` the axes along which partial results are put together at once, `halos` what
-    operands get of other blocks, `arrivals` what is done with the arguments of the block that the op is the first of.
+    `whole_reshards` are those of results that a partition rule has left replicated. `argument_types` are those of the
+    blocks in the regions, in order, `combined` the axes along which partial results are put together at once, `halos`
+    the halo exchanges of operands, `arrivals` the reshards of the arguments of the block that the op is the first of.
     """
 
     op: Any
@@ -243,7 +243,7 @@ class OpDecisions:
 
 
 def uneven_edges(op: Any, rule: OpShardingRule, decision: Decision) -> tuple[UnevenEdge, ...]:
-    """What a reduction in blocks of which the last are not full has to be kept from."""
+    """The padding of uneven shards, which a reduction must not see."""
     mask = mask_of(op) if decision.uneven else None
     found = []
     for factor in decision.uneven:
@@ -270,7 +270,7 @@ def _loop_of(op: Any, rule: OpShardingRule, factor: int) -> int:
 
 
 def _can_be_uneven(op: Any, rule: OpShardingRule, partition: PartitionRule, factor: int) -> bool:
-    """Whether an op is right on blocks of a factor of which the last are not full."""
+    """Whether an op is right on uneven shards of a factor."""
     if not partition.allows_uneven or not _is_whole_dimension(op, rule, factor) or may_fail(op):
         return False
     if rule.factor_type(factor) is FactorType.REDUCTION:

@@ -67,7 +67,7 @@ def _neutral(combiner: Combiner | None, initial: Any) -> Any:
 def convolution(uneven: UnevenOp) -> None:
     """Features that are summed over have zeros, and so has the input behind its spatial dimensions.
 
-    That makes more windows, behind the others, unless the windows are sharded: then the input has to be whole. One
+    That makes more windows, behind the others, unless the windows are sharded: then the input must not be. One
     window as large as the input grows with it, and has zeros as well.
     """
     op, values = uneven.op, uneven.values
@@ -205,7 +205,7 @@ _PAD = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 @padding_of("stablehlo.dynamic_slice")
 def dynamic_slice(uneven: UnevenOp) -> None:
-    """Slices of whole dimensions have those that are padded whole too; others begin where they would without it."""
+    """Slices of full dimensions are of the full padded ones; others begin where they would without padding."""
     op = uneven.op
     factors = PaddedFactors(uneven, passes_through_or_is_reduced)
     operands, shapes = factors.operand_shapes(), factors.result_shapes()
@@ -307,7 +307,7 @@ def scatter(uneven: UnevenOp) -> None:
 
 
 def _placed_windows(uneven: UnevenOp, numbers: Any) -> set[int]:
-    """The factors along which whole updates go to where indices say: padding in them would get into the inputs."""
+    """The factors along which full updates go to indexed places: padding in them would get into the inputs."""
     if uneven.rule is None:
         return set()
     mapping = uneven.rule.operand_mappings[0].dim_mappings

@@ -72,7 +72,7 @@ class PaddedValues:
         return value in self._zero_padded or value not in self._shapes
 
     def set_zero_padded(self, value: Any) -> None:
-        """Says that all padding of a value is zero."""
+        """Records that all padding of a value is zero."""
         if value in self._shapes:
             self._zero_padded.add(value)
 
@@ -119,7 +119,7 @@ class PaddedValues:
         return self._moved("sdy.all_gather", value, attributes)
 
     def sliced(self, value: Any, sharding: TensorSharding, dims: Collection[int]) -> Any:
-        """The value, sharded along dimensions that it has whole; all others are sharded so already."""
+        """The value, sharded along dimensions that are not sharded yet; all others are already."""
         attributes = {"slicing_axes": _axes_of(sharding, dims), "out_sharding": sdy.attribute(sharding)}
         return self._moved("sdy.all_slice", value, attributes)
 
@@ -201,7 +201,7 @@ def zero(element_type: Any) -> Any:
 
 
 def without_axes_of(sharding: TensorSharding, dims: Collection[int]) -> TensorSharding:
-    """The sharding with some dimensions whole."""
+    """The sharding with some dimensions not sharded."""
     return sharding.replace_dims({dim: DimensionSharding((), sharding.dim_shardings[dim].is_closed) for dim in dims})
 
 

@@ -65,7 +65,7 @@ class UnevenOp:
         return self.op.name in SELECTING_OPS and not any(name in _REDUCING for name in users)
 
     def _check_whole(self, index: int, shape: Shape) -> None:
-        """Raises PassFailure where a dimension is wanted whole of which each device has to compute a part."""
+        """Raises PassFailure if a dimension of which each device has to compute a part must not be sharded."""
         if self.rule is None or self._selects_all():
             return
         have = self.op.operands[index].type.shape
@@ -86,9 +86,10 @@ _by_name: dict[str, PadFunction] = {}
 
 
 def padding_of(*names: str) -> Callable[[PadFunction], PadFunction]:
-    """Registers a function that pads ops of these names, or of whole dialects (`"attn.*"`).
+    """Registers a function that pads ops of these names, or all of a dialect (`"attn.*"`).
 
-    It gets an `UnevenOp`, at an insertion point before the op, and changes the op in place, by `pad_along_factors` say.
+    It gets an `UnevenOp`, at an insertion point before the op, and changes the op in place, for example by
+    `pad_along_factors`.
     """
     check_op_names(names)
 
@@ -122,8 +123,8 @@ def _passes_factors(uneven: UnevenOp) -> bool:
 class PaddedFactors:
     """The factors of an op along which it is padded, and the sizes that its tensors have then.
 
-    A factor is padded where `may_pad` says so, and where each dimension that has it has no other, to the size that the
-    largest of those dimensions has or has to have. All other dimensions are without padding.
+    A factor is padded if `may_pad` holds for it, and no dimension that has it has another one, to the size that the
+    largest of those dimensions has or must have. All other dimensions are without padding.
     """
 
     def __init__(self, uneven: UnevenOp, may_pad: Callable[[OpShardingRule, int], bool]) -> None:
@@ -197,7 +198,7 @@ def passes_through_or_is_reduced(rule: OpShardingRule, factor: int) -> bool:
 
 
 def pad_along_factors(uneven: UnevenOp) -> None:
-    """Pads the op along the factors that pass through it; nothing but its types says its sizes."""
+    """Pads the op along the factors that pass through it; its sizes are in its types only."""
     factors = PaddedFactors(uneven, passes_through)
     uneven.set_operands(factors.operand_shapes())
     uneven.set_results(factors.result_shapes())
@@ -253,7 +254,7 @@ def iota(uneven: UnevenOp) -> None:
 
 @padding_of("stablehlo.constant")
 def constant(uneven: UnevenOp) -> None:
-    """Of one number all over there is more; any other is made whole, padded and sliced."""
+    """A splat gets a larger shape; any other constant is padded and sliced."""
     # The bindings have no view of complex constants.
     is_number = isinstance(uneven.op.results[0].type.element_type, ir.FloatType | ir.IntegerType)
     value = uneven.op.attributes["value"] if is_number else None

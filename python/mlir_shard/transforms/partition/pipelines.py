@@ -31,7 +31,7 @@ def shard_spmdize(
 ) -> str:
     """Changes of sharding are made explicit, then everything local; equal collectives are done once.
 
-    Arguments and results of StableHLO programs whose shards would be uneven lie whole along the axes that do not
+    Arguments and results of StableHLO programs whose shards would be uneven are replicated along the axes that do not
     divide them.
     """
     bound = bound_text(remarks_above)

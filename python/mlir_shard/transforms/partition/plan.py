@@ -59,14 +59,15 @@ _MOVES = {
     "sdy.collective_permute": Kind.PERMUTE,
     "sdy.reduce_scatter": Kind.REDUCE_SCATTER,
 }
-# What its body writes to the tensors that it shares is put together by its terminator: it is run whole.
+# Its terminator combines what its body writes to the tensors that it shares: every device computes all of it.
 _RUN_WHOLE = "scf.forall"
 
 
 class Planner:
     """Plans the ops of one module on its grid; raises PassFailure at the first op that it cannot make local.
 
-    `gathers` gets the ops that are computed whole on every device though a tensor around them is sharded, and why.
+    `gathers` gets the ops that every device computes on replicated operands though a tensor around them is sharded,
+    with the reason.
     """
 
     def __init__(
@@ -283,7 +284,7 @@ class Planner:
         return self._with_results(planned, decision.made)
 
     def _whole(self, op: Any, captured: tuple[Captured, ...], partition: PartitionRule | None) -> OpPlan:
-        """The op as it is, of tensors that every device has whole."""
+        """The op as it is, on replicated tensors."""
         if differs_by_device(op):
             self._check_manual(op)
         around = (*map(self._values.have, op.operands), *self._values.declared(op))
@@ -318,7 +319,7 @@ class Planner:
             self._gathers.add(op, f"is computed whole on every device, {why}", received)
 
     def _captured(self, op: Any) -> tuple[Captured, ...]:
-        """What the ops in the regions of an op without edges take from around it, where that is not whole.
+        """The sharded values that the ops in the regions of an op without edges take from around it.
 
         PassFailure where an op in them cannot be left as it is.
         """
@@ -363,7 +364,7 @@ class Planner:
             self._block(block, returned, plans)
 
     def _computation(self, op: Any, plans: list[OpPlan]) -> None:
-        """A computation whose body takes its place; in a manual one tensors are in blocks along the manual axes."""
+        """A computation whose body takes its place; in a manual one tensors are sharded along the manual axes."""
         inputs, outputs = computation_sides(op, self._grid)
         plans.append(OpPlan(op, self._operand_reshards(op, inputs.outside), Role.ENTERED))
         block = op.regions[0].blocks[0]

@@ -152,7 +152,7 @@ class PlanApplication:
             self._compute(planned)
 
     def arrive(self, planned: OpPlan) -> None:
-        """Brings the arguments of the block that an op is the first of to where they lie in it, before it changes."""
+        """Reshards the arguments of the block that an op is the first of to their placements, before it changes."""
         if not any(planned.arrivals):
             return
         with ir.InsertionPoint(planned.op), planned.op.location:

@@ -81,7 +81,7 @@ def has_single_blocks(op: Any) -> bool:
 
 
 def captured_uses(op: Any, placements: NumberedValues[Placement]) -> list[tuple[Any, tuple[tuple[Any, int], ...]]]:
-    """The values that are not whole and that ops in the regions of `op` use, with (op, operand number) of each use."""
+    """The sharded values that ops in the regions of `op` use, with (op, operand number) of each use."""
     found: dict[Any, list[tuple[Any, int]]] = {}
     for inner in ops_below(op) if len(op.regions) else ():
         for number, value in enumerate(inner.operands):
@@ -95,7 +95,8 @@ def passed_on(
 ) -> list[list[Placement]]:
     """Where the operands of an op and of the terminators in its regions have to lie, the op's first.
 
-    What is on an edge lies as `lies` says of the edge, all else whole. An edge takes no two operands of one op.
+    Values on an edge have the placement in `lies` of the edge, all others that of `whole`. An edge takes at most one
+    operand of an op.
     """
     blocks = [block for region in op.regions for block in region.blocks]
     ops = [op, *(block.operations[len(block.operations) - 1].operation for block in blocks)]

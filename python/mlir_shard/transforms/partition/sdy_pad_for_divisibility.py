@@ -157,7 +157,7 @@ def uneven_ops(function: Any, values: PaddedValues) -> list[UnevenOp]:
 class PadForDivisibility(Pass):
     """Pads each tensor that a number of shards does not divide to the next size that it does.
 
-    Operands and results of ops have to be sharded alike, as `sdy-insert-explicit-reshards`,
+    Operands and results of ops must be compatible, as `sdy-insert-explicit-reshards`,
     `sdy-resolve-permutation-factors` and `sdy-reshard-to-collectives` leave them. Padding is behind; what would mix it
     with elements has neutral ones there, by a mask, and what needs all elements as they are gathers them and cuts the
     padding off. Arguments and results of functions have to be in even shards.

@@ -185,7 +185,7 @@ def _failure(op: Any, why: str) -> PassFailure:
     return PassFailure(f"'{op.name}' op cannot be partitioned alone: {why}", op)
 
 
-# Collectives, and what the dialect says about a program, are for what comes later.
+# Collectives, and operations that annotate a program, are for later passes.
 LEFT_GLOBAL = {*RESHARDING_OPS, "sdy.manual_computation", "sdy.sharding_group"} - {"sdy.reshard"}
 SHARDING_CALLS = ("Sharding", "mhlo.sharding")
 
@@ -237,7 +237,7 @@ class Selection:
 
     @staticmethod
     def parse(text: str) -> Selection:
-        """Reads a filter, which may be in quotes; ValueError where a bound is no number."""
+        """Reads a filter, which may be in quotes; raises ValueError if a bound is not a number."""
         text = text.strip()
         if len(text) > 1 and text[0] == text[-1] and text[0] in ("'", '"'):
             text = text[1:-1]

@@ -43,7 +43,7 @@ _SLICE = "stablehlo.slice"
 class SplitWindows(Pass):
     """Has gradients of convolutions and of pools computed on shards with the borders of those around them.
 
-    The gradient of a kernel is a convolution whose kernel is as large as its input, both sharded alike: shards become
+    The gradient of a kernel is a convolution whose kernel is as large as its input, both sharded equally: shards become
     features, which are contracted, and the result is a partial sum on each device. Without that the kernel is gathered.
     It is done where the result is smaller than what would be gathered.
 

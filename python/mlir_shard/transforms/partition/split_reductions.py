@@ -32,7 +32,7 @@ class ReduceInBlocks(Pass):
     partial results can be put together though not as partial values of sdy: a product, a bitwise operation, several
     results each with another operation, or a region of StableHLO.
 
-    What `spmdize` makes of such ops in blocks is complete at once.
+    The local op that `spmdize` makes of such an op is complete.
     """
 
     name = "shard-reduce-in-blocks"
@@ -242,7 +242,7 @@ def _sharded_reduction(op: Any, meshes: Mapping[str, Mesh]) -> tuple[int, int, T
 
 
 def _reduced_by_shards(op: Any, dim: int, shards: int, sharding: TensorSharding) -> list[Any]:
-    """The results of a reduction whose dimension `dim` is in `shards` shards, as `sharding` says."""
+    """The results of a reduction whose dimension `dim` is in `shards` shards, with this sharding."""
     count = len(op.results)
     initial = list(op.operands)[count:]
     cut = [_in_shards(*one, dim, shards, sharding) for one in zip(list(op.operands)[:count], initial, strict=True)]

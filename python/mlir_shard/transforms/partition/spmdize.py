@@ -96,13 +96,13 @@ class Spmdize(Pass):
                 repeated.carry_out(one.op, partial(_apply, application, one))
         repeated.finish()
         for left in operations_named(op, *RESHARDING_OPS):
-            # In the regions of ops that are computed as they are, where nothing is in blocks.
+            # In the regions of ops that are computed as they are, where nothing is sharded.
             left.results[0].replace_all_uses_with(left.operands[0])
             left.erase()
         replica_groups.inline_meshes(op)
         for mesh in meshes:
             mesh.erase()
-        # A mesh without axes, of one device, is no grid: those of upstream have at least one axis.
+        # A mesh without axes, of one device, gets no grid: those of upstream have at least one axis.
         if self.collectives == "stablehlo":
             program.channels.renumber(op, first_channel)
         elif grid.shape:
@@ -149,7 +149,7 @@ def _signature(function: Any, grid: DeviceGrid) -> Signature:
             raise PassFailure(str(error), function) from error
 
     def mesh(sharding: TensorSharding | None) -> Mesh | None:
-        # Nothing but the module's own calls has the blocks of a private function: they are in the grid's order.
+        # Only the module's own calls have the shards of a private function: they are in the grid's order.
         return None if sharding is None or is_private else sdy.mesh_of(sharding, function)
 
     shardings = [sdy.get_result_sharding(function, index) for index in range(len(type_.results))]

@@ -39,7 +39,7 @@ class ExportNamedComputations(ModulePass):
 
     The function's arguments and the results of the call get the shardings of the computation, or those of its
     data-flow edges, which go; with `shard-function-results` the function's results get those of the call. A name that
-    is taken gets a number. The function says in `sdy.original_func_name` what the computation was called.
+    is taken gets a number. The function has the name of the computation in `sdy.original_func_name`.
     """
 
     name = "sdy-export-named-computations"
@@ -114,7 +114,7 @@ MANUAL_AXES = "sdy.func_manual_axes"
 class UnflattenCallGraph(ModulePass):
     """Makes calls of copies of a function that agree in shardings call the first of them.
 
-    Copies that no call is left of stay, for `symbol-dce`; none says any more what it is a copy of.
+    Copies that no call is left of stay, for `symbol-dce`; none of them records any more what it is a copy of.
     """
 
     name = "sdy-unflatten-call-graph"
@@ -168,7 +168,7 @@ def _copies(functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> dict[st
 
 
 def _first_called(called: list[str], copies: Mapping[str, _Copy]) -> dict[str, str]:
-    """For each function the one to call instead: of those that are alike the one called first."""
+    """For each function the one to call instead: of equal ones the one called first."""
     first: dict[_Copy, str] = {}
     for name in called:
         first.setdefault(copies[name], name)

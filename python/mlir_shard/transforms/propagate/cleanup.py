@@ -59,7 +59,7 @@ from mlir_shard.transforms.shardings import (
 
 @register
 class CloseShardings(ModulePass):
-    """Closes every dimension of every sharding, and drops the replicated axes, which a closed sharding need not say."""
+    """Closes every dimension of every sharding, and drops the replicated axes, which a closed sharding implies."""
 
     name = "sdy-close-shardings"
     summary = "Closes tensor shardings and drops replicated axes"
@@ -72,7 +72,7 @@ class CloseShardings(ModulePass):
 
 
 def _closed(sharding: TensorSharding) -> TensorSharding:
-    # Where nothing is sharded and nothing can be any more, a priority would say nothing.
+    # On a closed dimension without axes a priority has no effect.
     dims = (dim.closed() if dim.axes else DimensionSharding((), is_closed=True) for dim in sharding.dim_shardings)
     return replace(sharding, dim_shardings=tuple(dims), replicated_axes=())
 
@@ -117,7 +117,7 @@ def _of_expressions(capsule: Any) -> list[int] | None:
 
 @register
 class RemovePropagationDebugInfo(ModulePass):
-    """Removes the attributes that say from where and in which steps propagation took shardings."""
+    """Removes the attributes with the origins and steps from which propagation took shardings."""
 
     name = "sdy-remove-propagation-debug-info"
     summary = "Removes what propagation said about the origins of shardings"
@@ -178,8 +178,8 @@ class SinkDataFlowEdges(FunctionPass):
     name = "sdy-sink-data-flow-edges"
     summary = "Moves the shardings of data-flow edges to their owners"
 
-    sink_debug_sharding_origins: bool = option(False, "Keep what edges say about the origins of shardings")
-    sink_debug_propagation_edge_sharding: bool = option(False, "Keep what edges say about the steps of propagation")
+    sink_debug_sharding_origins: bool = option(False, "Keep the origins of shardings that edges have")
+    sink_debug_propagation_edge_sharding: bool = option(False, "Keep the steps of propagation that edges have")
 
     def run(self, op: Any) -> bool:
         found = operations_where(op, lambda name: name == EDGE or has_edges(name))
@@ -294,7 +294,7 @@ def _evenly(
 
 
 def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, Mesh]) -> TensorSharding:
-    # Dynamic sizes are negative, and what is no tensor has none.
+    # Dynamic sizes are negative, and only tensors have sizes.
     if len(shape) != sharding.rank or any(size < 0 for size in shape):
         return sharding
     mesh = mesh_of(sharding, meshes)

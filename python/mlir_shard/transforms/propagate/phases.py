@@ -109,7 +109,7 @@ def disagreeing_groups(graph: ValueGraph) -> list[tuple[tuple[int, ...], TensorS
 
 
 def _shardings_of(members: tuple[int, ...], graph: ValueGraph) -> list[TensorSharding]:
-    """The different shardings of places, but for those that say nothing."""
+    """The different shardings of places, but for those that are open and empty."""
     shardings = (graph.sharding(member) for member in members)
     return list(dict.fromkeys(one for one in shardings if one is not None and not _says_nothing(one)))
 

@@ -21,8 +21,8 @@ def propagation_pipeline(
     op_priorities: tuple[tuple[str, ...], ...] = option(
         (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or several in braces"
     ),
-    debug_sharding_origins: bool = option(False, "say where shardings come from"),
-    debug_propagation_edge_sharding: bool = option(False, "say along which edges shardings propagate"),
+    debug_sharding_origins: bool = option(False, "attach the origins of shardings"),
+    debug_propagation_edge_sharding: bool = option(False, "attach the edges along which shardings propagate"),
     avoid_export_for_partitioning: bool = option(False, "leave the program such that it can be propagated again"),
     enable_insert_explicit_collectives: bool = option(False, "make reshards everywhere, and collectives of them"),
     remove_all_gather_reduce_scatter_for_cmv1: bool = option(

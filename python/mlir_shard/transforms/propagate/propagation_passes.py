@@ -84,12 +84,12 @@ class PropagationPass(ModulePass):
 
     keep_sharding_rules: bool = option(False, "keep the sharding rules of ops, given and found, as attributes")
     conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication")
-    debug_sharding_origins: bool = option(False, "say where the sharding of each tensor is from, as attributes")
-    debug_propagation_edge_sharding: bool = option(False, "say in which steps axes went through each op, as attributes")
+    debug_sharding_origins: bool = option(False, "attach the origins of the sharding of each tensor")
+    debug_propagation_edge_sharding: bool = option(False, "attach the steps in which axes went through each op")
     verify_repetition: bool = verify_repetition()
 
     def plan(self) -> Plan:
-        """The plan that the options of the pass ask for."""
+        """The plan by the options of the pass."""
         raise NotImplementedError(f"pass '{self.name}' has no method `plan`")
 
     def run(self, op: Any) -> None:

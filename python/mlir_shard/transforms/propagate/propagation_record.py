@@ -27,7 +27,7 @@ from mlir_shard.transforms.propagate.value_graph import NOWHERE
 
 
 def begin_record(module: Any, reader: ModuleReader, *, origins: bool) -> Record[int]:
-    """A record in which the places of a graph have the origins that they begin with, if these are asked for."""
+    """A record in which the places of a graph have the origins that they begin with, if these are requested."""
     record: Record[int] = Record(next_step(reader.arrays.attributes(debug_record.PROPAGATION_EDGES)[1]))
     if origins:
         for beginning in name_origins(module):
@@ -39,7 +39,7 @@ def begin_record(module: Any, reader: ModuleReader, *, origins: bool) -> Record[
 
 
 def _name_ops(reader: ModuleReader, record: Record[int]) -> None:
-    """Names the ops that have shardings of which nothing is said yet, and says it."""
+    """Names the ops that have shardings without an origin, and records them as origins."""
     names: dict[tuple[int | None, ...], str] = {}
     for place in range(NOWHERE + 1, reader.first_result):
         sharding = reader.graph.sharding(place)
@@ -56,7 +56,7 @@ def _name_ops(reader: ModuleReader, record: Record[int]) -> None:
 
 
 def write_record(reader: ModuleReader, record: Record[int], *, origins: bool, edges: bool) -> None:
-    """Attaches what is asked for to the module that was read."""
+    """Attaches the requested records to the module that was read."""
     if origins:
         of_values = sorted(record.origins.items())
         write_origins((reader.arrays.value(place - 1), of_axes) for place, of_axes in of_values if place != NOWHERE)

@@ -88,9 +88,9 @@ class ModuleReader:
     """A module as a value graph, and what in the module each part of the graph stands for.
 
     `place` has the place of each value of `arrays`; place p is that of value p - 1, or from `first_result` on that of a
-    function's result, in `results` as the number of the function and the index. `argument_of` says the same of values
+    function's result, in `results` as the number of the function and the index. `argument_of` has the same of values
     that are functions' arguments. Nodes know the names of their ops if they are read `by_op_name`. Without
-    `reuses` each op is asked for its rule, and propagates as no other. Raises RuleError where a rule fails.
+    `reuses` the rule of each op is computed for it alone, and so are its steps. Raises RuleError where a rule fails.
     """
 
     def __init__(self, module: Any, rule_for: RuleFor, *, by_op_name: bool = False, reuses: bool = True) -> None:
@@ -143,7 +143,7 @@ class ModuleReader:
         return [len(op.results) == 1 and sdy.sharding_key(op) == key for op in self._representatives]
 
     def _survey(self) -> None:
-        # The regions of an op with a rule say what it computes on elements.
+        # The regions of an op with a rule compute its elements.
         reached = self.arrays.outermost(self._closes, self._is_closed)
         signatures = self._signatures
         takes_part = [s is not None and (s.is_node or s.asks_each or s.name in _NODES) for s in signatures]
@@ -160,7 +160,7 @@ class ModuleReader:
         return None if signature.asks_each else signature.is_node
 
     def _is_closed(self, op: int) -> bool:
-        """Whether an op that has to be asked itself has a rule."""
+        """Whether an op whose rule depends on more than its signature has one."""
         rule = self._rule_for(self.arrays.operation(op))
         if rule is not None:
             self._program.own_rules[op] = rule

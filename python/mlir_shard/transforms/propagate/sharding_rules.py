@@ -27,7 +27,7 @@ from mlir_shard.transforms.shardings import rule_cache
 class PopulateOpShardingRules(FunctionPass):
     """Attaches to each op the sharding rule that propagation would use for it.
 
-    An op with an operand or result that is no tensor is left without: the attribute cannot say what those map to.
+    An op with an operand or result that is not a tensor is left without: the attribute cannot express its mapping.
     """
 
     name = "sdy-populate-op-sharding-rules"
@@ -64,8 +64,9 @@ class _Unknown:
 
 @register
 class ReportUnknownOps(ModulePass):
-    """Says, once for each name of ops without a sharding rule and each reason, how many there are and where the first
-    is, as a remark. Such ops bar shardings: nothing goes from their operands to their results.
+    """Remarks, once for each name of ops without a sharding rule and each reason, how many there are, at the first.
+
+    Such ops bar shardings: nothing goes from their operands to their results.
 
     Ops that have no two tensors to relate are left out, and those that data-flow edges lead around: ops with edges,
     calls, terminators, and what is in the regions of ops with a rule.
