@@ -101,8 +101,8 @@ def run_once(devices: Devices, inputs: Sequence[Array], ranks: int) -> list[list
 class RankTimes:
     """Seconds that a rank took for each part, None for one that it has not done.
 
-    load: to have its inputs and its place among the ranks; compile: to machine code; run: from when all ranks have
-    compiled to the results.
+    load: to have its place among the ranks; compile: to machine code; run: of the last call, from when all ranks have
+    their inputs to the results.
     """
 
     load: float | None = None
