@@ -21,7 +21,7 @@ import mlir_shard
 from mlir_shard.runtime import RunError, execute
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.backends import Backend, backend
-from mlir_shard.transforms.partition.named_ops import RESHARDING_OPS
+from mlir_shard.transforms.named_ops import RESHARDING_OPS
 
 MATRIX, SQUARE, VECTOR = "tensor<4x8xf32>", "tensor<4x4xf32>", "tensor<4xf32>"
 X, Y, XY, YX, SECOND = '[{"x"}, {}]', '[{"y"}, {}]', '[{"x"}, {"y"}]', '[{"y"}, {"x"}]', '[{}, {"x"}]'

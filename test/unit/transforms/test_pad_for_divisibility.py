@@ -20,8 +20,8 @@ from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.transforms.partition.padding_rules import UnevenOp, padding_of
-from mlir_shard.transforms.partition.sdy_pad_for_divisibility import pad_function
+from mlir_shard.transforms.padding.padding_rules import UnevenOp, padding_of
+from mlir_shard.transforms.padding.sdy_pad_for_divisibility import pad_function
 from mlir_shard.transforms.shardings import meshes_around
 
 _bindings = host.module("_mlir_libs._stablehlo")

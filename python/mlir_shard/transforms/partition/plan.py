@@ -29,8 +29,8 @@ from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.device_sets import is_crossing, source_of
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
+from mlir_shard.transforms.named_ops import DIFFERENT_BY_DEVICE, DRAWING, RESHARDING_OPS, differs_by_device
 from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged, relocated
-from mlir_shard.transforms.partition.named_ops import DIFFERENT_BY_DEVICE, DRAWING, RESHARDING_OPS, differs_by_device
 from mlir_shard.transforms.partition.op_decisions import (
     Captured,
     Decision,

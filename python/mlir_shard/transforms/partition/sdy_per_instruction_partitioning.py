@@ -26,10 +26,10 @@ from mlir_shard.transforms.halo.halo_exchange import ManualPart
 from mlir_shard.transforms.halo.moving_ops import Surroundings, exchange_around
 from mlir_shard.transforms.halo.sdy_resolve_permutation_factors import resolve_permutation_factors
 from mlir_shard.transforms.limits import check_sizes, is_by_replica
-from mlir_shard.transforms.partition.named_ops import RESHARDING_OPS
-from mlir_shard.transforms.partition.padded_values import PaddedValues
+from mlir_shard.transforms.named_ops import RESHARDING_OPS
+from mlir_shard.transforms.padding.padded_values import PaddedValues
+from mlir_shard.transforms.padding.sdy_pad_for_divisibility import pad_function
 from mlir_shard.transforms.partition.sdy_convert_global_to_local import convert_global_to_local
-from mlir_shard.transforms.partition.sdy_pad_for_divisibility import pad_function
 from mlir_shard.transforms.reshard.collective_plans import CollectivePlans
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 from mlir_shard.transforms.reshard.sdy_reshard_to_collectives import reshards_to_collectives

@@ -26,8 +26,8 @@ from mlir_shard.transforms.collectives.stablehlo_grid import StablehloGridCollec
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.limits import check_sizes
+from mlir_shard.transforms.named_ops import RESHARDING_OPS
 from mlir_shard.transforms.partition.manual_devices import renumber_devices
-from mlir_shard.transforms.partition.named_ops import RESHARDING_OPS
 from mlir_shard.transforms.partition.op_decisions import OpPlan, Signature
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.partition.plan_application import PlanApplication, localize_signature

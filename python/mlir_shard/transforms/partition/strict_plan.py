@@ -24,8 +24,8 @@ from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
 from mlir_shard.transforms.collectives.stablehlo_grid import StablehloGridCollectives
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.gathers import Gathers, bytes_of
+from mlir_shard.transforms.named_ops import COLLECTIVES, DRAWING
 from mlir_shard.transforms.partition.grid_reshards import NoPlan, PlacedMove, Resharding
-from mlir_shard.transforms.partition.named_ops import COLLECTIVES, DRAWING
 from mlir_shard.transforms.partition.op_decisions import OpDecisions, OpPlan, Role, Signature
 from mlir_shard.transforms.partition.partial_results import check_reductions
 from mlir_shard.transforms.partition.plan import Planner

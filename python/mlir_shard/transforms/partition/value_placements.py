@@ -14,7 +14,7 @@ from mlir_shard.rules.builder import rank_of
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.gathers import bytes_of
-from mlir_shard.transforms.partition.named_ops import RESHARDING_OPS
+from mlir_shard.transforms.named_ops import RESHARDING_OPS
 from mlir_shard.transforms.partition.repeated_ops import NumberedValues
 
 

@@ -20,8 +20,8 @@ from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.rules.reduction import SELECTING_OPS
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import DimMapping, FactorType, TensorMapping
-from mlir_shard.transforms.partition.named_ops import RESHARDING_OPS
-from mlir_shard.transforms.partition.padded_values import PaddedValues, Shape
+from mlir_shard.transforms.named_ops import RESHARDING_OPS
+from mlir_shard.transforms.padding.padded_values import PaddedValues, Shape
 
 
 @dataclass(frozen=True, slots=True)

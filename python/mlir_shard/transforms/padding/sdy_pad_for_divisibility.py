@@ -23,9 +23,9 @@ from mlir_shard.rules.registry import has_rule
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.transforms.limits import check_sizes
-from mlir_shard.transforms.partition import padded_ops
-from mlir_shard.transforms.partition.padded_values import PaddedValues, PaddingError, Shape
-from mlir_shard.transforms.partition.padding_rules import UnevenOp, pad, padding_of
+from mlir_shard.transforms.padding import padded_ops
+from mlir_shard.transforms.padding.padded_values import PaddedValues, PaddingError, Shape
+from mlir_shard.transforms.padding.padding_rules import UnevenOp, pad, padding_of
 from mlir_shard.transforms.shardings import COMPUTING, Side, meshes_around, rule_cache, shardings_of, types_of
 
 __all__ = ["PadForDivisibility", "pad_function", "padded_ops", "padding_of"]

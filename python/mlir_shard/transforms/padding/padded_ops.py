@@ -19,7 +19,7 @@ from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_
 from mlir_shard.rules.stablehlo.windows import is_one_window
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import FactorType
-from mlir_shard.transforms.partition.padding_rules import (
+from mlir_shard.transforms.padding.padding_rules import (
     PaddedFactors,
     UnevenOp,
     padding_of,
