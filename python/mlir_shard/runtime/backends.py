@@ -66,8 +66,8 @@ def backend(
 
     By `mpi` a process that a launcher such as mpirun or srun has started with others is itself one of the ranks;
     any other one starts ranks on this machine.
-    timeout: seconds after which a run is stopped; mpi: which MPI, see `MpiInstallation.find`; cpu: what LLVM compiles
-    for, see `Cpu`; platform: of PJRT, see `PjrtEngine`; collectives: whose the program of one device has, `shard` or
+    timeout: seconds after which a call is stopped; mpi: which MPI, see `MpiInstallation.find`; cpu: what LLVM compiles
+    for, see `Cpu`; platform: of PJRT, see `PjrtEngine`; collectives: of the local program, `shard` or
     `stablehlo`, by default what the engine is at home with; observe: is told the times of the sharded run;
     remarks_above, verify_repetition: the options of these names of the pipelines, the first of which has a default.
     """

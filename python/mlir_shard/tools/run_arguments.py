@@ -101,7 +101,7 @@ def _parser() -> ArgumentParser:
         "--collectives",
         type=one_of(COLLECTIVES, "has no collectives"),
         metavar="DIALECT",
-        help="whose collectives the program of one device has: shard (the default for mpi) or stablehlo (for pjrt)",
+        help="the collectives of the local program: shard (the default for mpi) or stablehlo (for pjrt)",
     )
     add("--function", type=_symbol, default="main", metavar="NAME", help="the function to run (default: main)")
     add(
@@ -141,7 +141,7 @@ def _parser() -> ArgumentParser:
     add(
         "--communication-report",
         metavar="FILE",
-        help="write what the program of one device communicates: a table, to - on the output, or JSON to a .json file",
+        help="write the communication of the local program: a table, to - on the output, or JSON to a .json file",
     )
     add(
         "--remarks-above",

@@ -274,5 +274,5 @@ def _parse(arguments: RunArguments, console: Console) -> Any:
 def _show(stage: str, module: Any) -> None:
     from mlir_shard import asm
 
-    title = {"propagated": "The program with all shardings", "local": "The program of one device"}[stage]
+    title = {"propagated": "The program with all shardings", "local": "The local program"}[stage]
     print(f"// {title}\n{asm.print_operation(module.operation).rstrip()}\n", flush=True)

@@ -7,7 +7,7 @@
 // PROPAGATED: stablehlo.add {{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xi32>
 
 // ONLYLOCAL-NOT: sdy.mesh
-// LOCAL: // The program of one device
+// LOCAL: // The local program
 // LOCAL: shard.grid @mesh(shape = 4)
 // LOCAL: func.func @add(%arg0: tensor<2xi32>
 // LOCAL: stablehlo.add {{.*}} : tensor<2xi32>

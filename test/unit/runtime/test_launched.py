@@ -95,7 +95,7 @@ def test_one_rank_speaks_for_all(folder: Path, by: str) -> None:
 def test_the_module_is_shown_once(folder: Path) -> None:
     ended = launch(4, *COMMAND, "program.mlir", "--show=local", "--no-verify", cwd=folder)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count("// The program of one device") == 1
+    assert ended.stdout.count("// The local program") == 1
 
 
 @pytest.mark.parametrize(

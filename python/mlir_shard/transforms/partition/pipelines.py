@@ -18,7 +18,7 @@ _WITHOUT_EMPTY = "shard-fold-empty-tensors"
 _MESHES = "shard-unify-meshes,shard-exchange-between-meshes"
 
 
-@register_pipeline("shard-spmdize", "Makes a module whose shardings are decided the program of one device")
+@register_pipeline("shard-spmdize", "Converts a module whose shardings are decided to the local program")
 def shard_spmdize(
     collectives: Literal["shard", "stablehlo"] = option(
         "shard", "the dialect of the collectives: upstream's `shard`, or StableHLO where the whole program is in it"
@@ -74,7 +74,7 @@ def shard_spmdize(
     return ",".join(passes)
 
 
-@register_pipeline("spmd-pipeline", "Makes a module with a few annotations the program of one device")
+@register_pipeline("spmd-pipeline", "Converts a module with a few annotations to the local program")
 def spmd_pipeline(
     conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication"),
     collectives: Literal["shard", "stablehlo"] = option(

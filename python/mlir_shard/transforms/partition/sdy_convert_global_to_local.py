@@ -48,7 +48,7 @@ class ConvertGlobalToLocal(Pass):
 
     name = "sdy-convert-global-to-local"
     anchor = "builtin.module"
-    summary = "Converts the global program to the program of one device, with StableHLO collectives"
+    summary = "Converts the global program to the local program, with StableHLO collectives"
 
     per_dim_all_gather: bool = option(False, "gather dimensions one by one, not all of a tensor at once")
     combine_multi_dimension_reduce_scatter: bool = option(

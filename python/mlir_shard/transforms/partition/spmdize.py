@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The global program becomes the program that one device runs on its blocks of every tensor."""
+"""The global program becomes the local program, which each device runs on its shards of every tensor."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from mlir_shard.transforms.verified_repetition import change_verified, verify_re
 
 @register
 class Spmdize(Pass):
-    """Gives every tensor the type of a device's block, with collectives wherever data has to move.
+    """Gives every tensor its local type, with collectives wherever data has to move.
 
-    The mesh becomes a grid, with an axis for each sub-axis that a sharding uses. An op runs on blocks as far as the
-    shardings of its operands and results agree with its sharding rule; what does not agree is gathered before it and
-    sliced after it, and partial results of a sharded reduction are reduced. An op that nothing is known of is computed
-    whole on every device. What loops and branches carry is in the blocks that its sharding says, and manual and named
-    computations are inlined. Blocks are full: where a dimension does not divide, the last ones are padded with what
-    never reaches a result. Functions take and return blocks, and nothing of sdy is left.
+    The mesh becomes a grid, with an axis for each sub-axis that a sharding uses. An op computes on shards as far as the
+    shardings of its operands and results agree with its sharding rule; other dimensions are gathered before it and
+    sliced after it, and partial results of a sharded reduction are reduced. An op without a sharding rule is computed
+    on gathered operands by every device. Values that loops and branches carry have the shards of their shardings, and
+    manual and named computations are inlined. If the size of a dimension is not divisible, the last shards are padded;
+    padding never reaches a result. Functions take and return shards, and no sdy attribute or op remains.
 
-    All is decided before anything changes: where an op cannot be made local, as each device would do something else,
-    the pass fails and the module is as it was.
+    Everything is decided before anything changes: if an op cannot be made local, because each device would do something
+    else, the pass fails and the module is unchanged.
     """
 
     name = "spmdize"
     anchor = "builtin.module"
-    summary = "Converts the global program to the program of one device, with collectives"
+    summary = "Converts the global program to the local program, with collectives"
 
     collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives")
     remarks_above: int | None = remarks_above()
