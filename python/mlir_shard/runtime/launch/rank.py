@@ -118,14 +118,18 @@ def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int
     else:
         worker = _Rank(exchange, program, Path(argument) if engine else None, clock)
     held: dict[int, Any] = {}
-    connection.send(None)
-    while (message := connection.recv()) is not None:
-        if isinstance(message, Fetch):
-            for number in message.numbers:
-                worker.write(number, held[number])
-        else:
-            _call(worker, message, held, program)
+    try:
         connection.send(None)
+        while (message := connection.recv()) is not None:
+            if isinstance(message, Fetch):
+                for number in message.numbers:
+                    worker.write(number, held[number])
+            else:
+                _call(worker, message, held, program)
+            connection.send(None)
+    except (EOFError, ConnectionError):
+        # The process of the run has ended, or ends this one: `_watch` cleans up first.
+        threading.Event().wait()
     worker.end()
 
 
