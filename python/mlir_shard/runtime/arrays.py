@@ -169,5 +169,13 @@ def in_memory(descriptor: Any, spec: TensorSpec, owner: object) -> Array:
         "strides": tuple(stride * dtype.itemsize for stride in strides),
         "typestr": dtype.str,
     }
-    memory: Any = type("Memory", (), {"__array_interface__": interface, "owner": owner})()
+    memory: Any = _Memory(interface, owner)
     return np.asarray(memory)
+
+
+class _Memory:
+    """Memory by NumPy's array interface, with what owns it."""
+
+    def __init__(self, interface: dict[str, Any], owner: object) -> None:
+        self.__array_interface__ = interface
+        self.owner = owner

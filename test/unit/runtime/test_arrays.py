@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import builtins
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,26 @@ def test_a_strided_view_with_offset_is_read_by_its_strides() -> None:
     descriptor.sizes[:] = [2, 3]
     descriptor.strides[:] = [6, 2]
     np.testing.assert_array_equal(arrays.in_memory(descriptor, TensorSpec((2, 3), "f64"), array), array[1:3, 1::2])
+
+
+def test_the_owner_of_memory_lives_as_long_as_its_arrays() -> None:
+    class Owner:
+        array = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    owner = Owner()
+    alive = weakref.ref(owner)
+    found = arrays.in_memory(arrays.describe(Owner.array), TensorSpec((2, 3), "f32"), owner)
+    row = found[1]
+    del owner, found
+    assert alive() is not None
+    np.testing.assert_array_equal(row, [3, 4, 5])
+    # At once, not when garbage is collected.
+    gc.disable()
+    try:
+        del row
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def test_another_shape_than_the_type_is_refused() -> None:
