@@ -95,6 +95,17 @@ def test_the_time_of_each_call_is_its_own(monkeypatch: pytest.MonkeyPatch, statu
     assert launcher.now == pytest.approx(6.0)
 
 
+def test_a_launcher_may_end_right_after_it_was_looked_at(monkeypatch: pytest.MonkeyPatch, status: RankStatus) -> None:
+    launcher = Launcher(ends_at=1.0)
+    looks = iter([False, True])
+
+    def is_done(seconds: float) -> bool:
+        launcher.now = 1.0
+        return next(looks)
+
+    watch(launcher, monkeypatch, status, dict.fromkeys(range(3), COMPLETED), None).until(is_done)
+
+
 def test_ranks_that_end_without_an_answer_have_failed(monkeypatch: pytest.MonkeyPatch, status: RankStatus) -> None:
     launcher = Launcher(ends_at=1.0)
     watched = watch(launcher, monkeypatch, status, dict.fromkeys(range(3), COMPLETED), None)

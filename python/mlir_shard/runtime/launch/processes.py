@@ -283,6 +283,9 @@ class _Watch:
                 raise RunError(f"the program was stopped after {self.timeout:g} s")
             self.tell()
             if self.process.poll() is not None or time.monotonic() > patience:
+                # What is waited for may have come since.
+                if is_done(0.0):
+                    return
                 self.check_end()
                 raise RunError("the ranks have ended, and not all of them have answered")
             if patience == math.inf and self._has_failed():
