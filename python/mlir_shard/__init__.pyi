@@ -9,6 +9,7 @@ from mlir_shard.asm import print_operation as print_module
 from mlir_shard.dialects.contexts import create_context as create_context
 from mlir_shard.frontend.annotate import annotate as annotate
 from mlir_shard.frontend.from_jax import from_jax as from_jax
+from mlir_shard.frontend.from_torch import from_torch as from_torch
 from mlir_shard.frontend.load import load as load
 from mlir_shard.frontend.plan_reshard import plan_reshard as plan_reshard
 from mlir_shard.passes.diagnostic import remark as remark
@@ -35,6 +36,7 @@ __all__ = [
     "create_context",
     "execute",
     "from_jax",
+    "from_torch",
     "interfaces",
     "load",
     "option",

@@ -9,6 +9,8 @@ program       a global program with named arguments and results; the local progr
 executable    a program that can be called, on devices that stay up
 device_array  a result on the devices
 from_jax      programs from functions of JAX
+from_torch    programs from modules and functions of torch
+torch_import  modules of MLIR from those of torch
 load          programs from files
 
 `mlir_shard` exports the names that users need.

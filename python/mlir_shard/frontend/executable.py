@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from types import TracebackType
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 from mlir_shard.frontend.device_array import DeviceArray
@@ -16,6 +16,14 @@ from mlir_shard.runtime.program import DeviceEngine, Devices, Held, Port, Progra
 
 Pack = Callable[[Sequence[Any], Mapping[str, Any]], list[Any]]
 Unpack = Callable[[Sequence[DeviceArray]], Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An argument that stays on the devices from call to call while its version is the same."""
+
+    version: Hashable
+    read: Callable[[], Array | DeviceArray]
 
 
 class Executable:
@@ -28,14 +36,31 @@ class Executable:
     Args:
         program: what each device runs.
         engine: starts the devices.
-        pack: flattens the arguments of a call to an array for each argument of the program.
+        pack: flattens the arguments of a call to an array, or a `Kept`, for each argument of the program.
         unpack: makes the result of a call from an array for each result of the program.
+        names: of the arguments.
+        updates: the kept arguments, by number, that become the result of that number with each call.
     """
 
-    def __init__(self, program: Program, engine: DeviceEngine, pack: Pack, unpack: Unpack) -> None:
+    def __init__(
+        self,
+        program: Program,
+        engine: DeviceEngine,
+        pack: Pack,
+        unpack: Unpack,
+        names: Sequence[str] = (),
+        updates: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         self.program = program
         self._engine, self._pack, self._unpack = engine, pack, unpack
+        self._names, self._updates = names, updates
         self._devices: Devices | None = None
+        self._kept: dict[int, tuple[Hashable, DeviceArray]] = {}
+
+    @property
+    def state(self) -> dict[str, DeviceArray]:
+        """The arguments that stay on the devices, as parameters of a module, by name; none before the first call."""
+        return {self._names[index]: array for index, (_, array) in self._kept.items()}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program and returns its results, which stay on the devices until they are read.
@@ -50,7 +75,7 @@ class Executable:
         given = self._pack(args, kwargs)
         check_count(self.program, given)
         devices = self._devices if self._devices is not None and self._devices.is_running else None
-        inputs: list[Array | Held] = []
+        inputs: list[Array | Held | Kept] = []
         donated = []
         for port, one in zip(self.program.arguments, given, strict=True):
             if isinstance(one, DeviceArray) and (held := one.held_on(devices, port)) is not None:
@@ -58,20 +83,42 @@ class Executable:
                 if port.donated:
                     donated.append(one)
             else:
-                inputs.append(check_input(port, one))
+                inputs.append(one if isinstance(one, Kept) else check_input(port, one))
         if devices is None:
+            self._kept = {}
             devices = self._devices = self._engine.start(self.program)
-        results = devices(inputs)
+        results = devices(
+            [self._put(devices, index, one) if isinstance(one, Kept) else one for index, one in enumerate(inputs)]
+        )
         for array in donated:
             array.delete()
         pairs = zip(self.program.results, results, strict=True)
-        return self._unpack([DeviceArray(port, devices, held) for port, held in pairs])
+        arrays = [DeviceArray(port, devices, held) for port, held in pairs]
+        for index, result in self._updates.items():
+            self._kept[index] = (self._kept[index][0], arrays[result])
+        return self._unpack(arrays)
+
+    def _put(self, devices: Devices, index: int, one: Kept) -> Held:
+        """Returns a kept argument on the devices, moving it there if it is not."""
+        port = self.program.arguments[index]
+        version, array = self._kept.get(index, (None, None))
+        if array is None or version != one.version:
+            given: Any = one.read()
+        elif (held := array.held_on(devices, port)) is not None:
+            return held
+        else:
+            # A result that updates it, with another sharding.
+            given = array
+        held = devices.put(index, check_input(port, given))
+        self._kept[index] = (one.version, DeviceArray(port, devices, held))
+        return held
 
     def close(self) -> None:
         """Ends the devices, with all that they hold."""
         if self._devices is not None:
             self._devices.close()
             self._devices = None
+            self._kept = {}
 
     def __enter__(self) -> Executable:
         return self

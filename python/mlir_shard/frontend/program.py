@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +45,7 @@ class Program:
         function: the name of the function that is the program.
         pack: flattens the arguments of a call to an array for each argument of the function.
         unpack: the result of a call, from an array for each result of the function.
+        updates: arguments that stay on the devices and become, with each call, the result of that number.
     """
 
     module: Any
@@ -52,6 +53,7 @@ class Program:
     function: str = "main"
     pack: Pack = pack_in_order
     unpack: Unpack = unpack_in_order
+    updates: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def argument_names(self) -> tuple[str, ...]:
@@ -106,8 +108,9 @@ class Program:
         compiled = compile_module(
             self.module, function=self.function, pipelines=chosen.pipelines, with_unsharded=False, lower=chosen.lower
         )
-        program = with_names(compiled.sharded, self.argument_names, self.result_names)
-        return Executable(program, chosen.engine, self.pack, self.unpack)
+        names = self.argument_names
+        program = with_names(compiled.sharded, names, self.result_names)
+        return Executable(program, chosen.engine, self.pack, self.unpack, names, self.updates)
 
     def __str__(self) -> str:
         return mlir_shard.print_module(self.module)

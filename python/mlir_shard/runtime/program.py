@@ -55,7 +55,11 @@ class Devices(Protocol):
     """
 
     def __call__(self, inputs: Sequence[Array | Held]) -> list[Held]:
-        """Runs the program on global inputs in storage form, or tensors that it has returned."""
+        """Runs the program on global inputs in storage form, or tensors that devices hold as arguments or results."""
+        ...
+
+    def put(self, index: int, array: Array) -> Held:
+        """Returns an argument, by its number, from a global array in storage form; it stays on the devices."""
         ...
 
     def fetch(self, tensors: Sequence[Held]) -> list[list[Array]]:

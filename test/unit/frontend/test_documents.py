@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The Python of docs/from-jax.md, run from top to bottom."""
+"""The Python of documents, run from top to bottom."""
 
 import os
 import re
@@ -11,12 +11,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_from_jax(tmp_path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "from-jax.md").read_text(), re.DOTALL)
-    script = tmp_path / "from_jax.py"
+def run(document: str, tmp_path: Path) -> str:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{document}.md").read_text(), re.DOTALL)
+    script = tmp_path / f"{document}.py"
     script.write_text("\n".join(blocks))
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     ended = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert "from_jax.py:10:13" in ended.stdout
-    assert "all_reduce" in ended.stdout
+    return ended.stdout
+
+
+def test_from_jax(tmp_path) -> None:
+    printed = run("from-jax", tmp_path)
+    assert "from-jax.py:10:13" in printed
+    assert "all_reduce" in printed
+
+
+def test_from_torch(tmp_path) -> None:
+    printed = run("from-torch", tmp_path)
+    assert "'layers.0.wq.weight'" in printed
+    assert '<@mesh, [{"model"}, {}]>' in printed

@@ -120,10 +120,8 @@ class LaunchedDevices:
         process, begin = self._process, time.perf_counter()
         with self._limited():
             local = [
-                given.array
-                if isinstance(given, LocalTensor)
-                else arrays.cut(cast("Array", given), port.boxes[process.rank], port.local.shape)
-                for given, port in zip(inputs, self._program.arguments, strict=True)
+                given.array if isinstance(given, LocalTensor) else self._part(index, cast("Array", given))
+                for index, given in enumerate(inputs)
             ]
             times = RankTimes(load=time.perf_counter() - begin, compile=self._compile_time)
             process.barrier()
@@ -134,6 +132,14 @@ class LaunchedDevices:
             if self._observe:
                 self._observe(_of_all(process, times))
         return [LocalTensor(one) for one in results]
+
+    def put(self, index: int, array: Array) -> LocalTensor:
+        """As `Devices.put`."""
+        return LocalTensor(self._part(index, array))
+
+    def _part(self, index: int, array: Array) -> Array:
+        port = self._program.arguments[index]
+        return arrays.cut(array, port.boxes[self._process.rank], port.local.shape)
 
     def fetch(self, tensors: Sequence[Held]) -> list[list[Array]]:
         """As `Devices.fetch`."""

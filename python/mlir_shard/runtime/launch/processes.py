@@ -33,6 +33,7 @@ from mlir_shard.runtime.launch.run_folder import (
     Call,
     Exchange,
     Fetch,
+    Put,
     RankStatus,
     is_running,
     socket_address,
@@ -113,9 +114,7 @@ class RankProcesses:
     def __call__(self, inputs: Sequence[Array | Held]) -> list[Held]:
         """Runs the program; the results stay on the ranks. Tensors of donated arguments are gone afterwards."""
         with self._lock, self._ending_on_error():
-            # The first call includes the start.
-            if self._numbers:
-                self._watch.restart()
+            self._restart()
             numbers: list[int | None] = []
             for index, given in enumerate(inputs):
                 if isinstance(given, ResidentTensor):
@@ -131,6 +130,17 @@ class RankProcesses:
             self._exchange.remove_inputs()
             self._watch.tell()
         return [ResidentTensor(self, number) for number in results]
+
+    def put(self, index: int, array: Array) -> Held:
+        """Returns an argument that is on the ranks, from a global array."""
+        with self._lock, self._ending_on_error():
+            self._restart()
+            self._exchange.write_input(index, array)
+            number = self._next_number()
+            self._send(Put(index, number))
+            self._await_answers()
+            self._exchange.remove_inputs()
+        return ResidentTensor(self, number)
 
     def fetch(self, tensors: Sequence[Held]) -> list[list[Array]]:
         """Returns the local tensors of each rank, in storage form, for each of the tensors."""
@@ -171,6 +181,11 @@ class RankProcesses:
         """Frees a tensor with the next call."""
         self._freed.append(number)
 
+    def _restart(self) -> None:
+        # What is done first includes the start.
+        if self._numbers:
+            self._watch.restart()
+
     def _next_number(self) -> int:
         self._numbers += 1
         return self._numbers
@@ -194,7 +209,7 @@ class RankProcesses:
                 self._connections.append(Connection(accepted.detach()))
         return len(self._connections) == self._watch.count
 
-    def _send(self, message: Call | Fetch | None) -> None:
+    def _send(self, message: Call | Put | Fetch | None) -> None:
         for connection in self._connections:
             # A rank that has failed is reported where its answer is awaited.
             with contextlib.suppress(OSError):

@@ -103,7 +103,7 @@ def _be_rank(run: RankStatus, rank: int, engine: str, argument: str, parent: int
 def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int) -> None:
     from multiprocessing.connection import Connection
 
-    from mlir_shard.runtime.launch.run_folder import Exchange, Fetch, socket_address
+    from mlir_shard.runtime.launch.run_folder import Exchange, Fetch, Put, socket_address
 
     exchange = Exchange(run.directory)
     with socket_address(run.directory) as address, socket.socket(socket.AF_UNIX) as connecting:
@@ -124,6 +124,8 @@ def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int
             if isinstance(message, Fetch):
                 for number in message.numbers:
                     worker.write(number, held[number])
+            elif isinstance(message, Put):
+                held[message.number] = worker.read(message.index)
             else:
                 _call(worker, message, held, program)
             connection.send(None)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The folder through which ranks get a program and inputs, and their results and status come back.
 
-Messages go through a socket in the folder: a `Call` or a `Fetch` to every rank, None to end it. A rank answers with
-None, once it has compiled and to every message but the last.
+Messages go through a socket in the folder: a `Call`, a `Put` or a `Fetch` to every rank, None to end it. A rank answers
+with None, once it has compiled and to every message but the last.
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ class Call:
     arguments: tuple[int | None, ...]
     results: tuple[int, ...]
     freed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Has each rank hold its part of the argument `index`, whose global array is in the folder, as a tensor."""
+
+    index: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

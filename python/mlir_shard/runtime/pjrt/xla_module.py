@@ -44,6 +44,7 @@ def _in_order_of_rows(value: Any) -> list[Any]:
 
 ENTRY = "main"
 _KNOWN = frozenset({"builtin", "func", "stablehlo"})
+_CONSTANT = "arith.constant"
 _COMPOSITE = "stablehlo.composite"
 _TO_STABLEHLO = "builtin.module(func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo))"
 _PARTITION = "stablehlo.partition_id"
@@ -67,7 +68,15 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
 
 
 def _to_stablehlo(module: Any) -> None:
-    """Makes operations of StableHLO of composites and of CHLO, which XLA does not read."""
+    """Makes operations of StableHLO of constants of arith, composites and CHLO, which XLA does not read."""
+    for op in operations_named(module, _CONSTANT):
+        type_ = op.results[0].type
+        if isinstance(type_, ir.RankedTensorType):
+            with ir.InsertionPoint(op), op.location:
+                constant = ir.Operation.create(
+                    "stablehlo.constant", [type_], attributes={"value": op.attributes["value"]}
+                )
+            replace_with(op, constant.results)
     if not any(op.name == _COMPOSITE or op.name.startswith("chlo.") for op in ops_below(module)):
         return
     with module.context:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The pass `canonicalize`: the host's and the patterns of sdy, those of manual computations among them."""
+"""The pass `canonicalize`: the host's patterns and those of this folder; here, those of manual computations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlir_shard.passes.options import format_value, option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import ManualAxes, TensorShardingPerValue
 from mlir_shard.sharding.verify import common_mesh
-from mlir_shard.transforms.canonicalize import collectives, reshard
+from mlir_shard.transforms.canonicalize import collectives, reshard, static_shapes
 from mlir_shard.transforms.dead_code import erase_unused_of_sdy
 
 LABEL = "sdy-manual-computation"
@@ -91,6 +91,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *collectives.PATTERNS,
     *collectives.REDUCE_SCATTER_PATTERNS,
     *collectives.CHAIN_PATTERNS,
+    *static_shapes.PATTERNS,
 )
 _NAMES = frozenset(name for pattern in PATTERNS for name in (pattern.name, pattern.label))
 
@@ -99,10 +100,10 @@ _NAMES = frozenset(name for pattern in PATTERNS for name in (pattern.name, patte
 class Canonicalize(Pass):
     """Folds, removes dead code and applies the canonicalization patterns of every dialect, those of sdy too.
 
-    The host's pass of this name knows no patterns of a dialect defined at run time. So it runs in turn with the
-    patterns of sdy until those change nothing more. Patterns of sdy go by the names and labels in the files beside
-    this one; `disable-patterns` and `enable-patterns` take them and the host's. Where only patterns of sdy are enabled,
-    the host's pass does not run: it merges equal constants, whose shardings may differ.
+    The host's pass of this name knows no patterns of a dialect defined at run time. So it runs in turn with ours, of
+    sdy and some of StableHLO, until those change nothing more. Ours go by the names and labels in the files beside
+    this one; `disable-patterns` and `enable-patterns` take them and the host's. Where only ours are enabled, the host's
+    pass does not run: it merges equal constants, whose shardings may differ.
     """
 
     name = "canonicalize"

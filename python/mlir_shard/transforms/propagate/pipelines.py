@@ -91,7 +91,7 @@ def propagation_pipeline(
 
 
 # They drop shardings that propagation starts from.
-_PATTERNS_OF_SDY = tuple(sorted({pattern.label for pattern in PATTERNS}))
+_PATTERNS_OF_SDY = tuple(sorted({pattern.label for pattern in PATTERNS if pattern.label.startswith("sdy-")}))
 
 
 @register_pipeline("shard-propagate", "Decides the sharding of every tensor from a few annotations")

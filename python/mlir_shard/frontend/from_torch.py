@@ -1,0 +1,177 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs from torch: modules, functions of tensors, and what `torch.export.export` returns."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+import mlir_shard
+from mlir_shard.frontend.annotate import Specs, annotate
+from mlir_shard.frontend.device_array import DeviceArray
+from mlir_shard.frontend.executable import Kept
+from mlir_shard.frontend.program import Program
+from mlir_shard.frontend.torch_import import Exported, Path, export, lower
+from mlir_shard.runtime.arrays import Array
+from mlir_shard.sharding import Mesh
+
+
+def from_torch(
+    function: Any,
+    *args: Any,
+    mesh: Mesh | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    shard: Specs = (),
+    donate_argnums: int | Sequence[int] = (),
+    dialect: str = "stablehlo",
+    context: Any = None,
+    **kwargs: Any,
+) -> Program:
+    """Returns the program of a module or function of torch.
+
+    The parameters and buffers of a module are arguments of the program by their names, before those of `forward`. A
+    call takes the latter alone: the state of the module goes to the devices with the first call, and stays there. A
+    tensor of it that is changed in place between calls is moved again; buffers that the program changes, as running
+    means of BatchNorm, change on the devices only, see `Executable.state`.
+
+    Args:
+        function: a `torch.nn.Module`, a function of tensors, or a `torch.export.ExportedProgram`.
+        args, kwargs: its arguments, pytrees of tensors, which may be on the device `meta`, and constants; none for an
+            exported program.
+        mesh: the mesh of the specs.
+        in_shardings: partition specs of `args`, a pytree prefix; None leaves a sharding to propagation.
+        out_shardings: partition specs of the result, likewise.
+        shard: specs of parameters and other arguments, by name or pattern: `{"layers.*.wq.weight": P("model", None)}`,
+            see `annotate`.
+        donate_argnums: the arguments that a call may write to, as in `jax.jit`.
+        dialect: that of the module: `stablehlo`, which both engines run, `linalg` or `tosa`.
+        context: where the module is made; by default a new one.
+
+    Raises:
+        ValueError: torch-mlir cannot lower an operator, a spec does not fit its tensor or the mesh, or its tree is not
+            a prefix.
+        TypeError: `function` is nothing of torch.
+    """
+    exported = export(function, args, kwargs)
+    of_args = _Names(exported.function)
+    state, paths = exported.state, exported.tensor_paths
+    names = [*state, *map(of_args, paths)]
+    results = [""] * exported.result_count
+    for name, index in exported.state_updates.items():
+        results[index] = name
+    for path, place in exported.results.items():
+        if isinstance(place, int):
+            results[place] = "result" + pytree.keystr(path)
+    numbers = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums)
+    donated = {of_args(path) for path in paths if path[0].idx == 0 and path[1].idx in numbers}
+    bytecode = lower(exported, dialect, names, results, donated)
+    module = mlir_shard.parse(bytecode, context or mlir_shard.create_context())
+    if in_shardings is not None or out_shardings is not None:
+        in_specs = _specs((in_shardings, None), exported.arguments, "in_shardings")
+        out_specs = _specs(out_shardings, exported.results, "out_shardings")
+        annotate(
+            module,
+            mesh,
+            args=[*[None] * len(state), *map(in_specs.__getitem__, paths)],
+            results={place: out_specs[path] for path, place in exported.results.items() if isinstance(place, int)},
+        )
+    updates = {names.index(name): index for name, index in exported.state_updates.items()}
+    pack, unpack = _Pack(exported, of_args), _Unpack(exported)
+    program = Program(module, mesh, pack=pack, unpack=unpack, updates=updates)
+    return program.annotate(args=shard) if shard else program
+
+
+class _Names:
+    """Names of arguments by their path, as `params['w1']`."""
+
+    def __init__(self, function: Callable[..., Any] | None) -> None:
+        parameters = inspect.signature(function).parameters.values() if function else ()
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._positional = [one.name for one in parameters if one.kind in kinds]
+
+    def __call__(self, path: Path) -> str:
+        which, argument, *rest = path
+        if which.idx == 1:
+            name = argument.key
+        elif argument.idx < len(self._positional):
+            name = self._positional[argument.idx]
+        else:
+            name = f"arg{argument.idx}"
+        return str(name) + pytree.keystr(tuple(rest))
+
+
+def _specs(specs: Any, tree: Mapping[Path, Any], what: str) -> dict[Path, Any]:
+    """Returns the spec of each leaf of a tree, of which `specs` is a prefix; both are by paths."""
+    given = dict(pytree.tree_flatten_with_path(specs)[0])
+    used, found = set(), {}
+    for path in tree:
+        prefix = next((path[:count] for count in range(len(path) + 1) if path[:count] in given), None)
+        if prefix is None:
+            raise ValueError(f"{what} has nothing for {_place(path)}: None leaves a sharding to propagation")
+        used.add(prefix)
+        found[path] = given[prefix]
+    unused = [path for path, spec in given.items() if path not in used and spec is not None]
+    if unused:
+        raise ValueError(f"{what} has a spec for {_place(unused[0])}, where the program has no tensor")
+    return found
+
+
+def _place(path: Path) -> str:
+    return pytree.keystr(path) or "the whole"
+
+
+class _Pack:
+    """Flattens the arguments of a call, after the state of the module, which stays on the devices."""
+
+    def __init__(self, exported: Exported, names: _Names) -> None:
+        self._state, self._arguments, self._names = exported.state, exported.arguments, names
+        self._tensor_paths = exported.tensor_paths
+
+    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        given = dict(pytree.tree_flatten_with_path((tuple(args), dict(kwargs)))[0])
+        for path in self._arguments.keys() ^ given.keys():
+            what = "is not given" if path in self._arguments else "is given, but is no argument of the program"
+            raise TypeError(f"'{self._names(path)}' {what}")
+        for path, constant in self._arguments.items():
+            if path not in self._tensor_paths and given[path] != constant:
+                made_for = f"the program was made for {constant!r}"
+                raise TypeError(f"'{self._names(path)}' is {given[path]!r}, but {made_for}")
+        kept = [Kept(_version(tensor), partial(_array, name, tensor)) for name, tensor in self._state.items()]
+        return [*kept, *(_array(self._names(path), given[path]) for path in self._tensor_paths)]
+
+
+class _Unpack:
+    """Makes the pytree of results."""
+
+    def __init__(self, exported: Exported) -> None:
+        self._places, self._tree = list(exported.results.values()), exported.result_tree
+
+    def __call__(self, results: Sequence[DeviceArray]) -> Any:
+        leaves = [results[place] if isinstance(place, int) else place.value for place in self._places]
+        return pytree.tree_unflatten(leaves, self._tree)
+
+
+def _array(name: str, leaf: Any) -> Array | DeviceArray:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf if isinstance(leaf, DeviceArray) else np.asarray(leaf)
+    if leaf.is_meta:
+        raise ValueError(f"'{name}' of shape {tuple(leaf.shape)} is on the device 'meta', which holds no elements")
+    tensor = leaf.detach().cpu().resolve_conj().resolve_neg()
+    if tensor.dtype == torch.bfloat16:
+        import ml_dtypes
+
+        return tensor.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return np.asarray(tensor.numpy())
+
+
+def _version(tensor: torch.Tensor) -> tuple[int, int]:
+    """Changes when the tensor is written to; tensors of inference mode do not count that."""
+    return tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version

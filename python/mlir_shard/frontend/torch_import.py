@@ -1,0 +1,242 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From modules and functions of torch to modules of MLIR, by torch.export and the importer of torch-mlir.
+
+A function is traced with `make_fx` first, which sees through `torch.func.grad` as torch.export does not; then it is
+exported as a module is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils import _pytree as pytree
+from torch_mlir import ir, passmanager
+from torch_mlir.dialects import torch as torch_dialect
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+from torch_mlir.extras.fx_importer import FxImporter
+
+from mlir_shard.frontend.names import RESULT_NAME
+
+_TO_BACKEND_CONTRACT = "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
+_TO_DIALECT = {
+    "linalg": "torch-backend-to-linalg-on-tensors-backend-pipeline",
+    "stablehlo": "torch-backend-to-stablehlo-backend-pipeline",
+    "tosa": "torch-backend-to-tosa-backend-pipeline",
+}
+_STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+_RETURNED = OutputKind.USER_OUTPUT
+_ENTRY = "main"
+
+
+Path = tuple[Any, ...]
+"""Where a leaf is in a pytree: the keys of torch's pytrees."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An exported program, with the structure of its arguments and results.
+
+    Attributes:
+        program: the program in operators of core ATen.
+        arguments: the leaves of `(args, kwargs)` by their paths: any tensor for a tensor, and constants.
+        result_tree: the structure of the result.
+        function: what was exported, for names of arguments.
+    """
+
+    program: ExportedProgram
+    arguments: Mapping[Path, Any]
+    result_tree: Any
+    function: Callable[..., Any] | None = None
+
+    @property
+    def state(self) -> dict[str, torch.Tensor]:
+        """The parameters, buffers and constants by name; they are the first arguments of the program."""
+        tensors = {**self.program.constants, **self.program.state_dict}
+        return {one.target: tensors[one.target] for one in self._signature.input_specs if one.kind in _STATE}
+
+    @property
+    def tensor_paths(self) -> list[Path]:
+        """The paths of the tensors among the arguments, in the order of the program's."""
+        return [path for path, leaf in self.arguments.items() if isinstance(leaf, torch.Tensor)]
+
+    @property
+    def state_updates(self) -> dict[str, int]:
+        """The number of the result that is the new value of a tensor of the state, by its name."""
+        return {one.target: index for index, one in enumerate(self._tensor_outputs) if one.kind != _RETURNED}
+
+    @property
+    def result_count(self) -> int:
+        """How many results the program has."""
+        return len(self._tensor_outputs)
+
+    @property
+    def results(self) -> dict[Path, int | ConstantArgument]:
+        """The leaves of the result by their paths: the number of the program's result, or a constant."""
+        indices = iter([index for index, one in enumerate(self._tensor_outputs) if one.kind == _RETURNED])
+        returned = [one.arg for one in self._signature.output_specs if one.kind == _RETURNED]
+        leaves = [one if isinstance(one, ConstantArgument) else next(indices) for one in returned]
+        return dict(pytree.tree_flatten_with_path(pytree.tree_unflatten(leaves, self.result_tree))[0])
+
+    @property
+    def _tensor_outputs(self) -> list[Any]:
+        return [one for one in self._signature.output_specs if isinstance(one.arg, TensorArgument)]
+
+    @property
+    def _signature(self) -> Any:
+        return self.program.graph_signature
+
+
+def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exported:
+    """Exports a module, a function of tensors or an exported program.
+
+    Raises:
+        TypeError: it is none of these.
+        ValueError: it has dynamic shapes, writes to an argument, or takes or returns what is not a tensor or constant.
+    """
+    # A tensor that is given twice is two arguments; torch would take it for one.
+    args, kwargs = pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, (tuple(args), dict(kwargs)))
+    with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
+        # Of torch's own classes.
+        warnings.simplefilter("ignore", FutureWarning)
+        if isinstance(function, ExportedProgram):
+            exported = _of_program(function, None)
+        elif isinstance(function, torch.nn.Module):
+            program = torch.export.export(function, args, kwargs, strict=False)
+            exported = _of_program(program, function.forward)
+        elif callable(function):
+            exported = _of_function(function, args, kwargs)
+        else:
+            raise TypeError(f"{function!r} is not a module, a function or an ExportedProgram of torch")
+    _check(exported)
+    return exported
+
+
+def _of_program(program: ExportedProgram, function: Callable[..., Any] | None) -> Exported:
+    spec = program.call_spec
+    inputs = [one.arg for one in program.graph_signature.input_specs if one.kind == InputKind.USER_INPUT]
+    given = [one.value if isinstance(one, ConstantArgument) else _TENSOR for one in inputs]
+    arguments = dict(pytree.tree_flatten_with_path(pytree.tree_unflatten(given, spec.in_spec))[0])
+    return Exported(_decomposed(program), arguments, spec.out_spec, function)
+
+
+_TENSOR = torch.empty(0, device="meta")
+
+
+def _of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exported:
+    leaves, tree = pytree.tree_flatten((args, kwargs))
+    is_tensor = [isinstance(one, torch.Tensor) for one in leaves]
+    results = None
+
+    def flat(*tensors: torch.Tensor) -> list[Any]:
+        nonlocal results
+        given = iter(tensors)
+        merged = [next(given) if one else leaf for one, leaf in zip(is_tensor, leaves, strict=True)]
+        its_args, its_kwargs = pytree.tree_unflatten(merged, tree)
+        returned, results = pytree.tree_flatten(function(*its_args, **its_kwargs))
+        return list(returned)
+
+    tensors = tuple(one for one in leaves if isinstance(one, torch.Tensor))
+    traced = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True)(*tensors)
+    program = torch.export.export(traced, tensors, strict=False)
+    arguments = dict(pytree.tree_flatten_with_path((args, kwargs))[0])
+    return Exported(_decomposed(program), arguments, results, function)
+
+
+def _decomposed(program: ExportedProgram) -> ExportedProgram:
+    return program.run_decompositions(get_decomposition_table())
+
+
+def _check(exported: Exported) -> None:
+    signature = exported.program.graph_signature
+    for one in signature.input_specs:
+        is_tensor = one.kind in _STATE or (one.kind == InputKind.USER_INPUT and isinstance(one.arg, TensorArgument))
+        if not is_tensor and not isinstance(one.arg, ConstantArgument):
+            raise ValueError(f"the program takes '{one.arg.name}', which is not a tensor: {one}")
+    for one in signature.output_specs:
+        if one.kind == OutputKind.USER_INPUT_MUTATION:
+            raise ValueError(f"the program writes to its argument '{one.target}': return the new value instead")
+        if not isinstance(one.arg, (TensorArgument, ConstantArgument)):
+            raise ValueError(f"the program returns '{one.arg.name}', which is not a tensor: it depends on elements")
+    for node in exported.program.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape):
+            raise ValueError(f"'{node.name}' has the dynamic shape {tuple(value.shape)}: export it with static shapes")
+
+
+def lower(
+    exported: Exported, dialect: str, argument_names: Sequence[str], result_names: Sequence[str], donated: set[str]
+) -> bytes:
+    """Returns the program as bytecode of a module in a dialect, with a function `main` of tensors.
+
+    Args:
+        exported: the program.
+        dialect: `linalg`, `stablehlo` or `tosa`.
+        argument_names, result_names: the names that the module has for them.
+        donated: names of arguments that a call may write to.
+
+    Raises:
+        ValueError: torch-mlir cannot lower an operator to the dialect.
+    """
+    if dialect not in _TO_DIALECT:
+        raise ValueError(f"the dialect '{dialect}' is not one of {', '.join(_TO_DIALECT)}")
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    importer = FxImporter(context=context)
+    importer.import_stateless_graph(_tensors_only(exported.program.graph), func_name=_ENTRY)
+    module = importer.module
+    for pipeline in (_TO_BACKEND_CONTRACT, _TO_DIALECT[dialect]):
+        _run(module, pipeline, dialect)
+    function = next(op for op in module.body.operations if op.operation.name == "func.func").operation
+    with context, ir.Location.unknown():
+        _name(function, argument_names, result_names, donated)
+    return _bytecode(module)
+
+
+def _tensors_only(graph: torch.fx.Graph) -> torch.fx.Graph:
+    """A copy of a graph without arguments and results that are constants."""
+    copied = torch.fx.Graph()
+    values: dict[torch.fx.Node, torch.fx.Node] = {}
+    results = copied.graph_copy(graph, values)
+    for before, after in values.items():
+        if before.op == "placeholder" and not isinstance(before.meta.get("val"), torch.Tensor):
+            copied.erase_node(after)
+    copied.output(tuple(one for one in results if isinstance(one, torch.fx.Node)))
+    return copied
+
+
+def _run(module: Any, pipeline: str, dialect: str) -> None:
+    try:
+        with module.context:
+            passmanager.PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
+    except ir.MLIRError as error:
+        found = "; ".join(str(one.message).partition(": %")[0] for one in error.error_diagnostics) or str(error)
+        others = " or ".join(f"'{one}'" for one in _TO_DIALECT if one != dialect)
+        raise ValueError(f"torch-mlir cannot lower the program to '{dialect}': {found}; try {others}") from error
+
+
+def _name(function: Any, arguments: Sequence[str], results: Sequence[str], donated: set[str]) -> None:
+    for argument, name in zip(function.regions[0].blocks[0].arguments, arguments, strict=True):
+        argument.set_location(ir.Location.name(name))
+    for name in [one for one in function.attributes if one.startswith("torch.")]:
+        del function.attributes[name]
+    flag, nothing = ir.DictAttr.get({"jax.buffer_donor": ir.BoolAttr.get(True)}), ir.DictAttr.get({})
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([flag if one in donated else nothing for one in arguments])
+    function.attributes["res_attrs"] = ir.ArrayAttr.get(
+        [ir.DictAttr.get({RESULT_NAME: ir.StringAttr.get(one)}) for one in results]
+    )
+
+
+def _bytecode(module: Any) -> bytes:
+    written = BytesIO()
+    module.operation.write_bytecode(written)
+    return written.getvalue()

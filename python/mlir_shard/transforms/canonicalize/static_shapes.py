@@ -1,0 +1,51 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Patterns on StableHLO ops that compute their result's shape where the type of the result has it already.
+
+StableHLO's own patterns do this where the shape is a constant; torch-mlir computes that of `torch.arange` with floats.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.ir.patterns import Pattern
+
+LABEL = "shard-static-shapes"
+# What an attribute says only of a dynamic shape.
+_EXPANSIONS = frozenset({"known_expanding_dimensions", "known_nonexpanding_dimensions"})
+
+
+def _made_static(op: Any, rewriter: Any, name: str, operands: list[Any]) -> bool:
+    if not op.results[0].type.has_static_shape:
+        return False
+    attributes = {key: op.attributes[key] for key in op.attributes if key not in _EXPANSIONS}
+    types = [op.results[0].type]
+    with ir.InsertionPoint(op):
+        static = ir.Operation.create(name, types, operands, attributes, loc=op.location)
+    rewriter.replace_op(op, static)
+    return True
+
+
+def iota(op: Any, rewriter: Any) -> bool:
+    """`dynamic_iota` is an `iota`."""
+    return _made_static(op, rewriter, "stablehlo.iota", [])
+
+
+def reshape(op: Any, rewriter: Any) -> bool:
+    """`dynamic_reshape` of a static operand is a `reshape`."""
+    return op.operands[0].type.has_static_shape and _made_static(op, rewriter, "stablehlo.reshape", [op.operands[0]])
+
+
+def broadcast(op: Any, rewriter: Any) -> bool:
+    """`dynamic_broadcast_in_dim` of a static operand is a `broadcast_in_dim`."""
+    is_static = op.operands[0].type.has_static_shape
+    return is_static and _made_static(op, rewriter, "stablehlo.broadcast_in_dim", [op.operands[0]])
+
+
+PATTERNS = (
+    Pattern("dynamic-iota", LABEL, "stablehlo.dynamic_iota", iota),
+    Pattern("dynamic-reshape", LABEL, "stablehlo.dynamic_reshape", reshape),
+    Pattern("dynamic-broadcast", LABEL, "stablehlo.dynamic_broadcast_in_dim", broadcast),
+)

@@ -1,0 +1,39 @@
+// RUN: shard-opt %s -split-input-file -canonicalize | FileCheck %s
+// RUN: shard-opt %s -split-input-file -canonicalize=disable-patterns=shard-static-shapes \
+// RUN:   | FileCheck %s --check-prefix=DISABLED
+
+// CHECK-LABEL: @iota
+// DISABLED-LABEL: @iota
+func.func @iota(%shape: tensor<2xi64>) -> tensor<3x4xi64> {
+  // CHECK-NEXT: %[[IOTA:.*]] = stablehlo.iota dim = 1 : tensor<3x4xi64>
+  // CHECK-NEXT: return %[[IOTA]]
+  // DISABLED: stablehlo.dynamic_iota
+  %0 = stablehlo.dynamic_iota %shape, dim = 1 : (tensor<2xi64>) -> tensor<3x4xi64>
+  return %0 : tensor<3x4xi64>
+}
+
+// -----
+
+// CHECK-LABEL: @reshape
+func.func @reshape(%x: tensor<6xf32>, %y: tensor<?xf32>, %shape: tensor<2xi64>) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
+  // CHECK-NEXT: stablehlo.reshape %arg0 : (tensor<6xf32>) -> tensor<2x3xf32>
+  // The operand of the other one may have any size.
+  // CHECK-NEXT: stablehlo.dynamic_reshape %arg1
+  %0 = stablehlo.dynamic_reshape %x, %shape : (tensor<6xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  %1 = stablehlo.dynamic_reshape %y, %shape : (tensor<?xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @broadcast
+func.func @broadcast(%x: tensor<1x3xf32>, %shape: tensor<3xi64>) -> (tensor<4x5x3xf32>, tensor<?x5x3xf32>) {
+  // CHECK-NEXT: stablehlo.broadcast_in_dim %arg0, dims = [1, 2] : (tensor<1x3xf32>) -> tensor<4x5x3xf32>
+  // CHECK-NEXT: stablehlo.dynamic_broadcast_in_dim
+  %0 = "stablehlo.dynamic_broadcast_in_dim"(%x, %shape) {
+    broadcast_dimensions = array<i64: 1, 2>, known_expanding_dimensions = array<i64: 0>,
+    known_nonexpanding_dimensions = array<i64: 1>
+  } : (tensor<1x3xf32>, tensor<3xi64>) -> tensor<4x5x3xf32>
+  %1 = stablehlo.dynamic_broadcast_in_dim %x, %shape, dims = [1, 2] : (tensor<1x3xf32>, tensor<3xi64>) -> tensor<?x5x3xf32>
+  return %0, %1 : tensor<4x5x3xf32>, tensor<?x5x3xf32>
+}
