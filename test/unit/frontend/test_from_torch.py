@@ -68,6 +68,24 @@ def test_collectives_are_those_of_megatron(model: Perceptron, dialect: str) -> N
     assert (row.communication.kind.value, row.communication.bytes_received) == ("all_reduce", 64)
 
 
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.wq, self.wk, self.wv, self.wo = (nn.Linear(64, 64, bias=False) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (w(x).unflatten(-1, (8, 8)).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        return self.wo(nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+
+
+def test_attention_keeps_batch_and_heads_sharded() -> None:
+    """Though batch matmuls of torch have the heads merged with the batch."""
+    shard = {"x": P("data"), "wo.weight": P(None, "model"), "w*.weight": P("model", None)}
+    program = ms.from_torch(Attention(), torch.zeros(4, 16, 64), mesh=MESH, shard=shard)
+    (row,) = program.partition().communication.collectives
+    assert (row.communication.kind.value, row.communication.bytes_received) == ("all_reduce", 2 * 16 * 64 * 4)
+
+
 @pytest.mark.parametrize(("dialect", "engine"), [("stablehlo", "pjrt"), *((one, "mpi") for one in DIALECTS)])
 def test_it_computes_what_torch_does(model: Perceptron, dialect: str, engine: str) -> None:
     program = ms.from_torch(model, X, 2.0, mesh=MESH, shard=MEGATRON, offset={"by": X}, dialect=dialect)

@@ -107,6 +107,7 @@ def shard_propagate(
         "shard-inline-calls",
         "symbol-dce",
         step("canonicalize", disable_patterns=_PATTERNS_OF_SDY),
+        "func.func(shard-expand-merged-dims)",
         "convert-shard-to-sdy",
         "shard-unify-meshes",
         "shard-separate-meshes",

@@ -1,0 +1,151 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""StableHLO ops whose dimensions can be expanded, each into several that it would be merged of.
+
+An op is described by which dimensions of its operands and results are one, as the factors of its sharding rule, and by
+its attributes once they are expanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
+from mlir_shard.rules.elementwise import is_elementwise
+
+_bindings = host.module("_mlir_libs._stablehlo")
+
+Expansion = tuple[tuple[int, ...], ...]
+"""For each dimension the sizes of those that it is expanded into: the size itself where it is left as it is."""
+
+Port = tuple[int, int]
+"""An operand, from 0 on, or a result, from -1 down, and one of its dimensions."""
+
+
+@dataclass(frozen=True)
+class Expandable:
+    """An op whose dimensions can be expanded.
+
+    Attributes:
+        factors: the dimensions that are expanded together; one that is in none of them cannot be expanded.
+        attributes: the attributes that change, given the expansion of each operand and result by its number.
+    """
+
+    factors: Sequence[Sequence[Port]]
+    attributes: Callable[[Mapping[int, Expansion]], Mapping[str, Any]] = lambda _: {}
+
+
+def expandable(op: Any) -> Expandable | None:
+    """Returns how an op can be expanded, None if it cannot."""
+    if op.name in _READERS:
+        return _READERS[op.name](op)
+    if op.name.startswith("stablehlo.") and is_elementwise(op.name) and not len(op.regions):
+        values = [*enumerate(op.operands), (-1, op.results[0])]
+        rank = op.results[0].type.rank
+        tensors = [number for number, value in values if value.type.rank == rank]
+        return Expandable([[(number, dim) for number in tensors] for dim in range(rank)])
+    return None
+
+
+def places(expansion: Expansion) -> list[range]:
+    """The dimensions that each dimension becomes."""
+    starts = accumulate(map(len, expansion), initial=0)
+    return [range(start, start + len(sizes)) for start, sizes in zip(starts, expansion, strict=False)]
+
+
+def _at(expansion: Expansion, dims: Sequence[int]) -> list[int]:
+    known = places(expansion)
+    return [place for dim in dims for place in known[dim]]
+
+
+def _dot_general(op: Any) -> Expandable:
+    numbers = _bindings.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    batch = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
+    contracting = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
+    summed: list[list[Port]] = [[(0, left), (1, right)] for left, right in contracting]
+    kept: list[list[Port]] = [[(0, left), (1, right)] for left, right in batch]
+    for number, operand in enumerate(op.operands):
+        used = {pair[number] for pair in (*batch, *contracting)}
+        kept += [[(number, dim)] for dim in range(operand.type.rank) if dim not in used]
+
+    def attributes(of: Mapping[int, Expansion]) -> Mapping[str, Any]:
+        expanded = _bindings.DotDimensionNumbers.get(
+            lhs_batching_dimensions=_at(of[0], [left for left, _ in batch]),
+            rhs_batching_dimensions=_at(of[1], [right for _, right in batch]),
+            lhs_contracting_dimensions=_at(of[0], [left for left, _ in contracting]),
+            rhs_contracting_dimensions=_at(of[1], [right for _, right in contracting]),
+        )
+        return {"dot_dimension_numbers": expanded}
+
+    return Expandable([*summed, *([*ports, (-1, dim)] for dim, ports in enumerate(kept))], attributes)
+
+
+def _transpose(op: Any) -> Expandable:
+    permutation = list(op.attributes["permutation"])
+    return Expandable(
+        [[(0, source), (-1, dim)] for dim, source in enumerate(permutation)],
+        lambda of: {"permutation": stablehlo.sizes(_at(of[0], permutation))},
+    )
+
+
+def _broadcast(op: Any) -> Expandable:
+    dims, (operand,), (result,) = list(op.attributes["broadcast_dimensions"]), op.operands, op.results
+    # One of size 1 is repeated: it is left as it is, and stands for the last of those that the other becomes.
+    sources = {dim: source for source, dim in enumerate(dims) if operand.type.shape[source] == result.type.shape[dim]}
+    factors: list[list[Port]] = []
+    for dim in range(result.type.rank):
+        factors.append([(0, sources[dim]), (-1, dim)] if dim in sources else [(-1, dim)])
+
+    def attributes(of: Mapping[int, Expansion]) -> Mapping[str, Any]:
+        known = places(of[-1])
+        expanded = [place for dim in dims for place in (known[dim] if dim in sources else known[dim][-1:])]
+        return {"broadcast_dimensions": stablehlo.sizes(expanded)}
+
+    return Expandable(factors, attributes)
+
+
+def _reduce(op: Any) -> Expandable:
+    reduced, count = list(op.attributes["dimensions"]), len(op.results)
+    rank = op.operands[0].type.rank
+    kept = [dim for dim in range(rank) if dim not in reduced]
+    factors = [
+        [(number, dim) for number in range(count)]
+        + ([(-1 - number, kept.index(dim)) for number in range(count)] if dim in kept else [])
+        for dim in range(rank)
+    ]
+    return Expandable(factors, lambda of: {"dimensions": stablehlo.sizes(_at(of[0], reduced))})
+
+
+def _iota(op: Any) -> Expandable:
+    along, rank = op.attributes["iota_dimension"].value, op.results[0].type.rank
+    return Expandable(
+        [[(-1, dim)] for dim in range(rank) if dim != along],
+        lambda of: {"iota_dimension": stablehlo.integer(places(of[-1])[along][0])},
+    )
+
+
+def _constant(op: Any) -> Expandable | None:
+    value = op.attributes["value"]
+    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+        return None
+
+    def attributes(of: Mapping[int, Expansion]) -> Mapping[str, Any]:
+        type_ = stablehlo.with_shape(op.results[0].type, [size for sizes in of[-1] for size in sizes])
+        return {"value": ir.DenseElementsAttr.get_splat(type_, value.get_splat_value())}
+
+    return Expandable([[(-1, dim)] for dim in range(op.results[0].type.rank)], attributes)
+
+
+_READERS: Mapping[str, Callable[[Any], Expandable | None]] = {
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.constant": _constant,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.iota": _iota,
+    "stablehlo.reduce": _reduce,
+    "stablehlo.transpose": _transpose,
+}

@@ -1,0 +1,295 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The pass `shard-expand-merged-dims`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from operator import mul
+from typing import Any
+
+from mlir_shard.dialects import sdy
+from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import operations_named, ops_below, replace_with
+from mlir_shard.ir.values import defining_op, insertion_point_after, replace_uses, users, uses_of
+from mlir_shard.passes.registry import FunctionPass, register
+from mlir_shard.transforms.normalize.expandable_ops import Expandable, Expansion, expandable
+
+RESHAPE = "stablehlo.reshape"
+_REPEATING = ("stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota")
+
+
+@register
+class ShardExpandMergedDims(FunctionPass):
+    """Computes on the dimensions that a reshape merges, where a later reshape splits the merged one again.
+
+    A merged dimension can be sharded as far as its first part is sharded, or divided whole: a batch matmul of torch,
+    whose batch dimension merges that of the batch, sharded by data, with the heads, sharded by model, would gather
+    one of the two. So merging reshapes move down over elementwise ops, matmuls, transposes, broadcasts and reductions,
+    which get the dimensions that were merged instead, until they meet the reshapes that split them, and both vanish.
+
+    That is done where fewer reshapes are left of those that hang together by such ops. Ops with shardings stay as they
+    are.
+    """
+
+    name = "shard-expand-merged-dims"
+    summary = "Compute on the dimensions that reshapes merge and split again"
+
+    def run(self, function: Any) -> bool:
+        merges = {}
+        for op in operations_named(function, RESHAPE):
+            merged = _merged(op.operands[0].type.shape, op.results[0].type.shape)
+            if merged and not _is_fixed(op):
+                merges[op.results[0]] = merged
+        if not merges:
+            return False
+        analysis = _Analysis(merges)
+        chosen = analysis.worth_expanding()
+        if not chosen:
+            return False
+        _Rewriting(analysis, chosen).apply(function)
+        return True
+
+
+def _is_fixed(op: Any) -> bool:
+    return sdy.SHARDING in op.attributes
+
+
+def _cuts(shape: Sequence[int]) -> list[int]:
+    """The numbers of elements in all leading dimensions up to each one."""
+    return list(accumulate(shape, mul, initial=1))
+
+
+def _merged(source: Sequence[int], target: Sequence[int]) -> Expansion | None:
+    """Which dimensions, or parts of dimensions, of `source` each one of `target` merges; None if it merges none."""
+    if 0 in target:
+        return None
+    cuts = sorted({*_cuts(source), *_cuts(target)})
+    if any(after % before for before, after in pairwise(cuts)):
+        return None
+    expansion = []
+    for start, end in pairwise(_cuts(target)):
+        inside = [cut for cut in cuts if start <= cut <= end]
+        expansion.append(tuple(after // before for before, after in pairwise(inside)) or (1,))
+    return tuple(expansion) if any(len(sizes) > 1 for sizes in expansion) else None
+
+
+def _shape(expansion: Expansion) -> list[int]:
+    return [size for sizes in expansion for size in sizes]
+
+
+def _as_it_is(value: Any) -> Expansion:
+    return tuple((size,) for size in value.type.shape)
+
+
+def _expanded_ports(op: Any, how: Expandable, known: Mapping[Any, Expansion]) -> dict[int, Expansion] | None:
+    """Into what operands and results are expanded, by number, where those in `known` are; None if they do not agree."""
+    values = {**dict(enumerate(op.operands)), **{-1 - number: result for number, result in enumerate(op.results)}}
+    found = {number: list(_as_it_is(value)) for number, value in values.items()}
+    wanted = {number: known[value] for number, value in values.items() if value in known}
+    left = {(number, dim) for number, one in wanted.items() for dim, sizes in enumerate(one) if len(sizes) > 1}
+    for ports in how.factors:
+        asked = {wanted[number][dim] for number, dim in ports if (number, dim) in left}
+        if len(asked) > 1:
+            return None
+        left.difference_update(ports)
+        for number, dim in ports:
+            found[number][dim] = next(iter(asked), found[number][dim])
+    return None if left else {number: tuple(expansion) for number, expansion in found.items()}
+
+
+def _repeated(value: Any, expansion: Expansion) -> Expandable | None:
+    """How to make an expanded value anew that repeats its elements, as a constant does; None if it does not."""
+    op = defining_op(value, *_REPEATING)
+    how = expandable(op) if op is not None and not _is_fixed(op) else None
+    if op is None or how is None or (ports := _expanded_ports(op, how, {value: expansion})) is None:
+        return None
+    return how if all(ports[index] == _as_it_is(one) for index, one in enumerate(op.operands)) else None
+
+
+class _Analysis:
+    """The values that can be expanded, from the results of merging reshapes on, and the ops among them.
+
+    Attributes:
+        merges: the results of the merging reshapes.
+        expansions: of the values.
+        ops: those that can be computed on expanded operands, with how they are.
+    """
+
+    def __init__(self, merges: Mapping[Any, Expansion]) -> None:
+        self.merges = merges
+        refused: set[Any] = set()
+        while True:
+            self.expansions: dict[Any, Expansion] = dict(merges)
+            self.ops: dict[Any, tuple[Expandable, dict[int, Expansion]]] = {}
+            conflicting = self._flow(refused)
+            if conflicting is None:
+                return
+            # What followed from it is to be found anew.
+            refused.add(conflicting)
+
+    def _flow(self, refused: set[Any]) -> Any | None:
+        """Expands what can be; returns an op whose operands would be expanded in different ways, None without one."""
+        pending = list(self.merges)
+        while pending:
+            value = pending.pop()
+            around = value.owner.parent
+            for op in users(value):
+                if op in refused or op.name == RESHAPE or op.parent != around:
+                    continue
+                how = self.ops[op][0] if op in self.ops else None if _is_fixed(op) else expandable(op)
+                if how is None:
+                    continue
+                ports = _expanded_ports(op, how, self.expansions)
+                if ports is None:
+                    return op
+                self.ops[op] = how, ports
+                for number, result in enumerate(op.results):
+                    if ports[-1 - number] != self.expansions.get(result, _as_it_is(result)):
+                        self.expansions[result] = ports[-1 - number]
+                        pending.append(result)
+        return None
+
+    def worth_expanding(self) -> set[Any]:
+        """The values of those parts of the program that have fewer reshapes when they are expanded."""
+        chosen: set[Any] = set()
+        for part in self._parts():
+            splits = {
+                (operand, ports[number])
+                for op, (_, ports) in self.ops.items()
+                if not part.isdisjoint((*op.operands, *op.results))
+                for number, operand in enumerate(op.operands)
+                if operand not in part and ports[number] != _as_it_is(operand)
+            }
+            saved = sum(self._saved(value) - self.is_needed(value) for value in part)
+            if saved > sum(_repeated(*one) is None for one in splits):
+                chosen |= part
+        return chosen
+
+    def is_needed(self, value: Any) -> bool:
+        """Whether something uses a value that cannot use the expanded one."""
+        return any(not self.is_served(op, value) for op in users(value))
+
+    def is_served(self, op: Any, value: Any) -> bool:
+        """Whether an op that uses a value can use the expanded one: one of `ops`, or a reshape that splits it so."""
+        if op.name != RESHAPE:
+            return op in self.ops
+        return not _is_fixed(op) and {*_cuts(_shape(self.expansions[value]))} <= {*_cuts(op.results[0].type.shape)}
+
+    def _saved(self, value: Any) -> int:
+        """How many reshapes vanish with the expanded value: the one that makes it, and those that split it."""
+        expanded = _shape(self.expansions[value])
+        around = [op.results[0] for op in users(value) if op.name == RESHAPE and not _is_fixed(op)]
+        if value in self.merges:
+            around.append(value.owner.operands[0])
+        return sum([size for size in one.type.shape if size != 1] == expanded for one in around)
+
+    def _parts(self) -> Iterator[set[Any]]:
+        """The values in sets that no op connects."""
+        left = set(self.expansions)
+        while left:
+            part, pending = set(), [next(iter(left))]
+            while pending:
+                value = pending.pop()
+                if value not in left:
+                    continue
+                left.remove(value)
+                part.add(value)
+                for op in (*users(value), value.owner):
+                    if op in self.ops:
+                        pending += [*op.operands, *op.results]
+            yield part
+
+
+class _Rewriting:
+    """Computes the values `chosen` expanded."""
+
+    def __init__(self, analysis: _Analysis, chosen: set[Any]) -> None:
+        self._analysis = analysis
+        # The expanded forms of values, each by its expansion.
+        self._made: dict[tuple[Any, Expansion], Any] = {}
+        self._chosen = chosen
+        # What may have no uses then.
+        self._replaced: dict[Any, None] = {}
+
+    def apply(self, function: Any) -> None:
+        """Rewrites what the function computes."""
+        analysis = self._analysis
+        for op in list(ops_below(function)):
+            with op.location:
+                if op in analysis.ops and not self._chosen.isdisjoint((*op.operands, *op.results)):
+                    self._compute(op)
+                    self._replaced[op] = None
+                elif op.name == RESHAPE and op.operands[0] in self._chosen and analysis.is_served(op, op.operands[0]):
+                    self._split(op)
+                elif op.name == RESHAPE and op.results[0] in self._chosen:
+                    source, expansion = op.operands[0], analysis.expansions[op.results[0]]
+                    self._made[op.results[0], expansion] = self._reshaped(source, expansion, ir.InsertionPoint(op))
+                    self._replaced[op] = None
+        for op in reversed(self._replaced):
+            if op in analysis.ops:
+                self._merge_where_needed(op)
+            if not any(True for result in op.results for _ in result.uses):
+                op.erase()
+
+    def _compute(self, op: Any) -> None:
+        how, ports = self._analysis.ops[op]
+        operands = [self._expanded(operand, ports[number]) for number, operand in enumerate(op.operands)]
+        computed = _computed(op, operands, how, ports, ir.InsertionPoint(op))
+        for number, result in enumerate(op.results):
+            self._made[result, ports[-1 - number]] = computed.results[number]
+
+    def _expanded(self, value: Any, expansion: Expansion) -> Any:
+        if expansion == _as_it_is(value) and value not in self._chosen:
+            return value
+        key = value, expansion
+        if key not in self._made:
+            how = _repeated(value, expansion)
+            if how is not None:
+                op = value.owner
+                ports = _expanded_ports(op, how, {value: expansion})
+                assert ports is not None
+                self._made[key] = _computed(op, op.operands, how, ports, ir.InsertionPoint.after(op)).results[0]
+                self._replaced[op] = None
+            else:
+                self._made[key] = self._reshaped(value, expansion, insertion_point_after(value))
+        return self._made[key]
+
+    def _split(self, op: Any) -> None:
+        value = op.operands[0]
+        made = self._made[value, self._analysis.expansions[value]]
+        if made.type == op.results[0].type:
+            replace_with(op, [made])
+        else:
+            op.operands[0] = made
+
+    def _reshaped(self, value: Any, expansion: Expansion, point: Any) -> Any:
+        shape = _shape(expansion)
+        if value.type.shape == shape:
+            return value
+        with point:
+            return stablehlo.reshape(value, shape)
+
+    def _merge_where_needed(self, op: Any) -> None:
+        """Merges the dimensions of results again for those that cannot use the expanded ones."""
+        for number, result in enumerate(op.results):
+            if uses := uses_of(result):
+                made = self._made[result, self._analysis.ops[op][1][-1 - number]]
+                merged = made
+                if made.type != result.type:
+                    with op.location, insertion_point_after(made):
+                        merged = stablehlo.reshape(made, result.type.shape)
+                replace_uses(uses, merged)
+
+
+def _computed(op: Any, operands: Sequence[Any], how: Expandable, ports: Mapping[int, Expansion], point: Any) -> Any:
+    made = op.clone(ip=point)
+    for number, operand in enumerate(operands):
+        made.operands[number] = operand
+    for number, result in enumerate(made.results):
+        result.set_type(stablehlo.with_shape(result.type, _shape(ports[-1 - number])))
+    for name, attribute in how.attributes(ports).items():
+        made.attributes[name] = attribute
+    return made

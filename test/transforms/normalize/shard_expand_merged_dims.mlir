@@ -1,0 +1,148 @@
+// RUN: shard-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(shard-expand-merged-dims))' | FileCheck %s
+// RUN: shard-opt %s --split-input-file --shard-propagate | FileCheck %s --check-prefix=PROPAGATED
+
+sdy.mesh @mesh = <["data"=2, "model"=2]>
+
+// A batch matmul of torch, whose batch dimension merges the batch with the heads.
+// CHECK-LABEL: @attention
+// CHECK-NEXT: %[[Q:.*]] = stablehlo.transpose %arg0, dims = [0, 2, 1, 3] : (tensor<4x8x6x3xf32>) -> tensor<4x6x8x3xf32>
+// CHECK-NEXT: %[[P:.*]] = stablehlo.dot_general %[[Q]], %[[Q]], batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3]
+// CHECK-SAME: (tensor<4x6x8x3xf32>, tensor<4x6x8x3xf32>) -> tensor<4x6x8x8xf32>
+// CHECK-NEXT: return %[[P]]
+// PROPAGATED-LABEL: @attention
+// PROPAGATED: stablehlo.dot_general {{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {"model"}, {}, {}]>]>}
+func.func @attention(%x: tensor<4x8x6x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}, {"model"}, {}]>}) -> tensor<4x6x8x8xf32> {
+  %0 = stablehlo.transpose %x, dims = [0, 2, 1, 3] : (tensor<4x8x6x3xf32>) -> tensor<4x6x8x3xf32>
+  %1 = stablehlo.reshape %0 : (tensor<4x6x8x3xf32>) -> tensor<24x8x3xf32>
+  %2 = stablehlo.dot_general %1, %1, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<24x8x3xf32>, tensor<24x8x3xf32>) -> tensor<24x8x8xf32>
+  %3 = stablehlo.reshape %2 : (tensor<24x8x8xf32>) -> tensor<4x6x8x8xf32>
+  return %3 : tensor<4x6x8x8xf32>
+}
+
+// -----
+
+// A linear layer on tokens of which the batch comes second, and its gradient, which sums over all tokens.
+// CHECK-LABEL: @linear
+// CHECK-NEXT: %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT: %[[DOT:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [2] x [0] : (tensor<6x8x4xf32>, tensor<4x5xf32>) -> tensor<6x8x5xf32>
+// CHECK-NEXT: %[[BIAS:.*]] = stablehlo.broadcast_in_dim %arg2, dims = [2] : (tensor<5xf32>) -> tensor<6x8x5xf32>
+// CHECK-NEXT: %[[SUM:.*]] = stablehlo.add %[[DOT]], %[[BIAS]] : tensor<6x8x5xf32>
+// CHECK-NEXT: %[[GRADIENT:.*]] = stablehlo.dot_general %arg0, %[[SUM]], contracting_dims = [0, 1] x [0, 1]
+// CHECK-NEXT: %[[OF_BIAS:.*]] = stablehlo.reduce(%[[SUM]] init: %[[ZERO]]) applies stablehlo.add across dimensions = [0, 1]
+// CHECK-NEXT: return %[[SUM]], %[[GRADIENT]], %[[OF_BIAS]]
+func.func @linear(%x: tensor<6x8x4xf32>, %w: tensor<4x5xf32>, %b: tensor<5xf32>) -> (tensor<6x8x5xf32>, tensor<4x5xf32>, tensor<5xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reshape %x : (tensor<6x8x4xf32>) -> tensor<48x4xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<48x4xf32>, tensor<4x5xf32>) -> tensor<48x5xf32>
+  %2 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<5xf32>) -> tensor<48x5xf32>
+  %3 = stablehlo.add %1, %2 : tensor<48x5xf32>
+  %4 = stablehlo.reshape %3 : (tensor<48x5xf32>) -> tensor<6x8x5xf32>
+  %5 = stablehlo.dot_general %0, %3, contracting_dims = [0] x [0] : (tensor<48x4xf32>, tensor<48x5xf32>) -> tensor<4x5xf32>
+  %6 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<48x5xf32>, tensor<f32>) -> tensor<5xf32>
+  return %4, %5, %6 : tensor<6x8x5xf32>, tensor<4x5xf32>, tensor<5xf32>
+}
+
+// -----
+
+// A reshape that splits one dimension and merges the parts with another: the splitting is left.
+// CHECK-LABEL: @split_and_merged
+// CHECK-NEXT: %[[SPLIT:.*]] = stablehlo.reshape %arg0 : (tensor<3x8x12xf32>) -> tensor<3x8x2x6xf32>
+// CHECK-NEXT: %[[NEGATED:.*]] = stablehlo.negate %[[SPLIT]] : tensor<3x8x2x6xf32>
+// CHECK-NEXT: return %[[NEGATED]]
+func.func @split_and_merged(%x: tensor<3x8x12xf32>) -> tensor<3x8x2x6xf32> {
+  %0 = stablehlo.reshape %x : (tensor<3x8x12xf32>) -> tensor<3x16x6xf32>
+  %1 = stablehlo.negate %0 : tensor<3x16x6xf32>
+  %2 = stablehlo.reshape %1 : (tensor<3x16x6xf32>) -> tensor<3x8x2x6xf32>
+  return %2 : tensor<3x8x2x6xf32>
+}
+
+// -----
+
+// What repeats its elements is made expanded, the other operand of a sum is split; one merge is left for the sort.
+// CHECK-LABEL: @others
+// CHECK-DAG: %[[ONE:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<2x3x4xf32>
+// CHECK-DAG: %[[IOTA:.*]] = stablehlo.iota dim = 2 : tensor<2x3x4xf32>
+// CHECK-DAG: %[[OTHER:.*]] = stablehlo.reshape %arg1 : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+// CHECK: %[[A:.*]] = stablehlo.add %arg0, %[[ONE]]
+// CHECK: %[[B:.*]] = stablehlo.multiply %[[A]], %[[IOTA]]
+// CHECK: %[[C:.*]] = stablehlo.add %[[B]], %[[OTHER]]
+// CHECK: %[[MERGED:.*]] = stablehlo.reshape %[[C]] : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+// CHECK: stablehlo.sort"(%[[MERGED]])
+// CHECK: return %[[A]], %[[B]], %[[C]]
+func.func @others(%x: tensor<2x3x4xf32>, %y: tensor<6x4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<6x4xf32>) {
+  %one = stablehlo.constant dense<1.0> : tensor<6x4xf32>
+  %iota = stablehlo.iota dim = 1 : tensor<6x4xf32>
+  %0 = stablehlo.reshape %x : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  %1 = stablehlo.add %0, %one : tensor<6x4xf32>
+  %2 = stablehlo.multiply %1, %iota : tensor<6x4xf32>
+  %3 = stablehlo.add %2, %y : tensor<6x4xf32>
+  %4 = "stablehlo.sort"(%3) <{dimension = 0 : i64}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %8 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %8 : tensor<i1>
+  }) : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  %5 = stablehlo.reshape %1 : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+  %6 = stablehlo.reshape %2 : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+  %7 = stablehlo.reshape %3 : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+  return %5, %6, %7, %4 : tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<6x4xf32>
+}
+
+// -----
+
+// As many reshapes would be left as there are.
+// CHECK-LABEL: @not_split
+// CHECK: stablehlo.reshape %arg0
+// CHECK-NEXT: stablehlo.negate {{.*}} : tensor<6xf32>
+func.func @not_split(%x: tensor<2x3xf32>) -> tensor<6xf32> {
+  %0 = stablehlo.reshape %x : (tensor<2x3xf32>) -> tensor<6xf32>
+  %1 = stablehlo.negate %0 : tensor<6xf32>
+  return %1 : tensor<6xf32>
+}
+
+// -----
+
+// Operands of one op that merge other dimensions.
+// CHECK-LABEL: @conflict
+// CHECK: stablehlo.add {{.*}} : tensor<6xf32>
+func.func @conflict(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.reshape %x : (tensor<2x3xf32>) -> tensor<6xf32>
+  %1 = stablehlo.reshape %y : (tensor<3x2xf32>) -> tensor<6xf32>
+  %2 = stablehlo.add %0, %1 : tensor<6xf32>
+  %3 = stablehlo.reshape %2 : (tensor<6xf32>) -> tensor<2x3xf32>
+  return %3 : tensor<2x3xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+// A sharding of the merged dimension stays.
+// CHECK-LABEL: @fixed
+// CHECK: stablehlo.negate {{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<6xf32>
+func.func @fixed(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.reshape %x : (tensor<2x3xf32>) -> tensor<6xf32>
+  %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<6xf32>
+  %2 = stablehlo.reshape %1 : (tensor<6xf32>) -> tensor<2x3xf32>
+  return %2 : tensor<2x3xf32>
+}
+
+// -----
+
+// In the body of a loop, on what the loop carries.
+// CHECK-LABEL: @loop
+// CHECK: stablehlo.while
+// CHECK: do {
+// CHECK-NEXT: stablehlo.negate %{{.*}} : tensor<2x3xf32>
+// CHECK-NEXT: stablehlo.return
+func.func @loop(%x: tensor<2x3xf32>, %n: tensor<i1>) -> tensor<2x3xf32> {
+  %0:2 = stablehlo.while(%i = %n, %c = %x) : tensor<i1>, tensor<2x3xf32>
+  cond {
+    stablehlo.return %i : tensor<i1>
+  } do {
+    %1 = stablehlo.reshape %c : (tensor<2x3xf32>) -> tensor<6xf32>
+    %2 = stablehlo.negate %1 : tensor<6xf32>
+    %3 = stablehlo.reshape %2 : (tensor<6xf32>) -> tensor<2x3xf32>
+    stablehlo.return %i, %3 : tensor<i1>, tensor<2x3xf32>
+  }
+  return %0#1 : tensor<2x3xf32>
+}
