@@ -146,3 +146,54 @@ func.func @loop(%x: tensor<2x3xf32>, %n: tensor<i1>) -> tensor<2x3xf32> {
   }
   return %0#1 : tensor<2x3xf32>
 }
+
+// -----
+
+// In linalg a matmul on more dimensions is a generic op; fills and empty tensors are made anew.
+// CHECK: #[[LEFT:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
+// CHECK: #[[RIGHT:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d2)>
+// CHECK: #[[OUT:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+// CHECK-LABEL: @linear_in_linalg
+// CHECK: %[[ZERO:.*]] = arith.constant
+// CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<6x8x5xf32>
+// CHECK: %[[FILLED:.*]] = linalg.fill ins(%[[ZERO]] : f32) outs(%[[EMPTY]] : tensor<6x8x5xf32>)
+// CHECK: %[[DOT:.*]] = linalg.generic {indexing_maps = [#[[LEFT]], #[[RIGHT]], #[[OUT]]], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+// CHECK-SAME: ins(%arg0, %arg1 : tensor<6x8x4xf32>, tensor<4x5xf32>) outs(%[[FILLED]] : tensor<6x8x5xf32>)
+// CHECK: %[[EXP:.*]] = math.exp %[[DOT]] : tensor<6x8x5xf32>
+// CHECK: return %[[EXP]]
+func.func @linear_in_linalg(%x: tensor<6x8x4xf32>, %w: tensor<4x5xf32>) -> tensor<6x8x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.collapse_shape %x [[0, 1], [2]] : tensor<6x8x4xf32> into tensor<48x4xf32>
+  %1 = tensor.empty() : tensor<48x5xf32>
+  %2 = linalg.fill ins(%zero : f32) outs(%1 : tensor<48x5xf32>) -> tensor<48x5xf32>
+  %3 = linalg.matmul ins(%0, %w : tensor<48x4xf32>, tensor<4x5xf32>) outs(%2 : tensor<48x5xf32>) -> tensor<48x5xf32>
+  %4 = math.exp %3 : tensor<48x5xf32>
+  %5 = tensor.expand_shape %4 [[0, 1], [2]] output_shape [6, 8, 5] : tensor<48x5xf32> into tensor<6x8x5xf32>
+  return %5 : tensor<6x8x5xf32>
+}
+
+// -----
+
+// A loop that the body counts, or that is read in windows, stays whole; the other is expanded.
+// CHECK-LABEL: @indexed
+// CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<6xi64>)
+// CHECK-LABEL: @transposed
+// CHECK: linalg.transpose ins(%arg0 : tensor<2x3x4xf32>) outs({{.*}} : tensor<4x2x3xf32>) permutation = [2, 0, 1]
+func.func @indexed(%x: tensor<2x3xi64>) -> tensor<2x3xi64> {
+  %0 = tensor.collapse_shape %x [[0, 1]] : tensor<2x3xi64> into tensor<6xi64>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%0 : tensor<6xi64>) {
+  ^bb0(%out: i64):
+    %3 = linalg.index 0 : index
+    %4 = arith.index_cast %3 : index to i64
+    linalg.yield %4 : i64
+  } -> tensor<6xi64>
+  %2 = tensor.expand_shape %1 [[0, 1]] output_shape [2, 3] : tensor<6xi64> into tensor<2x3xi64>
+  return %2 : tensor<2x3xi64>
+}
+func.func @transposed(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {
+  %0 = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x3x4xf32> into tensor<6x4xf32>
+  %1 = tensor.empty() : tensor<4x6xf32>
+  %2 = linalg.transpose ins(%0 : tensor<6x4xf32>) outs(%1 : tensor<4x6xf32>) permutation = [1, 0]
+  %3 = tensor.expand_shape %2 [[0], [1, 2]] output_shape [4, 2, 3] : tensor<4x6xf32> into tensor<4x2x3xf32>
+  return %3 : tensor<4x2x3xf32>
+}

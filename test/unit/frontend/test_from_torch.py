@@ -78,10 +78,11 @@ class Attention(nn.Module):
         return self.wo(nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
 
 
-def test_attention_keeps_batch_and_heads_sharded() -> None:
+@pytest.mark.parametrize("dialect", ["stablehlo", "linalg"])
+def test_attention_keeps_batch_and_heads_sharded(dialect: str) -> None:
     """Though batch matmuls of torch have the heads merged with the batch."""
     shard = {"x": P("data"), "wo.weight": P(None, "model"), "w*.weight": P("model", None)}
-    program = ms.from_torch(Attention(), torch.zeros(4, 16, 64), mesh=MESH, shard=shard)
+    program = ms.from_torch(Attention(), torch.zeros(4, 16, 64), mesh=MESH, shard=shard, dialect=dialect)
     (row,) = program.partition().communication.collectives
     assert (row.communication.kind.value, row.communication.bytes_received) == ("all_reduce", 2 * 16 * 64 * 4)
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO ops whose dimensions can be expanded, each into several that it would be merged of.
+"""Ops of StableHLO and linalg whose dimensions can be expanded, each into several that it would be merged of.
 
 An op is described by which dimensions of its operands and results are one, as the factors of its sharding rule, and by
 its attributes once they are expanded.
@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.editing import ops_below
 from mlir_shard.rules.elementwise import is_elementwise
+from mlir_shard.rules.linalg_loops import is_structured, loops_of
+from mlir_shard.transforms.normalize.expanded_dims import Expansion, expanded_shape, places
 
 _bindings = host.module("_mlir_libs._stablehlo")
-
-Expansion = tuple[tuple[int, ...], ...]
-"""For each dimension the sizes of those that it is expanded into: the size itself where it is left as it is."""
+_linalg = host.dialect("linalg")
+# Of tensors of one shape; a scalar may be among the operands.
+_ELEMENTWISE = ("arith.", "math.", "stablehlo.")
 
 Port = tuple[int, int]
 """An operand, from 0 on, or a result, from -1 down, and one of its dimensions."""
@@ -34,17 +36,25 @@ class Expandable:
     Attributes:
         factors: the dimensions that are expanded together; one that is in none of them cannot be expanded.
         attributes: the attributes that change, given the expansion of each operand and result by its number.
+        name: of the op that it becomes, if that is another.
     """
 
     factors: Sequence[Sequence[Port]]
     attributes: Callable[[Mapping[int, Expansion]], Mapping[str, Any]] = lambda _: {}
+    name: str | None = None
 
 
 def expandable(op: Any) -> Expandable | None:
     """Returns how an op can be expanded, None if it cannot."""
+    types = [value.type for value in (*op.operands, *op.results)]
+    if not all(type_.has_static_shape for type_ in types if isinstance(type_, ir.ShapedType)) or not len(op.results):
+        return None
     if op.name in _READERS:
         return _READERS[op.name](op)
-    if op.name.startswith("stablehlo.") and is_elementwise(op.name) and not len(op.regions):
+    if op.name.startswith("linalg.") and is_structured(op):
+        return _structured(op)
+    is_tensor = isinstance(op.results[0].type, ir.RankedTensorType)
+    if is_tensor and op.name.startswith(_ELEMENTWISE) and is_elementwise(op.name) and not len(op.regions):
         values = [*enumerate(op.operands), (-1, op.results[0])]
         rank = op.results[0].type.rank
         tensors = [number for number, value in values if value.type.rank == rank]
@@ -52,10 +62,24 @@ def expandable(op: Any) -> Expandable | None:
     return None
 
 
-def places(expansion: Expansion) -> list[range]:
-    """The dimensions that each dimension becomes."""
-    starts = accumulate(map(len, expansion), initial=0)
-    return [range(start, start + len(sizes)) for start, sizes in zip(starts, expansion, strict=False)]
+def computed(op: Any, operands: Sequence[Any], how: Expandable, of: Mapping[int, Expansion], point: Any) -> Any:
+    """Returns the op on expanded operands."""
+    made = op.clone(ip=point)
+    for number, operand in enumerate(operands):
+        made.operands[number] = operand
+    for number, result in enumerate(made.results):
+        result.set_type(stablehlo.with_shape(result.type, expanded_shape(of[-1 - number])))
+    attributes = how.attributes(of)
+    for name, attribute in attributes.items():
+        made.attributes[name] = attribute
+    if how.name is None:
+        return made
+    types = [result.type for result in made.results]
+    attributes = {**attributes, "operandSegmentSizes": made.attributes["operandSegmentSizes"]}
+    generic = ir.Operation.create(how.name, types, operands, attributes, regions=1, loc=op.location, ip=point)
+    made.regions[0].blocks[0].append_to(generic.regions[0])
+    made.erase()
+    return generic
 
 
 def _at(expansion: Expansion, dims: Sequence[int]) -> list[int]:
@@ -141,11 +165,73 @@ def _constant(op: Any) -> Expandable | None:
     return Expandable([[(-1, dim)] for dim in range(op.results[0].type.rank)], attributes)
 
 
+def _linalg_transpose(op: Any) -> Expandable:
+    permutation = list(op.attributes["permutation"])
+    return Expandable(
+        [[(0, source), (1, dim), (-1, dim)] for dim, source in enumerate(permutation)],
+        lambda of: {"permutation": stablehlo.sizes(_at(of[0], permutation))},
+    )
+
+
+def _filled(op: Any) -> Expandable:
+    return Expandable([[(1, dim), (-1, dim)] for dim in range(op.results[0].type.rank)])
+
+
+def _empty(op: Any) -> Expandable:
+    return Expandable([[(-1, dim)] for dim in range(op.results[0].type.rank)])
+
+
+def _structured(op: Any) -> Expandable | None:
+    """One of linalg's, which becomes a `linalg.generic`."""
+    if any(one.name == "linalg.index" for one in ops_below(op)):
+        return None
+    loops, maps = loops_of(op), [attribute.value for attribute in _linalg.get_indexing_maps(op)]
+    first_result = len(op.operands) - len(op.results)
+    factors: list[list[Port]] = [[] for _ in range(loops.count)]
+    others = loops.bound | {loop for windows in loops.windows for loop in windows.values()}
+    for number, dims in enumerate(loops.dims):
+        for dim, loop in enumerate(dims):
+            if loop is not None and loop not in others:
+                factors[loop] += [(number, dim)]
+                if number >= first_result:
+                    factors[loop] += [(first_result - number - 1, dim)]
+
+    def attributes(of: Mapping[int, Expansion]) -> Mapping[str, Any]:
+        sizes = [of[ports[0][0]][ports[0][1]] if ports else (0,) for ports in factors]
+        known = places(tuple(sizes))
+        count = sum(map(len, sizes))
+        renumbered = ir.AffineMap.get(count, 0, [ir.AffineDimExpr.get(place[0]) for place in known])
+        expanded = []
+        for map_ in maps:
+            results: list[Any] = []
+            for expr in map_.results:
+                if isinstance(expr, ir.AffineDimExpr):
+                    results += [ir.AffineDimExpr.get(place) for place in known[expr.position]]
+                else:
+                    results.append(expr.compose(renumbered))
+            expanded.append(ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, results)))
+        kinds = ["reduction" if loop in loops.reductions else "parallel" for loop in range(loops.count)]
+        if "iterator_types" in op.attributes:
+            kinds = [str(one).partition("<")[2].rstrip(">") for one in op.attributes["iterator_types"]]
+        iterators = [
+            ir.Attribute.parse(f"#linalg.iterator_type<{kind}>")
+            for kind, place in zip(kinds, known, strict=True)
+            for _ in place
+        ]
+        return {"indexing_maps": ir.ArrayAttr.get(expanded), "iterator_types": ir.ArrayAttr.get(iterators)}
+
+    return Expandable([ports for ports in factors if ports], attributes, "linalg.generic")
+
+
 _READERS: Mapping[str, Callable[[Any], Expandable | None]] = {
+    "arith.constant": _constant,
+    "linalg.fill": _filled,
+    "linalg.transpose": _linalg_transpose,
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.constant": _constant,
     "stablehlo.dot_general": _dot_general,
     "stablehlo.iota": _iota,
     "stablehlo.reduce": _reduce,
     "stablehlo.transpose": _transpose,
+    "tensor.empty": _empty,
 }

@@ -4,21 +4,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
-from operator import mul
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import operations_named, ops_below, replace_with
 from mlir_shard.ir.values import defining_op, insertion_point_after, replace_uses, users, uses_of
 from mlir_shard.passes.registry import FunctionPass, register
-from mlir_shard.transforms.normalize.expandable_ops import Expandable, Expansion, expandable
+from mlir_shard.transforms.normalize.expandable_ops import Expandable, computed, expandable
+from mlir_shard.transforms.normalize.expanded_dims import (
+    RESHAPES,
+    Expansion,
+    cuts,
+    expanded_shape,
+    merged_dims,
+    reshaped,
+    unexpanded,
+)
 
-RESHAPE = "stablehlo.reshape"
-_REPEATING = ("stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota")
+_REPEATING = (
+    "arith.constant",
+    "linalg.fill",
+    "stablehlo.broadcast_in_dim",
+    "stablehlo.constant",
+    "stablehlo.iota",
+    "tensor.empty",
+)
 
 
 @register
@@ -31,7 +43,8 @@ class ShardExpandMergedDims(FunctionPass):
     which get the dimensions that were merged instead, until they meet the reshapes that split them, and both vanish.
 
     That is done where fewer reshapes are left of those that hang together by such ops. Ops with shardings stay as they
-    are.
+    are. Structured ops of linalg become `linalg.generic`; programs in tosa, whose matmul has three dimensions, stay as
+    they are.
     """
 
     name = "shard-expand-merged-dims"
@@ -39,10 +52,12 @@ class ShardExpandMergedDims(FunctionPass):
 
     def run(self, function: Any) -> bool:
         merges = {}
-        for op in operations_named(function, RESHAPE):
-            merged = _merged(op.operands[0].type.shape, op.results[0].type.shape)
-            if merged and not _is_fixed(op):
-                merges[op.results[0]] = merged
+        for op in operations_named(function, *RESHAPES):
+            source, target = op.operands[0].type, op.results[0].type
+            if source.has_static_shape and target.has_static_shape and not _is_fixed(op):
+                merged = merged_dims(source.shape, target.shape)
+                if merged is not None:
+                    merges[op.results[0]] = merged
         if not merges:
             return False
         analysis = _Analysis(merges)
@@ -57,37 +72,11 @@ def _is_fixed(op: Any) -> bool:
     return sdy.SHARDING in op.attributes
 
 
-def _cuts(shape: Sequence[int]) -> list[int]:
-    """The numbers of elements in all leading dimensions up to each one."""
-    return list(accumulate(shape, mul, initial=1))
-
-
-def _merged(source: Sequence[int], target: Sequence[int]) -> Expansion | None:
-    """Which dimensions, or parts of dimensions, of `source` each one of `target` merges; None if it merges none."""
-    if 0 in target:
-        return None
-    cuts = sorted({*_cuts(source), *_cuts(target)})
-    if any(after % before for before, after in pairwise(cuts)):
-        return None
-    expansion = []
-    for start, end in pairwise(_cuts(target)):
-        inside = [cut for cut in cuts if start <= cut <= end]
-        expansion.append(tuple(after // before for before, after in pairwise(inside)) or (1,))
-    return tuple(expansion) if any(len(sizes) > 1 for sizes in expansion) else None
-
-
-def _shape(expansion: Expansion) -> list[int]:
-    return [size for sizes in expansion for size in sizes]
-
-
-def _as_it_is(value: Any) -> Expansion:
-    return tuple((size,) for size in value.type.shape)
-
-
 def _expanded_ports(op: Any, how: Expandable, known: Mapping[Any, Expansion]) -> dict[int, Expansion] | None:
     """Into what operands and results are expanded, by number, where those in `known` are; None if they do not agree."""
-    values = {**dict(enumerate(op.operands)), **{-1 - number: result for number, result in enumerate(op.results)}}
-    found = {number: list(_as_it_is(value)) for number, value in values.items()}
+    numbered = [*enumerate(op.operands), *((-1 - number, result) for number, result in enumerate(op.results))]
+    values = {number: value for number, value in numbered if isinstance(value.type, ir.RankedTensorType)}
+    found = {number: list(unexpanded(value)) for number, value in values.items()}
     wanted = {number: known[value] for number, value in values.items() if value in known}
     left = {(number, dim) for number, one in wanted.items() for dim, sizes in enumerate(one) if len(sizes) > 1}
     for ports in how.factors:
@@ -100,13 +89,15 @@ def _expanded_ports(op: Any, how: Expandable, known: Mapping[Any, Expansion]) ->
     return None if left else {number: tuple(expansion) for number, expansion in found.items()}
 
 
-def _repeated(value: Any, expansion: Expansion) -> Expandable | None:
+def _repeated(value: Any, expansion: Expansion) -> tuple[Expandable, dict[int, Expansion]] | None:
     """How to make an expanded value anew that repeats its elements, as a constant does; None if it does not."""
     op = defining_op(value, *_REPEATING)
     how = expandable(op) if op is not None and not _is_fixed(op) else None
     if op is None or how is None or (ports := _expanded_ports(op, how, {value: expansion})) is None:
         return None
-    return how if all(ports[index] == _as_it_is(one) for index, one in enumerate(op.operands)) else None
+    operands = [(operand, ports[number]) for number, operand in enumerate(op.operands) if number in ports]
+    is_repeated = all(wanted == unexpanded(one) or _repeated(one, wanted) is not None for one, wanted in operands)
+    return (how, ports) if is_repeated else None
 
 
 class _Analysis:
@@ -137,7 +128,7 @@ class _Analysis:
             value = pending.pop()
             around = value.owner.parent
             for op in users(value):
-                if op in refused or op.name == RESHAPE or op.parent != around:
+                if op in refused or op.name in RESHAPES or op.parent != around:
                     continue
                 how = self.ops[op][0] if op in self.ops else None if _is_fixed(op) else expandable(op)
                 if how is None:
@@ -147,7 +138,7 @@ class _Analysis:
                     return op
                 self.ops[op] = how, ports
                 for number, result in enumerate(op.results):
-                    if ports[-1 - number] != self.expansions.get(result, _as_it_is(result)):
+                    if ports[-1 - number] != self.expansions.get(result, unexpanded(result)):
                         self.expansions[result] = ports[-1 - number]
                         pending.append(result)
         return None
@@ -155,13 +146,12 @@ class _Analysis:
     def worth_expanding(self) -> set[Any]:
         """The values of those parts of the program that have fewer reshapes when they are expanded."""
         chosen: set[Any] = set()
-        for part in self._parts():
+        for part, ops in self._parts():
             splits = {
-                (operand, ports[number])
-                for op, (_, ports) in self.ops.items()
-                if not part.isdisjoint((*op.operands, *op.results))
+                (operand, wanted)
+                for op in ops
                 for number, operand in enumerate(op.operands)
-                if operand not in part and ports[number] != _as_it_is(operand)
+                if operand not in part and (wanted := self.ops[op][1].get(number)) not in (None, unexpanded(operand))
             }
             saved = sum(self._saved(value) - self.is_needed(value) for value in part)
             if saved > sum(_repeated(*one) is None for one in splits):
@@ -174,23 +164,27 @@ class _Analysis:
 
     def is_served(self, op: Any, value: Any) -> bool:
         """Whether an op that uses a value can use the expanded one: one of `ops`, or a reshape that splits it so."""
-        if op.name != RESHAPE:
+        if op.name not in RESHAPES:
             return op in self.ops
-        return not _is_fixed(op) and {*_cuts(_shape(self.expansions[value]))} <= {*_cuts(op.results[0].type.shape)}
+        return not _is_fixed(op) and {*cuts(expanded_shape(self.expansions[value]))} <= {
+            *cuts(op.results[0].type.shape)
+        }
 
     def _saved(self, value: Any) -> int:
         """How many reshapes vanish with the expanded value: the one that makes it, and those that split it."""
-        expanded = _shape(self.expansions[value])
-        around = [op.results[0] for op in users(value) if op.name == RESHAPE and not _is_fixed(op)]
+        expanded = expanded_shape(self.expansions[value])
+        around = [op.results[0] for op in users(value) if op.name in RESHAPES and not _is_fixed(op)]
         if value in self.merges:
             around.append(value.owner.operands[0])
         return sum([size for size in one.type.shape if size != 1] == expanded for one in around)
 
-    def _parts(self) -> Iterator[set[Any]]:
-        """The values in sets that no op connects."""
+    def _parts(self) -> Iterator[tuple[set[Any], set[Any]]]:
+        """The values in sets that no op connects, each with the ops between them."""
         left = set(self.expansions)
         while left:
-            part, pending = set(), [next(iter(left))]
+            part: set[Any] = set()
+            ops: set[Any] = set()
+            pending = [next(iter(left))]
             while pending:
                 value = pending.pop()
                 if value not in left:
@@ -199,8 +193,9 @@ class _Analysis:
                 part.add(value)
                 for op in (*users(value), value.owner):
                     if op in self.ops:
+                        ops.add(op)
                         pending += [*op.operands, *op.results]
-            yield part
+            yield part, ops
 
 
 class _Rewriting:
@@ -220,13 +215,17 @@ class _Rewriting:
         for op in list(ops_below(function)):
             with op.location:
                 if op in analysis.ops and not self._chosen.isdisjoint((*op.operands, *op.results)):
-                    self._compute(op)
-                    self._replaced[op] = None
-                elif op.name == RESHAPE and op.operands[0] in self._chosen and analysis.is_served(op, op.operands[0]):
-                    self._split(op)
-                elif op.name == RESHAPE and op.results[0] in self._chosen:
-                    source, expansion = op.operands[0], analysis.expansions[op.results[0]]
-                    self._made[op.results[0], expansion] = self._reshaped(source, expansion, ir.InsertionPoint(op))
+                    self._compute(op, *analysis.ops[op], ir.InsertionPoint(op))
+                elif op.name in RESHAPES and op.operands[0] in self._chosen and analysis.is_served(op, op.operands[0]):
+                    source = op.operands[0]
+                    made = self._made[source, analysis.expansions[source]]
+                    with ir.InsertionPoint(op):
+                        replace_with(op, [reshaped(made, op.results[0].type.shape, op.name)])
+                elif op.name in RESHAPES and op.results[0] in self._chosen:
+                    expansion = analysis.expansions[op.results[0]]
+                    with ir.InsertionPoint(op):
+                        made = reshaped(op.operands[0], expanded_shape(expansion), op.name)
+                    self._made[op.results[0], expansion] = made
                     self._replaced[op] = None
         for op in reversed(self._replaced):
             if op in analysis.ops:
@@ -234,62 +233,38 @@ class _Rewriting:
             if not any(True for result in op.results for _ in result.uses):
                 op.erase()
 
-    def _compute(self, op: Any) -> None:
-        how, ports = self._analysis.ops[op]
-        operands = [self._expanded(operand, ports[number]) for number, operand in enumerate(op.operands)]
-        computed = _computed(op, operands, how, ports, ir.InsertionPoint(op))
+    def _compute(self, op: Any, how: Expandable, ports: Mapping[int, Expansion], point: Any) -> None:
+        operands = [
+            self._expanded(operand, ports[number], op) if number in ports else operand
+            for number, operand in enumerate(op.operands)
+        ]
+        made = computed(op, operands, how, ports, point)
         for number, result in enumerate(op.results):
-            self._made[result, ports[-1 - number]] = computed.results[number]
+            self._made[result, ports[-1 - number]] = made.results[number]
+        self._replaced[op] = None
 
-    def _expanded(self, value: Any, expansion: Expansion) -> Any:
-        if expansion == _as_it_is(value) and value not in self._chosen:
+    def _expanded(self, value: Any, expansion: Expansion, user: Any) -> Any:
+        if expansion == unexpanded(value) and value not in self._chosen:
             return value
         key = value, expansion
         if key not in self._made:
-            how = _repeated(value, expansion)
-            if how is not None:
-                op = value.owner
-                ports = _expanded_ports(op, how, {value: expansion})
-                assert ports is not None
-                self._made[key] = _computed(op, op.operands, how, ports, ir.InsertionPoint.after(op)).results[0]
-                self._replaced[op] = None
+            repeated = _repeated(value, expansion)
+            if repeated is not None:
+                self._compute(value.owner, *repeated, ir.InsertionPoint.after(value.owner))
             else:
-                self._made[key] = self._reshaped(value, expansion, insertion_point_after(value))
+                with insertion_point_after(value):
+                    self._made[key] = reshaped(value, expanded_shape(expansion), _reshape_for(user))
         return self._made[key]
-
-    def _split(self, op: Any) -> None:
-        value = op.operands[0]
-        made = self._made[value, self._analysis.expansions[value]]
-        if made.type == op.results[0].type:
-            replace_with(op, [made])
-        else:
-            op.operands[0] = made
-
-    def _reshaped(self, value: Any, expansion: Expansion, point: Any) -> Any:
-        shape = _shape(expansion)
-        if value.type.shape == shape:
-            return value
-        with point:
-            return stablehlo.reshape(value, shape)
 
     def _merge_where_needed(self, op: Any) -> None:
         """Merges the dimensions of results again for those that cannot use the expanded ones."""
         for number, result in enumerate(op.results):
             if uses := uses_of(result):
                 made = self._made[result, self._analysis.ops[op][1][-1 - number]]
-                merged = made
-                if made.type != result.type:
-                    with op.location, insertion_point_after(made):
-                        merged = stablehlo.reshape(made, result.type.shape)
-                replace_uses(uses, merged)
+                with op.location, insertion_point_after(made):
+                    replace_uses(uses, reshaped(made, result.type.shape, _reshape_for(op)))
 
 
-def _computed(op: Any, operands: Sequence[Any], how: Expandable, ports: Mapping[int, Expansion], point: Any) -> Any:
-    made = op.clone(ip=point)
-    for number, operand in enumerate(operands):
-        made.operands[number] = operand
-    for number, result in enumerate(made.results):
-        result.set_type(stablehlo.with_shape(result.type, _shape(ports[-1 - number])))
-    for name, attribute in how.attributes(ports).items():
-        made.attributes[name] = attribute
-    return made
+def _reshape_for(op: Any) -> str:
+    """The reshape of the dialect of an op."""
+    return "stablehlo.reshape" if op.name.startswith("stablehlo.") else "tensor.expand_shape"
