@@ -138,7 +138,7 @@ class _Pack:
     def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         given = dict(pytree.tree_flatten_with_path((tuple(args), dict(kwargs)))[0])
         for path in self._arguments.keys() ^ given.keys():
-            what = "is not given" if path in self._arguments else "is given, but is no argument of the program"
+            what = "is not given" if path in self._arguments else "is given, but the program has no such argument"
             raise TypeError(f"'{self._names(path)}' {what}")
         for path, constant in self._arguments.items():
             if path not in self._tensor_paths and given[path] != constant:

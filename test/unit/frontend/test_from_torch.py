@@ -104,7 +104,7 @@ def test_calls_must_have_the_structure_of_the_program(model: Perceptron) -> None
     run = ms.from_torch(model, X, 2.0, offset={"by": X}).compile()
     with pytest.raises(TypeError, match=r"'offset\['by'\]' is not given"):
         run(X, 2.0, offset={})
-    with pytest.raises(TypeError, match=r"'other' is given, but is no argument of the program"):
+    with pytest.raises(TypeError, match=r"'other' is given, but the program has no such argument"):
         run(X, 2.0, offset={"by": X}, other=X)
     with pytest.raises(TypeError, match=r"'scale' is 3.0, but the program was made for 2.0"):
         run(X, 3.0, offset={"by": X})
