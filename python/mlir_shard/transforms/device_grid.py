@@ -39,6 +39,22 @@ class GridError(ValueError):
     """Shardings that fit no grid, or a value that cannot be sharded."""
 
 
+def _families(mesh: Mesh, used: Iterable[Axes]) -> tuple[Grid, ...]:
+    """The coarsest grids of a mesh so that each of the lists of axes is on one of them."""
+    families: list[set[AxisRef]] = [set()]
+    for axes in used:
+        for family in families:
+            if all(one.can_coexist(other) for one in axes for other in family):
+                family.update(axes)
+                break
+        else:
+            families.append(set(axes))
+    try:
+        return tuple(Grid.of(mesh, family) for family in families)
+    except ValueError as error:
+        raise GridError(str(error)) from error
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceGrid:
     """A mesh whose axes are cut where a sharding uses a part of one: grid axis i is the axis `atoms[i]` of `mesh`.
@@ -51,7 +67,8 @@ class DeviceGrid:
     Meshes may be of different devices: the grid is then of all of them, and a tensor on a mesh has local tensors on the
     others too, with the elements of which nothing is done that matters. Where a mesh is not part of the grid, as 6 of 8
     devices are none, its axes are the last ones, `separate`: they have no place in `shape`, and no collective is along
-    them but the exchange.
+    them but the exchange. `families` are the grids of each such mesh, several where sub-axes cut an axis at sizes that
+    do not divide each other: each sharding is on one of them.
     """
 
     name: str
@@ -60,6 +77,7 @@ class DeviceGrid:
     others: Mapping[str | Mesh, Mesh] = field(default_factory=dict, compare=False)
     reordered: frozenset[Mesh] = field(default=frozenset(), compare=False)
     separate: tuple[SeparateAxis, ...] = ()
+    families: Mapping[Mesh, tuple[Grid, ...]] = field(default_factory=dict, compare=False)
     sizes: tuple[int, ...] = field(init=False, compare=False)
     shape: tuple[int, ...] = field(init=False, compare=False)
     strides: tuple[int, ...] = field(init=False, compare=False)
@@ -164,18 +182,14 @@ class DeviceGrid:
         others: Sequence[Mesh],
     ) -> DeviceGrid:
         """The grid of devices that is cut there, with the axes of other meshes as separate ones."""
-        separate = []
-        for mesh in others:
-            own = [axis for of, axes in used if of == mesh for axis in axes]
-            try:
-                separate += [SeparateAxis(mesh, atom) for atom in Grid.of(mesh, own, name and f"@{name}").atoms]
-            except ValueError as error:
-                raise GridError(str(error)) from error
+        families = {mesh: _families(mesh, [axes for of, axes in used if of == mesh]) for mesh in others}
+        axes_of_all = (SeparateAxis(mesh, atom) for mesh in others for grid in families[mesh] for atom in grid.atoms)
+        separate = tuple(dict.fromkeys(axes_of_all))
         sizes = [larger // smaller for smaller, larger in pairwise(cuts)][::-1]
         sizes += [one.axis.size(one.mesh) for one in separate]
         common = Mesh((str(index), size) for index, size in enumerate(sizes))
         grid = DeviceGrid.for_shardings(name, common, ())
-        return replace(grid, others=dict(refs), separate=tuple(separate))
+        return replace(grid, others=dict(refs), separate=separate, families=families)
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -202,21 +216,23 @@ class DeviceGrid:
         other = self.others.get(ref)
         if other is None:
             return self.axes(refs)
-        if (first := self._first_separate(other)) is not None:
-            own = tuple(one.axis for one in self.separate if one.mesh == other)
-            several = (ref for ref in refs if ref.size(other) > 1)
-            try:
-                return tuple(first + axis for axis in Grid(other, own).axes(several))
-            except ValueError as error:
-                raise GridError(str(error)) from error
+        if other in self.families:
+            return self._separate_axes_of(other, tuple(ref for ref in refs if ref.size(other) > 1))
         ranges = [one for axis in refs for one in stride_ranges(axis, other)]
         every_axis = range(len(self.shape))
         return tuple(axis for one in ranges for axis in every_axis if one.stride <= self.strides[axis + 1] < one.end)
 
-    def _first_separate(self, mesh: Mesh) -> int | None:
-        """The first axis of a mesh that is not part of the grid."""
-        places = (number for number, one in enumerate(self.separate, len(self.shape)) if one.mesh == mesh)
-        return next(places, None)
+    def _separate_axes_of(self, mesh: Mesh, refs: Axes) -> GridAxes:
+        """The separate axes of a list of axes of a mesh, on the first of its grids that has them."""
+        errors = []
+        for grid in self.families[mesh]:
+            try:
+                found = [grid.atoms[axis] for axis in grid.axes(refs)]
+            except ValueError as error:
+                errors.append(error)
+            else:
+                return tuple(len(self.shape) + self.separate.index(SeparateAxis(mesh, atom)) for atom in found)
+        raise GridError(str(errors[0])) from errors[0]
 
     def separate_mesh(self, *placements: Placement) -> Mesh | None:
         """The mesh that is not part of the grid, where placements are along axes of one."""

@@ -154,12 +154,3 @@ func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh
   %0 = tensor.extract_slice %a[0, 0] [%n, 4] [1, 1] : tensor<8x4xf32> to tensor<?x4xf32>
   return
 }
-
-// -----
-
-// expected-error@unknown {{sub-axes cut axis "x" of mesh <["x"=6]> at 2 and at 3, and no grid has axes for both}}
-sdy.mesh @mesh = <["x"=6]>
-
-func.func @cuts(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}]>}, %b: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)3}]>}) {
-  return
-}
