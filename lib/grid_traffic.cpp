@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace mlir_shard {
 
@@ -18,10 +19,16 @@ class Places {
 public:
   // Each index has a weight for each axis.
   Places(const std::vector<std::int64_t> &sizes, const GridAxes &axes, const std::vector<std::vector<std::int64_t>> &weights)
-      : indices(weights.size()), places(axes.size()), weights(weights) {
-    for (char axis : axes) {
-      bounds.push_back(sizes[static_cast<std::uint8_t>(axis)]);
-      total *= bounds.back();
+      : indices(weights.size()), places(axes.size()), bounds(axes.size()), steps(axes.size()) {
+    // Where an axis takes its next place, those after it begin again.
+    std::vector<std::int64_t> last(weights.size());
+    for (std::size_t axis = axes.size(); axis--;) {
+      bounds[axis] = sizes[static_cast<std::uint8_t>(axes[axis])];
+      total *= bounds[axis];
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        steps[axis].push_back(weights[i][axis] - last[i]);
+        last[i] += weights[i][axis] * (bounds[axis] - 1);
+      }
     }
   }
 
@@ -29,21 +36,19 @@ public:
   std::int64_t index(std::size_t number) const { return indices[number]; }
 
   void next() {
-    for (std::size_t axis = places.size(); axis--;) {
-      if (++places[axis] < bounds[axis]) {
-        for (std::size_t i = 0; i < indices.size(); ++i)
-          indices[i] += weights[i][axis];
-        return;
-      }
-      places[axis] = 0;
-      for (std::size_t i = 0; i < indices.size(); ++i)
-        indices[i] -= weights[i][axis] * (bounds[axis] - 1);
-    }
+    std::size_t axis = places.size();
+    while (axis && ++places[axis - 1] == bounds[axis - 1])
+      places[--axis] = 0;
+    if (!axis)
+      return;
+    const std::int64_t *more = steps[axis - 1].data();
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      indices[i] += more[i];
   }
 
 private:
   std::vector<std::int64_t> indices, places, bounds;
-  const std::vector<std::vector<std::int64_t>> &weights;
+  std::vector<std::vector<std::int64_t>> steps;
   std::int64_t total = 1;
 };
 
@@ -297,8 +302,15 @@ std::int64_t GridTraffic::mostSenders(const GridDims &before, const GridDims &af
   std::int64_t senders = 1;
   for (std::size_t dim = 0; dim < before.size(); ++dim)
     if (before[dim] != after[dim])
-      senders *= mostSources(tensorShape[dim], count(before[dim]), count(after[dim]));
+      senders *= sourcesIn(dim, count(before[dim]), count(after[dim]));
   return senders;
+}
+
+std::int64_t GridTraffic::sourcesIn(std::size_t dim, std::int64_t oldCount, std::int64_t newCount) const {
+  auto [known, isNew] = sources.try_emplace({dim, oldCount, newCount});
+  if (isNew)
+    known->second = mostSources(tensorShape[dim], oldCount, newCount);
+  return known->second;
 }
 
 std::int64_t GridTraffic::roundsAtMost(const GridDims &before, const GridDims &after) const {
@@ -311,7 +323,7 @@ std::int64_t GridTraffic::roundsAtMost(const GridDims &before, const GridDims &a
     for (char axis : after[dim])
       if (hasAxis(used, axis))
         asked += axis;
-    askers *= std::min(count(asked), mostSources(tensorShape[dim], count(after[dim]), count(before[dim])));
+    askers *= std::min(count(asked), sourcesIn(dim, count(after[dim]), count(before[dim])));
   }
   return std::max(askers, mostSenders(before, after));
 }
@@ -377,24 +389,24 @@ std::vector<std::int64_t> weightsOf(const GridAxes &axes, const GridAxes &along,
 }
 
 struct Span {
-  std::int64_t begin, end;
+  std::int64_t begin = 0, end = 0;
 };
 
-Span shardSpan(std::int64_t size, std::int64_t step, std::int64_t index) {
-  std::int64_t begin = static_cast<std::int64_t>(std::min<Elements>(Elements(index) * step, size));
-  return {begin, begin + std::min(step, size - begin)};
-}
+// The shards of the other placement that have elements of one, by their numbers.
+using AskedShards = Span;
 
-} // namespace
-
-std::vector<GridTraffic::Steps> GridTraffic::stepsOf(const Part &part) const {
-  std::vector<Steps> found;
-  for (const DimChange &change : part) {
-    std::int64_t size = tensorShape[change.dim];
-    found.push_back({size, shardSize(size, count(change.before)), shardSize(size, count(change.after))});
+// The elements of each shard of a dimension.
+std::vector<Span> shardSpans(std::int64_t size, std::int64_t count) {
+  std::vector<Span> found(static_cast<std::size_t>(count));
+  std::int64_t step = shardSize(size, count), begin = 0;
+  for (Span &span : found) {
+    span = {begin, begin + std::min(step, size - begin)};
+    begin = span.end;
   }
   return found;
 }
+
+} // namespace
 
 const GridTraffic::Overlap &GridTraffic::overlapIn(const Part &part) {
   std::string key = keyOf(part);
@@ -410,22 +422,44 @@ const GridTraffic::Overlap &GridTraffic::overlapIn(const Part &part) {
   std::vector<std::vector<std::int64_t>> weights;
   for (const GridAxes *axes : ofIndices)
     weights.push_back(weightsOf(*axes, along, axisSizes));
+  *counted += count(along);
+  // The elements of a part are those of its dimensions, which 64 bits mostly hold; 128 take several times as long.
+  Elements most = 1;
+  for (const DimChange &change : part)
+    most *= std::max<std::int64_t>(tensorShape[change.dim], 1);
+  bool isSmall = most <= std::numeric_limits<std::int64_t>::max();
+  Overlap found = isSmall ? overlapOf<std::int64_t>(part, along, weights) : overlapOf<Elements>(part, along, weights);
+  return overlaps.emplace(std::move(key), std::move(found)).first->second;
+}
+
+// The common elements and the boxes of devices, in numbers that hold the elements of the part.
+template <typename Number>
+GridTraffic::Overlap GridTraffic::overlapOf(const Part &part, const GridAxes &along,
+                                            const std::vector<std::vector<std::int64_t>> &weights) const {
+  std::vector<std::vector<Span>> spans;
+  for (const DimChange &change : part) {
+    spans.push_back(shardSpans(tensorShape[change.dim], count(change.before)));
+    spans.push_back(shardSpans(tensorShape[change.dim], count(change.after)));
+  }
   Places places(axisSizes, along, weights);
-  *counted += places.size();
   Overlap found{0, places.size(), {}};
-  std::vector<Steps> steps = stepsOf(part);
+  Number lastCommon = 0, lastBox = -1;
   for (std::int64_t place = 0; place < places.size(); ++place, places.next()) {
-    Elements common = 1, box = 1;
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      Span old = shardSpan(steps[i].size, steps[i].before, places.index(2 * i));
-      Span now = shardSpan(steps[i].size, steps[i].after, places.index(2 * i + 1));
+    Number common = 1, box = 1;
+    for (std::size_t i = 0; i < spans.size(); i += 2) {
+      const Span &old = spans[i][places.index(i)], &now = spans[i + 1][places.index(i + 1)];
       common *= std::max<std::int64_t>(std::min(old.end, now.end) - std::max(old.begin, now.begin), 0);
       box *= now.end - now.begin;
     }
     found.common += common;
+    // Most places are as good as the one before.
+    if (box == lastBox && common >= lastCommon)
+      continue;
+    lastBox = box;
+    lastCommon = common;
     addToFront(found.boxes, box, common);
   }
-  return overlaps.emplace(std::move(key), std::move(found)).first->second;
+  return found;
 }
 
 const GridTraffic::Messages &GridTraffic::messagesIn(const Part &part) {
@@ -479,25 +513,39 @@ const GridTraffic::Messages &GridTraffic::messagesIn(const Part &part) {
   }
   Places places(axisSizes, along, weights);
   *counted += places.size();
-  std::vector<Steps> steps = stepsOf(part);
+  std::vector<std::vector<Span>> spans;
+  std::vector<std::vector<AskedShards>> asked;
+  for (const DimChange &change : part) {
+    std::int64_t size = tensorShape[change.dim], newStep = shardSize(size, count(change.after));
+    spans.push_back(shardSpans(size, count(change.before)));
+    spans.push_back(shardSpans(size, count(change.after)));
+    asked.emplace_back();
+    for (const Span &old : spans[spans.size() - 2])
+      asked.back().push_back(old.begin < old.end ? AskedShards{old.begin / newStep, ceilDivided(old.end, newStep)} : AskedShards{});
+  }
   Messages all;
+  std::int64_t lastAskers = -1, lastSenders = -1;
+  bool wasOwn = false;
   for (std::int64_t place = 0; place < places.size(); ++place, places.next()) {
     std::int64_t askers = 1, senders = 1;
     bool isOwn = true;
     for (std::size_t i = 0; i < part.size(); ++i) {
-      auto [size, oldStep, newStep] = steps[i];
-      Span old = shardSpan(size, oldStep, places.index(3 * i)), now = shardSpan(size, newStep, places.index(3 * i + 1));
-      std::int64_t step = std::max<std::int64_t>(newStep, 1), base = places.index(3 * i + 2), found = 0;
-      if (old.begin < old.end) {
-        const std::vector<std::int64_t> &of = offsets[i];
-        auto first = std::lower_bound(of.begin(), of.end(), old.begin / step - base);
-        auto last = std::lower_bound(of.begin(), of.end(), ceilDivided(old.end, step) - base);
-        found = last - first;
-      }
-      askers *= found;
+      std::int64_t oldIndex = places.index(3 * i), newIndex = places.index(3 * i + 1), base = places.index(3 * i + 2);
+      const std::vector<Span> &olds = spans[2 * i];
+      const Span &old = olds[oldIndex], &now = spans[2 * i + 1][newIndex];
+      const AskedShards &shards = asked[i][oldIndex];
+      const std::vector<std::int64_t> &of = offsets[i];
+      askers *= std::lower_bound(of.begin(), of.end(), shards.end - base) -
+                std::lower_bound(of.begin(), of.end(), shards.begin - base);
+      std::int64_t oldStep = olds.front().end;
       senders *= oldStep && now.begin < now.end ? (now.end - 1) / oldStep - now.begin / oldStep + 1 : 0;
       isOwn = isOwn && std::max(old.begin, now.begin) < std::min(old.end, now.end);
     }
+    if (askers == lastAskers && senders == lastSenders && isOwn >= wasOwn)
+      continue;
+    lastAskers = askers;
+    lastSenders = senders;
+    wasOwn = isOwn;
     addToFront(all.sent, askers, isOwn);
     addToFront(all.received, senders, isOwn);
   }

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -100,10 +102,6 @@ private:
     GridAxes before, after;
   };
   using Part = std::vector<DimChange>;
-  // The size of a dimension, and of its shards before and after.
-  struct Steps {
-    std::int64_t size, before, after;
-  };
   struct Overlap {
     Elements common;
     std::int64_t devices;
@@ -116,11 +114,14 @@ private:
   bool isEven(const GridDims &dims) const;
   bool inDigits(const GridDims &before, const GridDims &after, std::vector<const EvenGrid::Change *> &found);
   std::vector<Part> independent(const GridDims &before, const GridDims &after) const;
-  std::vector<Steps> stepsOf(const Part &part) const;
   const Overlap &overlapIn(const Part &part);
+  template <typename Number>
+  Overlap overlapOf(const Part &part, const GridAxes &along, const std::vector<std::vector<std::int64_t>> &weights) const;
   const Messages &messagesIn(const Part &part);
   std::int64_t roundsAtMost(const GridDims &before, const GridDims &after) const;
   std::int64_t replicas(const GridDims &before, const GridDims &after) const;
+  // The most shards of `oldCount` of a dimension that one of `newCount` has elements of.
+  std::int64_t sourcesIn(std::size_t dim, std::int64_t oldCount, std::int64_t newCount) const;
   static std::string keyOf(const Part &part);
   // Adds a pair to those of which no other has more of the first and less of the second.
   static void addToFront(Front &front, Elements wanted, Elements spared);
@@ -134,6 +135,7 @@ private:
   EvenGrid even;
   // Shared with the traffic of shards below.
   std::shared_ptr<std::int64_t> counted = std::make_shared<std::int64_t>(0);
+  mutable std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, std::int64_t> sources;
   std::unordered_map<std::string, Overlap> overlaps;
   std::unordered_map<std::string, Messages> messages;
   // Whether devices differ between placements of as many shards, by the numbers of shards.
