@@ -140,3 +140,47 @@ func.func @before_a_loop(%a: tensor<8xf32>, %n: index) -> tensor<8xf32> {
   }
   return %1 : tensor<8xf32>
 }
+
+// A sum over rows, and then over columns: what devices combine is the last sum.
+// CHECK-LABEL: func.func @all_dimensions
+// CHECK:      %[[ROWS:.*]] = tosa.reduce_sum %arg0 {axis = 0 : i32} : (tensor<4x6xf32>) -> tensor<1x6xf32>
+// CHECK-NEXT: %[[ALL:.*]] = tosa.reduce_sum %[[ROWS]] {axis = 1 : i32} : (tensor<1x6xf32>) -> tensor<1x1xf32>
+// CHECK-NEXT: %[[SUM:.*]] = shard.all_reduce %[[ALL]] on @grid grid_axes = [0] : tensor<1x1xf32> -> tensor<1x1xf32>
+// CHECK-NEXT: return %[[SUM]]
+func.func @all_dimensions(%a: tensor<4x6xf32>) -> tensor<1x1xf32> {
+  %0 = tosa.reduce_sum %a {axis = 0 : i32} : (tensor<4x6xf32>) -> tensor<1x6xf32>
+  %1 = shard.all_reduce %0 on @grid grid_axes = [0] : tensor<1x6xf32> -> tensor<1x6xf32>
+  %2 = tosa.reduce_sum %1 {axis = 1 : i32} : (tensor<1x6xf32>) -> tensor<1x1xf32>
+  return %2 : tensor<1x1xf32>
+}
+
+// CHECK-LABEL: func.func @maxima
+// CHECK:      %[[MOST:.*]] = stablehlo.reduce(%arg0 init: %{{.*}}) applies stablehlo.maximum across dimensions = [1]
+// CHECK-NEXT: %[[OF_ALL:.*]] = "stablehlo.all_reduce"(%[[MOST]])
+// CHECK:      }) : (tensor<4xf32>) -> tensor<4xf32>
+// CHECK-NEXT: return %[[OF_ALL]]
+func.func @maxima(%a: tensor<4x6xf32>) -> tensor<4xf32> {
+  %least = stablehlo.constant dense<-1.0> : tensor<f32>
+  %0 = "stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %most = stablehlo.maximum %left, %right : tensor<f32>
+    stablehlo.return %most : tensor<f32>
+  }) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %1 = stablehlo.reduce(%0 init: %least) applies stablehlo.maximum across dimensions = [1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// Each device would add the initial value; and maxima of sums are no sums.
+// CHECK-LABEL: func.func @not_below
+// CHECK:      shard.all_reduce %arg0
+// CHECK-NEXT: stablehlo.reduce
+// CHECK:      shard.all_reduce %arg1
+// CHECK-NEXT: tosa.reduce_max
+func.func @not_below(%a: tensor<4x6xf32>, %b: tensor<4x6xf32>) -> (tensor<4xf32>, tensor<4x1xf32>) {
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %0 = shard.all_reduce %a on @grid grid_axes = [0] : tensor<4x6xf32> -> tensor<4x6xf32>
+  %1 = stablehlo.reduce(%0 init: %one) applies stablehlo.add across dimensions = [1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+  %2 = shard.all_reduce %b on @grid grid_axes = [0] : tensor<4x6xf32> -> tensor<4x6xf32>
+  %3 = tosa.reduce_max %2 {axis = 1 : i32} : (tensor<4x6xf32>) -> tensor<4x1xf32>
+  return %1, %3 : tensor<4xf32>, tensor<4x1xf32>
+}

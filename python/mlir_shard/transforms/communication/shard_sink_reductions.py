@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sums of what devices have partial sums of, reduced once."""
+"""Partial sums that are added, or reduced further, before devices combine them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,21 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import ADDITIONS, operations_named
-from mlir_shard.ir.values import defining_op, has_one_use
+from mlir_shard.ir.values import defining_op, has_one_use, users
 from mlir_shard.passes.registry import ModulePass, register
+from mlir_shard.rules.reduction import combiners_of_elements, may_repeat_initial_values
 from mlir_shard.transforms.collectives.channels import Channels
-from mlir_shard.transforms.communication.collective_forms import AMONG, CHANNEL, GATHERS, REDUCES, adds, among, dim_of
+from mlir_shard.transforms.communication.collective_forms import (
+    AMONG,
+    CHANNEL,
+    GATHERS,
+    REDUCES,
+    adds,
+    among,
+    dim_of,
+    num_bytes,
+    reduction,
+)
 from mlir_shard.transforms.communication.communication_reading import CommunicationReader
 
 _DOT = "stablehlo.dot_general"
@@ -40,6 +51,9 @@ class SinkReductions(ModulePass):
 
     A contraction along a dimension on which both operands are gathered is such a sum, too: each device contracts its
     own shards. It is replaced if devices receive no more bytes by the all-reduce than by all that it replaces.
+
+    An all-reduce whose result is only reduced along a dimension, with the same combiner, comes after that reduction:
+    sums over the batch and then over positions, as normalizations have them, bring what is left in the end.
     """
 
     name = "shard-sink-reductions"
@@ -49,8 +63,38 @@ class SinkReductions(ModulePass):
         if not operations_named(op, *REDUCES, *GATHERS):
             return False
         sums = _Sums(CommunicationReader(op), Channels.of(op))
-        changed = [sums.sink(addition) for addition in operations_named(op, *ADDITIONS)]
+        changed = [_sink_below_reductions(one) for one in operations_named(op, *REDUCES)]
+        changed += [sums.sink(addition) for addition in operations_named(op, *ADDITIONS)]
         return any(changed)
+
+
+def _sink_below_reductions(collective: Any) -> bool:
+    """Moves an all-reduce below the reductions that alone use its result."""
+    is_changed = False
+    while (op := _only_reduction(collective)) is not None:
+        op.operands[0] = collective.operands[0]
+        collective.move_after(op)
+        collective.operands[0] = op.results[0]
+        collective.results[0].set_type(op.results[0].type)
+        op.results[0].replace_all_uses_except(collective.results[0], collective)
+        is_changed = True
+    return is_changed
+
+
+def _only_reduction(collective: Any) -> Any | None:
+    """The reduction that alone uses the result of an all-reduce, and does the same along dimensions of it."""
+    if len(collective.operands) != 1 or not has_one_use(collective.results[0]):
+        return None
+    (op,) = users(collective.results[0])
+    is_reduction = op.name == "stablehlo.reduce" or op.name.startswith("tosa.reduce_")
+    if not is_reduction or op.block != collective.block or len(op.results) != 1:
+        return None
+    if op.operands[0] != collective.results[0] or combiners_of_elements(op) != (reduction(collective),):
+        return None
+    before, after = num_bytes(collective.results[0].type), num_bytes(op.results[0].type)
+    is_less = before is not None and after is not None and after < before
+    # Each device combines the initial value.
+    return op if is_less and (op.name != "stablehlo.reduce" or may_repeat_initial_values(op)) else None
 
 
 class _Sums:

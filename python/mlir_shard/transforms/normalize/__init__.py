@@ -3,8 +3,8 @@
 """Passes before propagation: every input language and form becomes the one that propagation reads.
 
 `sdy_import_pipeline` has their order. `convert_shard_to_sdy` reads upstream's annotations; `calls`, `meshes` and
-`add_data_flow_edges` have several small passes each. `sub_axis_families` and `axes_of_ops` are of `shard_unify_meshes`,
-`expandable_ops` and `expanded_dims` of `shard_expand_merged_dims`.
+`add_data_flow_edges` have several small passes each. `sub_axis_families` and `axes_of_ops` are of `shard_unify_meshes`;
+`merged_dims` has `shard_expand_merged_dims`.
 """
 
 # The passes of files that are not named for one; all others are in the file of their name.

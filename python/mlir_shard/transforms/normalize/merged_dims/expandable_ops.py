@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops of StableHLO and linalg whose dimensions can be expanded, each into several that it would be merged of.
+"""Ops whose dimensions can be expanded, each into several that it would be merged of.
 
 An op is described by which dimensions of its operands and results are one, as the factors of its sharding rule, and by
 its attributes once they are expanded.
@@ -9,7 +9,8 @@ its attributes once they are expanded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from mlir_shard import host
@@ -18,30 +19,22 @@ from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.rules.linalg_loops import is_structured, loops_of
-from mlir_shard.transforms.normalize.expanded_dims import Expansion, expanded_shape, places
+from mlir_shard.transforms.normalize.merged_dims.expandable_tosa import expandable_tosa
+from mlir_shard.transforms.normalize.merged_dims.expanded_dims import (
+    RESHAPES,
+    Expandable,
+    Expansion,
+    Port,
+    cuts,
+    expanded_shape,
+    places,
+    reshaped,
+)
 
 _bindings = host.module("_mlir_libs._stablehlo")
 _linalg = host.dialect("linalg")
 # Of tensors of one shape; a scalar may be among the operands.
 _ELEMENTWISE = ("arith.", "math.", "stablehlo.")
-
-Port = tuple[int, int]
-"""An operand, from 0 on, or a result, from -1 down, and one of its dimensions."""
-
-
-@dataclass(frozen=True)
-class Expandable:
-    """An op whose dimensions can be expanded.
-
-    Attributes:
-        factors: the dimensions that are expanded together; one that is in none of them cannot be expanded.
-        attributes: the attributes that change, given the expansion of each operand and result by its number.
-        name: of the op that it becomes, if that is another.
-    """
-
-    factors: Sequence[Sequence[Port]]
-    attributes: Callable[[Mapping[int, Expansion]], Mapping[str, Any]] = lambda _: {}
-    name: str | None = None
 
 
 def expandable(op: Any) -> Expandable | None:
@@ -49,10 +42,14 @@ def expandable(op: Any) -> Expandable | None:
     types = [value.type for value in (*op.operands, *op.results)]
     if not all(type_.has_static_shape for type_ in types if isinstance(type_, ir.ShapedType)) or not len(op.results):
         return None
+    if op.name in RESHAPES:
+        return _reshape(op)
     if op.name in _READERS:
         return _READERS[op.name](op)
     if op.name.startswith("linalg.") and is_structured(op):
         return _structured(op)
+    if op.name.startswith("tosa."):
+        return expandable_tosa(op)
     is_tensor = isinstance(op.results[0].type, ir.RankedTensorType)
     if is_tensor and op.name.startswith(_ELEMENTWISE) and is_elementwise(op.name) and not len(op.regions):
         values = [*enumerate(op.operands), (-1, op.results[0])]
@@ -62,24 +59,19 @@ def expandable(op: Any) -> Expandable | None:
     return None
 
 
-def computed(op: Any, operands: Sequence[Any], how: Expandable, of: Mapping[int, Expansion], point: Any) -> Any:
-    """Returns the op on expanded operands."""
+def computed(op: Any, operands: Sequence[Any], how: Expandable, of: Mapping[int, Expansion], point: Any) -> list[Any]:
+    """Returns the results of the op on expanded operands."""
+    if how.build is not None:
+        with point:
+            return how.build(operands, of)
     made = op.clone(ip=point)
     for number, operand in enumerate(operands):
         made.operands[number] = operand
     for number, result in enumerate(made.results):
         result.set_type(stablehlo.with_shape(result.type, expanded_shape(of[-1 - number])))
-    attributes = how.attributes(of)
-    for name, attribute in attributes.items():
+    for name, attribute in how.attributes(of).items():
         made.attributes[name] = attribute
-    if how.name is None:
-        return made
-    types = [result.type for result in made.results]
-    attributes = {**attributes, "operandSegmentSizes": made.attributes["operandSegmentSizes"]}
-    generic = ir.Operation.create(how.name, types, operands, attributes, regions=1, loc=op.location, ip=point)
-    made.regions[0].blocks[0].append_to(generic.regions[0])
-    made.erase()
-    return generic
+    return list(made.results)
 
 
 def _at(expansion: Expansion, dims: Sequence[int]) -> list[int]:
@@ -153,14 +145,14 @@ def _iota(op: Any) -> Expandable:
     )
 
 
-def _constant(op: Any) -> Expandable | None:
-    value = op.attributes["value"]
+def _constant(op: Any, name: str = "value") -> Expandable | None:
+    value = op.attributes[name]
     if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
         return None
 
     def attributes(of: Mapping[int, Expansion]) -> Mapping[str, Any]:
         type_ = stablehlo.with_shape(op.results[0].type, [size for sizes in of[-1] for size in sizes])
-        return {"value": ir.DenseElementsAttr.get_splat(type_, value.get_splat_value())}
+        return {name: ir.DenseElementsAttr.get_splat(type_, value.get_splat_value())}
 
     return Expandable([[(-1, dim)] for dim in range(op.results[0].type.rank)], attributes)
 
@@ -171,6 +163,15 @@ def _linalg_transpose(op: Any) -> Expandable:
         [[(0, source), (1, dim), (-1, dim)] for dim, source in enumerate(permutation)],
         lambda of: {"permutation": stablehlo.sizes(_at(of[0], permutation))},
     )
+
+
+def _reshape(op: Any) -> Expandable:
+    """A reshape leaves the dimensions that neither merge nor split as they are."""
+    source, target = op.operands[0].type.shape, op.results[0].type.shape
+    after = {bounds: dim for dim, bounds in enumerate(pairwise(cuts(target))) if target[dim] != 1}
+    before = enumerate(pairwise(cuts(source)))
+    factors = [[(0, dim), (-1, after[bounds])] for dim, bounds in before if bounds in after]
+    return Expandable(factors, build=lambda operands, of: [reshaped(operands[0], expanded_shape(of[-1]), op.name)])
 
 
 def _filled(op: Any) -> Expandable:
@@ -220,7 +221,18 @@ def _structured(op: Any) -> Expandable | None:
         ]
         return {"indexing_maps": ir.ArrayAttr.get(expanded), "iterator_types": ir.ArrayAttr.get(iterators)}
 
-    return Expandable([ports for ports in factors if ports], attributes, "linalg.generic")
+    def build(operands: Sequence[Any], of: Mapping[int, Expansion]) -> list[Any]:
+        body = op.clone()
+        types = [stablehlo.with_shape(one.type, expanded_shape(of[-1 - i])) for i, one in enumerate(op.results)]
+        segments = {"operandSegmentSizes": op.attributes["operandSegmentSizes"]}
+        made = ir.Operation.create(
+            "linalg.generic", types, operands, {**attributes(of), **segments}, regions=1, loc=op.location
+        )
+        body.regions[0].blocks[0].append_to(made.regions[0])
+        body.erase()
+        return list(made.results)
+
+    return Expandable([ports for ports in factors if ports], build=build)
 
 
 _READERS: Mapping[str, Callable[[Any], Expandable | None]] = {
@@ -234,4 +246,5 @@ _READERS: Mapping[str, Callable[[Any], Expandable | None]] = {
     "stablehlo.reduce": _reduce,
     "stablehlo.transpose": _transpose,
     "tensor.empty": _empty,
+    "tosa.const": partial(_constant, name="values"),
 }

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import mul
 from typing import Any
+
+import numpy as np
 
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
@@ -15,8 +18,28 @@ from mlir_shard.ir import stablehlo
 Expansion = tuple[tuple[int, ...], ...]
 """For each dimension the sizes of those that it is expanded into: the size itself where it is left as it is."""
 
-_OF_STABLEHLO = "stablehlo.reshape"
-RESHAPES = frozenset({_OF_STABLEHLO, "tensor.collapse_shape", "tensor.expand_shape"})
+Port = tuple[int, int]
+"""An operand, from 0 on, or a result, from -1 down, and one of its dimensions."""
+
+_OF_STABLEHLO, _OF_TOSA = "stablehlo.reshape", "tosa.reshape"
+RESHAPES = frozenset({_OF_STABLEHLO, _OF_TOSA, "tensor.collapse_shape", "tensor.expand_shape"})
+
+
+@dataclass(frozen=True)
+class Expandable:
+    """An op whose dimensions can be expanded.
+
+    Attributes:
+        factors: the dimensions that are expanded together; one that is in none of them cannot be expanded.
+        attributes: the attributes that change, given the expansion of each operand and result by its number.
+        stretched: those of `factors` that have size 1 for every size of the others, and become several of size 1.
+        build: makes the results of expanded operands, given the expansions, where not by the same op.
+    """
+
+    factors: Sequence[Sequence[Port]]
+    attributes: Callable[[Mapping[int, Expansion]], Mapping[str, Any]] = lambda _: {}
+    stretched: frozenset[Port] = frozenset()
+    build: Callable[[Sequence[Any], Mapping[int, Expansion]], list[Any]] | None = None
 
 
 def cuts(shape: Sequence[int]) -> list[int]:
@@ -39,7 +62,13 @@ def merged_dims(source: Sequence[int], target: Sequence[int]) -> Expansion | Non
 
 
 def expanded_shape(expansion: Expansion) -> list[int]:
+    """Returns the shape of an expanded tensor."""
     return [size for sizes in expansion for size in sizes]
+
+
+def without_ones(shape: Sequence[int]) -> list[int]:
+    """Returns the sizes other than 1, in which two shapes that differ in ones alone are equal."""
+    return [size for size in shape if size != 1]
 
 
 def places(expansion: Expansion) -> list[range]:
@@ -49,6 +78,7 @@ def places(expansion: Expansion) -> list[range]:
 
 
 def unexpanded(value: Any) -> Expansion:
+    """Returns the expansion that leaves a tensor as it is."""
     return tuple((size,) for size in value.type.shape)
 
 
@@ -61,6 +91,13 @@ def reshaped(value: Any, shape: Sequence[int], kind: str) -> Any:
         return value
     if kind == _OF_STABLEHLO:
         return stablehlo.reshape(value, shape)
+    if kind == _OF_TOSA:
+        sizes = ir.DenseElementsAttr.get(np.array(shape, np.int64), type=ir.IndexType.get())
+        made = ir.Operation.create(
+            "tosa.const_shape", [ir.Type.parse(f"!tosa.shape<{len(shape)}>")], attributes={"values": sizes}
+        )
+        type_ = stablehlo.with_shape(value.type, shape)
+        return ir.Operation.create(_OF_TOSA, [type_], [value, made.result]).results[0]
     type_, is_merging = stablehlo.with_shape(value.type, shape), len(shape) < value.type.rank
     groups = _groups(value.type.shape, shape) if is_merging else _groups(shape, value.type.shape)
     numbers = [ir.ArrayAttr.get([stablehlo.integer(dim) for dim in group]) for group in groups]

@@ -12,15 +12,17 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, ops_below, replace_with
 from mlir_shard.ir.values import defining_op, insertion_point_after, replace_uses, users, uses_of
 from mlir_shard.passes.registry import FunctionPass, register
-from mlir_shard.transforms.normalize.expandable_ops import Expandable, computed, expandable
-from mlir_shard.transforms.normalize.expanded_dims import (
+from mlir_shard.transforms.normalize.merged_dims.expandable_ops import computed, expandable
+from mlir_shard.transforms.normalize.merged_dims.expanded_dims import (
     RESHAPES,
+    Expandable,
     Expansion,
     cuts,
     expanded_shape,
     merged_dims,
     reshaped,
     unexpanded,
+    without_ones,
 )
 
 _REPEATING = (
@@ -30,7 +32,9 @@ _REPEATING = (
     "stablehlo.constant",
     "stablehlo.iota",
     "tensor.empty",
+    "tosa.const",
 )
+_RESHAPE_OF = {"stablehlo": "stablehlo.reshape", "tosa": "tosa.reshape"}
 
 
 @register
@@ -43,8 +47,7 @@ class ShardExpandMergedDims(FunctionPass):
     which get the dimensions that were merged instead, until they meet the reshapes that split them, and both vanish.
 
     That is done where fewer reshapes are left of those that hang together by such ops. Ops with shardings stay as they
-    are. Structured ops of linalg become `linalg.generic`; programs in tosa, whose matmul has three dimensions, stay as
-    they are.
+    are. Structured ops of linalg become `linalg.generic`, as does `tosa.matmul`, which has three dimensions.
     """
 
     name = "shard-expand-merged-dims"
@@ -80,12 +83,13 @@ def _expanded_ports(op: Any, how: Expandable, known: Mapping[Any, Expansion]) ->
     wanted = {number: known[value] for number, value in values.items() if value in known}
     left = {(number, dim) for number, one in wanted.items() for dim, sizes in enumerate(one) if len(sizes) > 1}
     for ports in how.factors:
-        asked = {wanted[number][dim] for number, dim in ports if (number, dim) in left}
+        asked = {wanted[number][dim] for number, dim in ports if (number, dim) in left.difference(how.stretched)}
         if len(asked) > 1:
             return None
-        left.difference_update(ports)
-        for number, dim in ports:
-            found[number][dim] = next(iter(asked), found[number][dim])
+        for sizes in asked:
+            left.difference_update(ports)
+            for number, dim in ports:
+                found[number][dim] = (1,) * len(sizes) if (number, dim) in how.stretched else sizes
     return None if left else {number: tuple(expansion) for number, expansion in found.items()}
 
 
@@ -128,12 +132,15 @@ class _Analysis:
             value = pending.pop()
             around = value.owner.parent
             for op in users(value):
-                if op in refused or op.name in RESHAPES or op.parent != around:
+                if op in refused or op.parent != around or (op.name in RESHAPES and op.results[0] in self.merges):
                     continue
                 how = self.ops[op][0] if op in self.ops else None if _is_fixed(op) else expandable(op)
                 if how is None:
                     continue
                 ports = _expanded_ports(op, how, self.expansions)
+                if ports is None and op.name in RESHAPES and op not in self.ops:
+                    # It splits the merged dimensions.
+                    continue
                 if ports is None:
                     return op
                 self.ops[op] = how, ports
@@ -151,7 +158,9 @@ class _Analysis:
                 (operand, wanted)
                 for op in ops
                 for number, operand in enumerate(op.operands)
-                if operand not in part and (wanted := self.ops[op][1].get(number)) not in (None, unexpanded(operand))
+                if operand not in part
+                and (wanted := self.ops[op][1].get(number)) is not None
+                and without_ones(expanded_shape(wanted)) != without_ones(operand.type.shape)
             }
             saved = sum(self._saved(value) - self.is_needed(value) for value in part)
             if saved > sum(_repeated(*one) is None for one in splits):
@@ -164,7 +173,7 @@ class _Analysis:
 
     def is_served(self, op: Any, value: Any) -> bool:
         """Whether an op that uses a value can use the expanded one: one of `ops`, or a reshape that splits it so."""
-        if op.name not in RESHAPES:
+        if op in self.ops or op.name not in RESHAPES:
             return op in self.ops
         return not _is_fixed(op) and {*cuts(expanded_shape(self.expansions[value]))} <= {
             *cuts(op.results[0].type.shape)
@@ -172,11 +181,11 @@ class _Analysis:
 
     def _saved(self, value: Any) -> int:
         """How many reshapes vanish with the expanded value: the one that makes it, and those that split it."""
-        expanded = expanded_shape(self.expansions[value])
+        expanded = without_ones(expanded_shape(self.expansions[value]))
         around = [op.results[0] for op in users(value) if op.name in RESHAPES and not _is_fixed(op)]
         if value in self.merges:
             around.append(value.owner.operands[0])
-        return sum([size for size in one.type.shape if size != 1] == expanded for one in around)
+        return sum(without_ones(one.type.shape) == expanded for one in around)
 
     def _parts(self) -> Iterator[tuple[set[Any], set[Any]]]:
         """The values in sets that no op connects, each with the ops between them."""
@@ -240,7 +249,7 @@ class _Rewriting:
         ]
         made = computed(op, operands, how, ports, point)
         for number, result in enumerate(op.results):
-            self._made[result, ports[-1 - number]] = made.results[number]
+            self._made[result, ports[-1 - number]] = made[number]
         self._replaced[op] = None
 
     def _expanded(self, value: Any, expansion: Expansion, user: Any) -> Any:
@@ -267,4 +276,4 @@ class _Rewriting:
 
 def _reshape_for(op: Any) -> str:
     """The reshape of the dialect of an op."""
-    return "stablehlo.reshape" if op.name.startswith("stablehlo.") else "tensor.expand_shape"
+    return _RESHAPE_OF.get(op.name.partition(".")[0], "tensor.expand_shape")
