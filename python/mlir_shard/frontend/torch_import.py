@@ -153,7 +153,39 @@ def _of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapp
 
 
 def _decomposed(program: ExportedProgram) -> ExportedProgram:
-    return program.run_decompositions(get_decomposition_table())
+    return program.run_decompositions(get_decomposition_table() | _OF_ONE_INDEX)
+
+
+def _gather(values: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> torch.Tensor:
+    if not _is_one_index(values, dim, index):
+        return NotImplemented
+    chosen = torch.where(_positions(values, dim) == index, values, torch.zeros_like(values))
+    return chosen.sum(dim, keepdim=True, dtype=values.dtype)
+
+
+def _scatter(values: torch.Tensor, dim: int, index: torch.Tensor, value: complex) -> torch.Tensor:
+    if not _is_one_index(values, dim, index):
+        return NotImplemented
+    return torch.where(_positions(values, dim) == index, torch.full_like(values, value), values)
+
+
+def _is_one_index(values: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
+    """Whether there is one index along a dimension, for each place along the others."""
+    wanted = list(values.shape)
+    if wanted:
+        wanted[dim] = 1
+    return bool(wanted) and list(index.shape) == wanted
+
+
+def _positions(values: torch.Tensor, dim: int) -> torch.Tensor:
+    shape = [1] * values.dim()
+    shape[dim] = -1
+    return torch.arange(values.shape[dim], device=values.device).view(shape)
+
+
+# A loss takes an element of each row this way, and its gradient writes to one. As elementwise ops they are local along
+# all sharded dimensions in every dialect; torch-mlir lowers them to loads, which are not, and to ops that MLIR has not.
+_OF_ONE_INDEX = {torch.ops.aten.gather.default: _gather, torch.ops.aten.scatter.value: _scatter}
 
 
 def _check(exported: Exported) -> None:
