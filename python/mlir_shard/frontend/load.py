@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import mlir_shard
@@ -12,17 +13,21 @@ from mlir_shard import host
 from mlir_shard.asm.module import BYTECODE_MAGIC
 from mlir_shard.frontend.from_jax import from_jax
 from mlir_shard.frontend.program import Program
+from mlir_shard.sharding import Mesh
 
 # The producer that StableHLO writes into the bytecode of its portable artifacts.
 _PORTABLE = b"StableHLO_v"
 
 
-def load(path: str | os.PathLike[str], *, function: str = "main", context: Any = None) -> Program:
+def load(
+    path: str | os.PathLike[str], *, mesh: Mesh | None = None, function: str = "main", context: Any = None
+) -> Program:
     """Returns the program in a file.
 
     Args:
         path: a file of MLIR text or bytecode, a portable artifact of StableHLO, or an artifact of `jax.export`, which
             needs the packages jax and flatbuffers.
+        mesh: the mesh of the specs with which it is annotated, if the file has none.
         function: the name of the function that is the program.
         context: where the module is made; by default a new one.
 
@@ -36,10 +41,11 @@ def load(path: str | os.PathLike[str], *, function: str = "main", context: Any =
     if content.startswith(BYTECODE_MAGIC):
         if content[len(BYTECODE_MAGIC) :].lstrip(b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0d").startswith(_PORTABLE):
             stablehlo = host.module("_mlir_libs._stablehlo")
-            return Program(stablehlo.deserialize_portable_artifact(context, content), function=function)
+            return Program(stablehlo.deserialize_portable_artifact(context, content), mesh, function)
     elif b"\x00" in content:
-        return _exported(content, os.fspath(path), context)
-    return Program(mlir_shard.parse(content, context, os.fspath(path)), function=function)
+        program = _exported(content, os.fspath(path), context)
+        return replace(program, mesh=mesh or program.mesh)
+    return Program(mlir_shard.parse(content, context, os.fspath(path)), mesh, function)
 
 
 def _exported(content: bytes, path: str, context: Any) -> Program:

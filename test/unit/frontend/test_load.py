@@ -47,7 +47,7 @@ def test_a_portable_artifact(tmp_path) -> None:
     stablehlo = host.module("_mlir_libs._stablehlo")
     text = "func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> { return %a : tensor<4x4xf32> }"
     path.write_bytes(stablehlo.serialize_portable_artifact_str(text, stablehlo.get_current_version()))
-    check(ms.load(path).__class__(ms.load(path).module, ms.Mesh({"x": 2})).annotate(args=[P("x")]))
+    check(ms.load(path, mesh=ms.Mesh({"x": 2})).annotate(args=[P("x")]))
 
 
 def test_an_artifact_of_jax_export(tmp_path) -> None:
