@@ -1,12 +1,13 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small models from JAX through both targets, as a table.
+"""Small models from JAX and PyTorch through both targets, as a table.
 
     python -m model_zoo [NAME ...] [--only-bytes]
 
 For each: the bytes that a device receives, each collective counted once, in the local program of both targets and in
-what XLA compiles; whether the `shard` program on MPI and the StableHLO program on PJRT give the results of JAX on one
-device. Exits with 1 where something fails that is not known to, or a target receives more than XLA's program.
+what XLA compiles; whether the `shard` program on MPI and the StableHLO program on PJRT give the results without
+sharding. Models of PyTorch are there in StableHLO, and in linalg and tosa for the `shard` target.
+Exits with 1 where something fails that is not known to, or a target receives more than XLA's program.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from model_zoo import jax_programs
-from model_zoo.program import DEVICES, MODELS
+from model_zoo import jax_programs, torch_programs
+from model_zoo.program import DEVICES, MODELS, TARGETS
 
 
 def load_models() -> None:
     """Imports all families of models, which adds them to `MODELS`."""
-    for module in pkgutil.iter_modules(jax_programs.__path__):
-        importlib.import_module(f"{jax_programs.__name__}.{module.name}")
+    for package in (jax_programs, torch_programs):
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package.__name__}.{module.name}")
 
 
 def main() -> int:
@@ -42,7 +44,7 @@ def main() -> int:
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
     os.environ["JAX_PLATFORMS"] = "cpu"
     sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-    from model_zoo.measurement import TARGETS, measure
+    from model_zoo.measurement import measure
 
     load_models()
     if unknown := [name for name in arguments.names if name not in MODELS]:

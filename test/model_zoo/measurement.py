@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 import mlir_shard
-from model_zoo.program import Model
+from model_zoo.program import Measured, Model, TorchModel
 
-TARGETS = ("shard", "stablehlo")
 ENGINES = {"shard": "mpi", "stablehlo": "pjrt"}
 
 
@@ -22,7 +21,7 @@ ENGINES = {"shard": "mpi", "stablehlo": "pjrt"}
 class Measurement:
     """What became of a model; `bytes` has what a device receives, by target and for XLA, `errors` what failed."""
 
-    model: Model
+    model: Model | TorchModel
     bytes: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
 
@@ -30,7 +29,11 @@ class Measurement:
     def is_more_than_xla(self) -> bool:
         """Whether a target receives more than XLA's program, and it is not known why."""
         most = self.bytes.get("xla")
-        return most is not None and not self.model.unlike_xla and max(self.bytes.get(one, 0) for one in TARGETS) > most
+        return (
+            most is not None
+            and not self.model.unlike_xla
+            and max(self.bytes.get(one, 0) for one in self.model.targets) > most
+        )
 
     @property
     def notes(self) -> str:
@@ -38,37 +41,6 @@ class Measurement:
         known = [f"{engine}: {what}" for engine, what in self.model.missing.items()]
         known += [f"more than XLA: {self.model.unlike_xla}"] if self.model.unlike_xla else []
         return "\n".join([*(f"{stage}: {error}" for stage, error in self.errors.items()), *known])
-
-
-def lowered(model: Model) -> Any:
-    """Returns what `jax.jit(...).lower(...)` does, on virtual devices of the CPU."""
-    import jax
-    from jax.sharding import NamedSharding, PartitionSpec
-
-    devices = np.array(jax.devices()).reshape(tuple(model.mesh.values()))
-    mesh = jax.sharding.Mesh(devices, tuple(model.mesh))
-
-    def shardings(specs: Any) -> Any:
-        return jax.tree.map(
-            lambda spec: NamedSharding(mesh, spec), specs, is_leaf=lambda one: isinstance(one, PartitionSpec)
-        )
-
-    options = {} if model.out_specs is None else {"out_shardings": shardings(model.out_specs)}
-    with jax.sharding.set_mesh(mesh):
-        jitted = jax.jit(model.function, in_shardings=shardings(model.in_specs), keep_unused=True, **options)
-        return jitted.lower(*model.arguments)
-
-
-def expected(model: Model) -> list[Any]:
-    """Returns the results of the function on one device, or on all where it names them."""
-    import jax
-
-    if model.names_devices:
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(lowered(model).compile()(*model.arguments))]
-    names = tuple(model.mesh)
-    one = jax.sharding.Mesh(np.array(jax.devices()[:1]).reshape((1,) * len(names)), names)
-    with jax.sharding.set_mesh(one):
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(model.function)(*model.arguments))]
 
 
 @contextmanager
@@ -80,8 +52,8 @@ def _recorded(errors: dict[str, str], stage: str) -> Iterator[None]:
         errors[stage] = next((line for line in lines if "error" in line), lines[0])
 
 
-def measure(model: Model, *, runs: bool = True) -> Measurement:
-    """Partitions a model for both targets and compares results with JAX on one device.
+def measure(model: Model | TorchModel, *, runs: bool = True) -> Measurement:
+    """Partitions a model for its targets and compares results with those without sharding.
 
     Args:
         model: the model.
@@ -92,41 +64,37 @@ def measure(model: Model, *, runs: bool = True) -> Measurement:
     from mlir_shard.transforms.communication.shard_communication_report import communication_report
 
     found = Measurement(model)
-    with _recorded(found.errors, "jax"):
-        program = lowered(model)
-        wanted = expected(model) if runs else []
+    with _recorded(found.errors, "lowering"):
+        measured = model.measured()
+        wanted = measured.expected() if runs else []
     if found.errors:
         return found
     with _recorded(found.errors, "xla"):
-        received = hlo_collectives(program.compile().as_text())
+        received = hlo_collectives(measured.hlo())
         found.bytes["xla"] = sum(one.bytes_received for one in received)
-    text = program.as_text()
-    for target in TARGETS:
+    for target in model.targets:
         with _recorded(found.errors, f"{target} partition"):
-            module = mlir_shard.parse(text, mlir_shard.create_context())
+            module = mlir_shard.parse(measured.text, mlir_shard.create_context())
             mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={target}}})")
             report = communication_report(module.operation).collectives
             found.bytes[target] = sum(one.communication.bytes_received for one in report)
         if runs and ENGINES[target] not in model.missing and f"{target} partition" not in found.errors:
             with _recorded(found.errors, f"{target} on {ENGINES[target]}"):
-                _check(model, text, target, wanted)
+                _check(measured, target, wanted, model.tolerance)
     return found
 
 
-def _check(model: Model, text: str, target: str, wanted: list[Any]) -> None:
-    import jax
-
+def _check(measured: Measured, target: str, wanted: Sequence[Any], tolerance: float | None) -> None:
     from mlir_shard.runtime.compile import Pipelines
     from mlir_shard.runtime.execution import execute
 
-    module = mlir_shard.parse(text, mlir_shard.create_context())
+    module = mlir_shard.parse(measured.text, mlir_shard.create_context())
     pipelines = Pipelines("shard-propagate", f"shard-spmdize{{collectives={target}}}")
-    arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(model.arguments)]
-    results = execute(module, arrays, pipelines=pipelines, engine=ENGINES[target])
-    for number, (result, of_jax) in enumerate(zip(results, wanted, strict=True)):
-        got, exact = np.asarray(result).astype(np.complex128), of_jax.astype(np.complex128)
-        scale = max(float(np.abs(exact).mean()), 1e-30)
-        tolerance = model.tolerance or (2e-2 if of_jax.dtype.itemsize < 4 else 2e-4)
-        error = float((np.abs(got - exact) / np.maximum(np.abs(exact), scale)).max(initial=0.0))
-        if not error <= tolerance:
+    results = execute(module, measured.arrays, pipelines=pipelines, engine=ENGINES[target])
+    for number, (result, exact) in enumerate(zip(results, wanted, strict=True)):
+        got, right = np.asarray(result).astype(np.complex128), exact.astype(np.complex128)
+        scale = max(float(np.abs(right).mean()), 1e-30)
+        most = tolerance or (2e-2 if exact.dtype.itemsize < 4 else 2e-4)
+        error = float((np.abs(got - right) / np.maximum(np.abs(right), scale)).max(initial=0.0))
+        if not error <= most:
             raise ValueError(f"result {number} of {len(wanted)} is wrong: relative error {error:.1e}")

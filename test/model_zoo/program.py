@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 DEVICES = 8
+TARGETS = ("shard", "stablehlo")
+DIALECTS = ("stablehlo", "linalg", "tosa")
 
 Specs = Any
 """A pytree of `jax.sharding.PartitionSpec`, or a prefix of one, as `jax.jit` takes shardings."""
@@ -33,6 +36,7 @@ class Model:
         unlike_xla: why a target receives more bytes than XLA's program, where that is known.
         missing: for an engine, what it lacks to run the model.
         names_devices: whether the function says what each device does, so that one device cannot run it.
+        targets: those that its program is partitioned for.
     """
 
     name: str
@@ -45,15 +49,87 @@ class Model:
     names_devices: bool = False
     unlike_xla: str = ""
     missing: Mapping[str, str] = field(default_factory=dict)
+    targets: tuple[str, ...] = TARGETS
+
+    def measured(self) -> Measured:
+        """Lowers it with JAX."""
+        from model_zoo.jax_models import measured
+
+        return measured(self)
 
 
-MODELS: dict[str, Callable[[], Model]] = {}
+@dataclass(frozen=True)
+class TorchModel:
+    """A module or function of PyTorch with its inputs, lowered to one dialect.
+
+    Attributes:
+        name: unique in the zoo.
+        function: what `mlir_shard.from_torch` takes.
+        arguments: pytrees of tensors.
+        mesh: the size of each axis; the product is `DEVICES`.
+        in_specs: for each argument.
+        out_specs: for the results, None where they are left to propagation.
+        shard: specs of parameters, by name or pattern.
+        dialect: that of the program.
+        tolerance, unlike_xla, missing: as of `Model`.
+    """
+
+    name: str
+    function: Any
+    arguments: tuple[Any, ...]
+    mesh: dict[str, int]
+    in_specs: tuple[Specs, ...]
+    out_specs: Specs | None = None
+    shard: Mapping[str, Any] = field(default_factory=dict)
+    dialect: str = "stablehlo"
+    tolerance: float | None = None
+    unlike_xla: str = ""
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Those that its program is partitioned for."""
+        return TARGETS if self.dialect == "stablehlo" else TARGETS[:1]
+
+    def measured(self) -> Measured:
+        """Lowers it with `from_torch`."""
+        from model_zoo.torch_models import measured
+
+        return measured(self)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured of a model: the text of its program, and functions that are called where they are needed.
+
+    Attributes:
+        text: the global program.
+        arrays: an input for each argument.
+        hlo: returns the text of what XLA compiles for the mesh.
+        expected: returns the results without sharding.
+    """
+
+    text: str
+    arrays: Sequence[npt.NDArray[Any]]
+    hlo: Callable[[], str]
+    expected: Callable[[], Sequence[npt.NDArray[Any]]]
+
+
+MODELS: dict[str, Callable[[], Model | TorchModel]] = {}
 """What makes each model, by name."""
 
 
 def model(function: Callable[[], Model]) -> Callable[[], Model]:
     """Adds a model to the zoo, under the name of the function that makes it."""
     MODELS[function.__name__] = function
+    return function
+
+
+def torch_model(function: Callable[[], TorchModel]) -> Callable[[], TorchModel]:
+    """Adds a model to the zoo in each dialect, under the name of the function that makes it and the dialect."""
+    for dialect in DIALECTS:
+        name = f"{function.__name__}_{dialect}"
+        MODELS[name] = partial(lambda name, dialect: replace(function(), name=name, dialect=dialect), name, dialect)
     return function
 
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from differential.program import Shape, Statement, Value
 from differential.scope import Scope, array, combiner
 
@@ -12,6 +14,10 @@ from random_programs.numeric_ops import positive
 _NEUTRAL = {"add": "0.0", "multiply": "1.0", "maximum": "0xFF800000", "minimum": "0x7F800000"}
 _NEUTRAL_INTEGERS = {"add": "0", "and": "-1", "or": "0", "xor": "0", "maximum": "-2147483648", "minimum": "2147483647"}
 _COMPARE = "comparison_direction = #stablehlo<comparison_direction {}>"
+
+
+MOST_FACTORS = 64
+"""Of a longer product it depends on the order of the factors whether it overflows."""
 
 
 def _initial(scope: Scope, name: str) -> Value:
@@ -40,6 +46,8 @@ def reduce(scope: Scope) -> None:
     values = [value, *(scope.alike(value) for _ in range(count - 1))]
     dims, shape = _reduced(scope, value.shape)
     name = scope.random.choice([*_NEUTRAL])
+    if name == "multiply" and prod(value.shape[dim] for dim in dims) > MOST_FACTORS:
+        name = "add"
     region = combiner(scope, name, ["f32"] * count)
     initial = [_initial(scope, name) for _ in values]
     scope.op("reduce", [*values, *initial], [(shape, "f32")] * count, f"dimensions = {array(dims)}", [region])

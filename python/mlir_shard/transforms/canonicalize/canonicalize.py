@@ -18,7 +18,7 @@ from mlir_shard.passes.options import format_value, option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import ManualAxes, TensorShardingPerValue
 from mlir_shard.sharding.verify import common_mesh
-from mlir_shard.transforms.canonicalize import collectives, reshard, static_shapes
+from mlir_shard.transforms.canonicalize import collectives, reshard, static_shapes, unused_results
 from mlir_shard.transforms.dead_code import erase_unused_of_sdy
 
 LABEL = "sdy-manual-computation"
@@ -92,6 +92,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *collectives.REDUCE_SCATTER_PATTERNS,
     *collectives.CHAIN_PATTERNS,
     *static_shapes.PATTERNS,
+    *unused_results.PATTERNS,
 )
 _NAMES = frozenset(name for pattern in PATTERNS for name in (pattern.name, pattern.label))
 
