@@ -11,6 +11,7 @@ from typing import Any
 from mlir_shard import interfaces
 from mlir_shard.dialects import sdy
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir.editing import clone_with
 from mlir_shard.sharding import TensorShardingPerValue
 
 ext = dialect("ext")
@@ -62,6 +63,7 @@ class Yield(Attention.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
 
 interfaces.sharding_rule("attn.scores", text="b h q d, b h k d -> b h q k")
 interfaces.sharding_rule("attn.attend", text="b h q k, b h k d -> b h q d")
+interfaces.reduces_with("sum", "attn.scores", "attn.attend")
 
 
 @interfaces.sharding_rule("attn.softmax")
@@ -96,3 +98,81 @@ def layers(op: ir.Operation) -> Iterator[interfaces.DataFlowEdge]:
     given = block.operations[len(block.operations) - 1].operands[0]
     yield interfaces.DataFlowEdge(block.arguments[0], (op.operands[0], given))
     yield interfaces.DataFlowEdge(op.results[0], (given,))
+
+
+@interfaces.partition_rule("attn.constant", allows_uneven=True, pure=True)
+def local_constant(op: ir.Operation, blocks: interfaces.Blocks) -> bool:
+    """A constant of the same number everywhere. Of another one, each device slices its shard."""
+    value = op.attributes["value"]
+    if value.is_splat:
+        op.results[0].set_type(blocks.result_types[0])
+        op.attributes["value"] = ir.DenseElementsAttr.get_splat(blocks.result_types[0], value.get_splat_value())
+    return bool(value.is_splat)
+
+
+def contracted(op: ir.Operation, query_dim: int, key_dim: int) -> ir.Operation:
+    """The product of the operands of an op for each batch and head, summed along a dimension of each of them."""
+    numbers = ir.Attribute.parse(
+        "#stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], "
+        f"lhs_contracting_dimensions = [{query_dim}], rhs_contracting_dimensions = [{key_dim}]>"
+    )
+    types = [result.type for result in op.results]
+    return ir.Operation.create("stablehlo.dot_general", types, list(op.operands), {"dot_dimension_numbers": numbers})
+
+
+@interfaces.lowering("attn.scores")
+def lower_scores(op: ir.Operation) -> ir.Operation:
+    return contracted(op, 3, 3)
+
+
+@interfaces.lowering("attn.attend")
+def lower_attend(op: ir.Operation) -> ir.Operation:
+    return contracted(op, 3, 2)
+
+
+@interfaces.lowering("attn.mask")
+def lower_mask(op: ir.Operation) -> ir.Operation:
+    return ir.Operation.create("stablehlo.add", [op.results[0].type], list(op.operands))
+
+
+@interfaces.lowering("attn.constant")
+def lower_constant(op: ir.Operation) -> ir.Operation:
+    attributes = {"value": op.attributes["value"]}
+    return ir.Operation.create("stablehlo.constant", [op.results[0].type], attributes=attributes)
+
+
+@interfaces.lowering("attn.softmax")
+def lower_softmax(op: ir.Operation) -> str:
+    """Exponentials over their sum, after the greatest score is subtracted."""
+    scores = op.results[0].type
+    batch, heads, queries, _ = scores.shape
+    scalar, row = f"tensor<{scores.element_type}>", f"tensor<{batch}x{heads}x{queries}x{scores.element_type}>"
+    return f"""
+      func.func @softmax(%scores: {scores}) -> {scores} {{
+        %least = stablehlo.constant dense<0xFF800000> : {scalar}
+        %zero = stablehlo.constant dense<0.0> : {scalar}
+        %greatest = stablehlo.reduce(%scores init: %least) applies stablehlo.maximum across dimensions = [3]
+            : ({scores}, {scalar}) -> {row}
+        %subtracted = stablehlo.broadcast_in_dim %greatest, dims = [0, 1, 2] : ({row}) -> {scores}
+        %shifted = stablehlo.subtract %scores, %subtracted : {scores}
+        %exponentials = stablehlo.exponential %shifted : {scores}
+        %sum = stablehlo.reduce(%exponentials init: %zero) applies stablehlo.add across dimensions = [3]
+            : ({scores}, {scalar}) -> {row}
+        %divisor = stablehlo.broadcast_in_dim %sum, dims = [0, 1, 2] : ({row}) -> {scores}
+        %weights = stablehlo.divide %exponentials, %divisor : {scores}
+        return %weights : {scores}
+      }}"""
+
+
+@interfaces.lowering("attn.layers")
+def lower_layers(op: ir.Operation) -> ir.Value:
+    """The body as often as `attn.count` has it. Its ops are lowered afterwards."""
+    block = op.regions[0].blocks[0]
+    *body, last = block.operations
+    value = op.operands[0]
+    for _ in range(op.attributes["attn.count"].value):
+        values = {block.arguments[0]: value}
+        for inner in body:
+            clone_with(inner, values)
+        value = values[last.operands[0]]
+    return value

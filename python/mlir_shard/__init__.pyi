@@ -12,6 +12,7 @@ from mlir_shard.frontend.from_jax import from_jax as from_jax
 from mlir_shard.frontend.from_torch import from_torch as from_torch
 from mlir_shard.frontend.load import load as load
 from mlir_shard.frontend.plan_reshard import plan_reshard as plan_reshard
+from mlir_shard.frontend.program import Program as Program
 from mlir_shard.passes.diagnostic import remark as remark
 from mlir_shard.passes.diagnostic import warn as warn
 from mlir_shard.passes.options import option as option
@@ -32,6 +33,7 @@ __all__ = [
     "Pass",
     "PassFailure",
     "PipelineError",
+    "Program",
     "annotate",
     "create_context",
     "execute",

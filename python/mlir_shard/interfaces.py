@@ -26,7 +26,9 @@ from mlir_shard.dialects.registered_function import InterfaceError, Registration
 from mlir_shard.rules import constants, registry
 from mlir_shard.rules import elementwise as _elementwise
 from mlir_shard.rules.builder import RuleBuilder
+from mlir_shard.rules.lowering import lowering
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule
+from mlir_shard.rules.reduction import reduces_with
 from mlir_shard.rules.registry import RuleFunction, RuleOptions
 from mlir_shard.rules.registry import register_op_priorities as op_priorities
 from mlir_shard.rules.text import RuleTextError, rule_from_text
@@ -51,8 +53,10 @@ __all__ = [
     "constant_op",
     "data_flow_edges",
     "elementwise",
+    "lowering",
     "op_priorities",
     "partition_rule",
+    "reduces_with",
     "register_dialect",
     "sharding_rule",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -57,8 +57,8 @@ def native_host() -> _native.Host:
 def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
     """The module that `text` holds, in dialects' own syntax; locations are those of `text` in `filename`.
 
-    MLIR's verifier has accepted it; discardable attributes are for `dialects.verification` to verify. Raises
-    ParseError.
+    MLIR's verifier has accepted it; discardable attributes are for `dialects.verification` to verify. Attributes may be
+    of dialects that the context does not have, ops only if it allows that. Raises ParseError.
     """
     data = text.encode() if isinstance(text, str) else text
     if data.startswith(BYTECODE_MAGIC):
@@ -73,8 +73,37 @@ def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
         raise _syntax_error(error, characters, context, filename) from None
     with _buffer(host_text.text.encode("latin-1")) as path:
         source = _Source(path, host_text, context, filename)
-        module = source.parse()
+        try:
+            module = source.parse()
+        except ParseError as error:
+            module = _with_foreign_attributes(source.parse, context, error)
         native_host().move_locations(module.operation._CAPIPtr, path, filename, host_text.source_map)
+    return module
+
+
+_FOREIGN_ATTRIBUTE = "attribute created with unregistered dialect"
+_FOREIGN_OP = (
+    "operation being parsed with an unregistered dialect. If this is intended, please use -allow-unregistered-dialect "
+    "with the MLIR tool used"
+)
+
+
+def _with_foreign_attributes(parse: Callable[[], Any], context: Any, error: ParseError) -> Any:
+    """Parses again with attributes of dialects that the context does not have, if they are why it failed.
+
+    Raises ParseError: it fails for another reason, or has ops of such dialects too.
+    """
+    if context.allow_unregistered_dialects or not any(_FOREIGN_ATTRIBUTE in one.message for one in error.diagnostics):
+        raise error
+    context.allow_unregistered_dialects = True
+    try:
+        module = parse()
+    finally:
+        context.allow_unregistered_dialects = False
+    capsules = native_host().first_operations(module.operation._CAPIPtr)
+    for op in map(ir.Operation._CAPICreate, capsules):
+        if not context.is_registered_operation(op.name):
+            raise _parse_error(_FOREIGN_OP, op.location)
     return module
 
 

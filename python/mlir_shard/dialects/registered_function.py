@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+# Ops that stand for others, by the attribute with the name of what they stand for.
+_NAMED_BY = {"stablehlo.composite": "name", "stablehlo.custom_call": "call_target_name"}
 
 
 class InterfaceError(Exception):
@@ -44,9 +47,25 @@ def ask(
         raise raises(op, message) from error
 
 
+def specific_name(op: Any) -> str:
+    """The name of an op; of a custom call with its target, and of a composite with its name, behind a colon."""
+    name: str = op.name
+    attribute = _NAMED_BY.get(name)
+    return name if attribute is None else f"{name}:{op.attributes[attribute].value}"
+
+
+def registered_names(op: Any) -> Iterator[str]:
+    """The names under which something may be registered for an op, the most specific first."""
+    name: str = op.name
+    if name in _NAMED_BY:
+        yield specific_name(op)
+    yield name
+    yield f"{name.partition('.')[0]}.*"
+
+
 def described(role: str, function: Callable[..., Any], op: Any) -> str:
     """What the function is to the op, and where it is: `the sharding rule of 'attn.scores' (scores in attn.py:12)`."""
-    return f"the {role} of '{op.name}' ({place_of(function)})"
+    return f"the {role} of '{specific_name(op)}' ({place_of(function)})"
 
 
 def place_of(function: Callable[..., Any]) -> str:

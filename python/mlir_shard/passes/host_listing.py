@@ -51,6 +51,12 @@ def dialects(context: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
+@functools.cache
+def dialect_names() -> frozenset[str]:
+    """The namespaces of the host's dialects."""
+    return frozenset(_lines("host_dialects.txt"))
+
+
 def _lines(file: str) -> Iterator[str]:
     for line in (Path(__file__).parent / file).read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How ops shard and become local: a file or a folder for each op dialect, registered on import of this package.
 
-Read `registry` and `builder` for sharding rules, `partition` for partition rules, then a family such as
-`stablehlo/compute`, which has both. `windows`, `reduction` and `linalg_loops` read ops for several families.
+Read `registry` and `builder` for sharding rules, `partition` for partition rules, `lowering` for lowerings of users.
+Then a family such as `stablehlo/compute`, which has both kinds of rules. `windows`, `reduction` and `linalg_loops` read
+ops for several families.
 """
 
 from __future__ import annotations

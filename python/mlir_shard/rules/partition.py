@@ -14,7 +14,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.dialects.registered_function import ask, check_op_names, check_takes
+from mlir_shard.dialects.registered_function import ask, check_op_names, check_takes, registered_names
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.values import defining_op, replace_uses, uses_of
@@ -178,7 +178,8 @@ def partition_rule(
 ) -> Callable[[PartitionFunction], PartitionFunction]:
     """Registers a function as the partition rule of the named ops, and of those that `when` holds for.
 
-    Names come before predicates, predicates in the order of their registration. See `PartitionRule` for the rest.
+    Names are as for `sharding_rule`, without those of dialects. They come before predicates, predicates in the order of
+    their registration. See `PartitionRule` for the rest.
     Raises RegistrationError for names of no op, and functions that cannot be called that way.
     """
     check_op_names(names, dialects=False)
@@ -201,7 +202,9 @@ def partition_rule_for(op: Any) -> PartitionRule | None:
     An op without regions that has a user's sharding rule and no partition rule is the same op on local types.
     """
     op = op.operation
-    found = _by_name.get(op.name) or next((rule for holds, rule in _by_predicate if holds(op)), None)
+    found = next((_by_name[name] for name in registered_names(op) if name in _by_name), None)
+    if found is None:
+        found = next((rule for holds, rule in _by_predicate if holds(op)), None)
     if found is None and not len(op.regions) and is_ruled_from_outside(op):
         return SAME_ON_SHARDS
     return found

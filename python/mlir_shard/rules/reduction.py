@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from mlir_shard import host
+from mlir_shard.dialects.registered_function import RegistrationError, check_op_names, registered_names
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import clone_with, terminator
@@ -78,8 +79,22 @@ _COMBINING_OPS = (_REDUCE, "stablehlo.scatter")
 _by_name: dict[str, Combiner] = {}
 
 
-def reduces_with(combiner: Combiner, *names: str) -> None:
-    """Registers what ops of these names reduce with."""
+def reduces_with(combiner: Combiner | str, *names: str) -> None:
+    """Registers what ops of these names reduce with: what combines the results of devices that each reduce a shard.
+
+    Args:
+        combiner: `sum`, `max`, `min`, `product`, `bitwise_and`, `bitwise_or` or `bitwise_xor`.
+        names: of ops, or custom calls and composites with their target or name.
+
+    Raises:
+        RegistrationError: there is no such combiner, or a name is not an op's.
+    """
+    check_op_names(names, dialects=False)
+    try:
+        combiner = Combiner(combiner)
+    except ValueError:
+        known = ", ".join(one.value for one in Combiner)
+        raise RegistrationError(f"there is no combiner {combiner!r}: choose one of {known}") from None
     _by_name.update(dict.fromkeys(names, combiner))
 
 
@@ -89,8 +104,9 @@ reduces_with(Combiner.SUM, "stablehlo.convolution", "stablehlo.dot", "stablehlo.
 def combiners_of(op: Any) -> tuple[Combiner | None, ...]:
     """What an op reduces with, for each of its results; None for a result that is no known reduction."""
     op = op.operation
-    if op.name in _by_name:
-        return (_by_name[op.name],) * len(op.results)
+    for name in registered_names(op):
+        if name in _by_name:
+            return (_by_name[name],) * len(op.results)
     if op.name in _COMBINING_OPS:
         return combiners_of_body(op)
     if len(op.results) and is_structured(op):

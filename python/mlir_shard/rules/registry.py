@@ -19,6 +19,8 @@ from mlir_shard.dialects.registered_function import (
     check_op_names,
     check_takes,
     described,
+    registered_names,
+    specific_name,
 )
 from mlir_shard.host import ir
 from mlir_shard.rules.builder import shape_of
@@ -69,7 +71,8 @@ def sharding_rule(
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Registers a function as the sharding rule of ops.
 
-    `names` are op names (`"linalg.matmul"`), or dialects (`"math.*"`). With `when` the function is also the
+    `names` are op names (`"linalg.matmul"`), or dialects (`"math.*"`); custom calls and composites may be named with
+    their target or name (`"stablehlo.custom_call:topk"`). With `when` the function is also the
     rule of every op of any dialect that `when` holds for, an interface or a trait say: asked once per op name. An
     op is looked for by name, then by dialect, then by the predicates in the order of their registration; a name
     registered twice has the later rule.
@@ -105,10 +108,10 @@ def sharding_rule(
 
 
 def _entry_of(op: Any) -> _Entry | None:
-    name = op.name
-    entry = _by_name.get(name) or _by_dialect.get(name.partition(".")[0])
-    if entry is not None:
-        return entry
+    for name in registered_names(op):
+        entry = _by_name.get(name) or _by_dialect.get(name.removesuffix(".*"))
+        if entry is not None:
+            return entry
     return next(
         (entry for holds, entry in _by_predicate if ask("predicate of a sharding rule", holds, op, raises=RuleError)),
         None,
@@ -174,7 +177,7 @@ class RuleCache:
     def rule_for(self, op: Any) -> OpShardingRule | None:
         """The sharding rule of `op` or None; raises RuleError as the function of the same name does."""
         op = op.operation
-        name = op.name
+        name = specific_name(op)
         if self._registrations != _registrations:
             self._rules.clear()
             self._entries.clear()

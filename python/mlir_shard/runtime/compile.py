@@ -17,6 +17,7 @@ from mlir_shard.runtime import interface
 from mlir_shard.runtime.collectives.stablehlo_devices import set_devices
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.lowering import lowering_process
+from mlir_shard.runtime.lowering.registered import drop_foreign_attributes, lower_registered
 from mlir_shard.runtime.program import Program
 from mlir_shard.runtime.reference import verify
 from mlir_shard.runtime.reference.unsharded import drop_sharding
@@ -81,12 +82,15 @@ def compile_module(
     if watch:
         watch(LOCAL, local)
     interface.check_local(interface.entry_function(local, entry), arguments, results)
+    lower_registered(local)
     set_devices(local, ranks)
     texts = [_text(local, entry)]
     if with_unsharded:
         unsharded = _called_from_outside(module, entry)
         drop_sharding(unsharded)
         coarsest = verify.coarsest_floats(unsharded, interface.entry_function(unsharded, entry))
+        # What a composite has to compute is its decomposition.
+        lower_registered(unsharded, composites=False)
         set_devices(unsharded, 1)
         texts.append(_text(unsharded, entry))
     lowered = lower(texts, entry)
@@ -127,4 +131,4 @@ def _text(module: Any, entry: str) -> str:
     """With tensors alone to take and give, and with locations: what cannot be lowered is reported where it stands."""
     interface.cross_as_tensors(module, interface.entry_function(module, entry))
     text: str = module.operation.get_asm(enable_debug_info=True)
-    return text
+    return module.operation.get_asm(enable_debug_info=True) if drop_foreign_attributes(module, text) else text

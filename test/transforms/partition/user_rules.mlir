@@ -60,3 +60,50 @@ func.func @collective_of_shards(%a: tensor<8x16xf32> {sdy.sharding = #sdy.shardi
   } : (tensor<8x16xf32>) -> tensor<8x16xf32>
   return %0 : tensor<8x16xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// A composite without a sharding rule is partitioned by its decomposition, also where that has composites.
+// CHECK-LABEL: func.func @composite_without_rule
+// CHECK-SAME: %arg0: tensor<2x4xf32>
+// CHECK-NOT: gather
+// CHECK: %[[NEGATED:.*]] = stablehlo.negate %arg0 : tensor<2x4xf32>
+// CHECK-NEXT: %[[ADDED:.*]] = stablehlo.add %[[NEGATED]], %arg0 : tensor<2x4xf32>
+// CHECK-NEXT: return %[[ADDED]]
+func.func @composite_without_rule(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<4x8xf32> {
+  %0 = stablehlo.composite "my.residual" %a {composite_attributes = {scale = 2 : i32}, decomposition = @residual, version = 1 : i32} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+func.func private @residual(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = stablehlo.composite "my.negate" %a {decomposition = @negate} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = stablehlo.add %0, %a : tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}
+
+func.func private @negate(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = stablehlo.negate %a : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+// With a rule it stays one op. Its decomposition is only declared on shards, once for equal types.
+// CHECK-LABEL: func.func @composite_with_rule
+// CHECK: %[[ALL:.*]] = {{.*}}all_gather{{.*}}tensor<2x4xf32>{{.*}}-> tensor<2x8xf32>
+// CHECK: stablehlo.composite "my.sort" %[[ALL]] {decomposition = @sort_local} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+// CHECK: stablehlo.composite "my.sort" %{{.*}} {decomposition = @sort_local} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+// CHECK: func.func private @sort_local(tensor<2x8xf32>) -> tensor<2x8xf32>
+func.func @composite_with_rule(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<4x8xf32> {
+  %0 = stablehlo.composite "my.sort" %a {decomposition = @sort, sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=4, j=8} need_replication={j}, custom>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = stablehlo.composite "my.sort" %0 {decomposition = @sort, sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=4, j=8} need_replication={j}, custom>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}
+
+func.func private @sort(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  return %a : tensor<4x8xf32>
+}

@@ -31,3 +31,13 @@ def test_from_torch(tmp_path) -> None:
     printed = run("from-torch", tmp_path)
     assert "'layers.0.wq.weight'" in printed
     assert '<@mesh, [{"model"}, {}]>' in printed
+
+
+def test_user_dialects(tmp_path) -> None:
+    printed = run("user-dialects", tmp_path)
+    assert (
+        '"attn.scores"(%arg3, %arg1) : (tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>) -> tensor<2x2x8x8xf32>' in printed
+    )
+    assert "attn.constant" in printed
+    assert "all_slice" not in printed
+    assert "all_gather" not in printed

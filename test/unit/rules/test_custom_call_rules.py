@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from rules.modules import ops, rule_of, spelled
 
-from mlir_shard.rules import RuleCache, RuleOptions
+from mlir_shard.rules import RuleCache, RuleOptions, registry
 from mlir_shard.rules.builder import pointwise
-from mlir_shard.rules.stablehlo import custom_call_rule, custom_calls
 from mlir_shard.sharding import OpShardingRule
 
 
@@ -93,9 +92,9 @@ def test_words_of_a_random_state_are_whole() -> None:
 
 
 def test_a_rule_for_a_target_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(custom_calls, "_by_target", dict(custom_calls._by_target))
+    monkeypatch.setattr(registry, "_by_name", dict(registry._by_name))
 
-    @custom_call_rule("some_kernel")
+    @registry.sharding_rule("stablehlo.custom_call:some_kernel")
     def rule(op: Any, options: RuleOptions) -> OpShardingRule | None:
         return pointwise(op)
 

@@ -18,11 +18,9 @@ from mlir_shard.rules.stablehlo import (
     slicing,
     windows,
 )
-from mlir_shard.rules.stablehlo.custom_calls import custom_call_rule
 
 __all__ = [
     "compute",
-    "custom_call_rule",
     "custom_calls",
     "gather_scatter",
     "layout",

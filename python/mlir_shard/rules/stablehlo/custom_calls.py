@@ -1,13 +1,15 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules of custom calls, by the names that JAX and XLA use, and of StableHLO's collectives over other devices."""
+"""Rules of custom calls, by the names that JAX and XLA use, of composites, and of collectives over other devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from mlir_shard.dialects.sdy import enclosing_module
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import functions
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, lists_of
 from mlir_shard.rules.builder import Dims, RuleBuilder, pointwise, resized, shape_of
@@ -16,18 +18,13 @@ from mlir_shard.rules.partition import Blocks, PartitionError, partition_rule, s
 from mlir_shard.rules.registry import RuleFunction, RuleOptions, sharding_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
-_by_target: dict[str, RuleFunction] = {}
+_DECOMPOSITION = "decomposition"
+CUSTOM_CALL = "stablehlo.custom_call"
 
 
-def custom_call_rule(*targets: str) -> Callable[[RuleFunction], RuleFunction]:
-    """Registers a function as the sharding rule of custom calls of these targets, as `sharding_rule` does for ops."""
-
-    def register(function: RuleFunction) -> RuleFunction:
-        for target in targets:
-            _by_target[target] = function
-        return function
-
-    return register
+def calls_of(*targets: str) -> tuple[str, ...]:
+    """The names of custom calls of these targets, as registrations take them."""
+    return tuple(f"{CUSTOM_CALL}:{target}" for target in targets)
 
 
 def _target(op: Any) -> str:
@@ -35,29 +32,22 @@ def _target(op: Any) -> str:
 
 
 def _seeds_random_bits(op: Any) -> bool:
-    return _target(op) == "X64Combine" and any(
-        use.owner.name == "stablehlo.rng_bit_generator" for result in op.results for use in result.uses
+    return any(use.owner.name == "stablehlo.rng_bit_generator" for result in op.results for use in result.uses)
+
+
+sharding_rule(
+    *calls_of(
+        *("annotate_device_placement", "Cholesky", "CompactWyHelper", "InspectSharding"),
+        *("InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular"),
+        *("LayoutConstraint", "MoveToDevice", "MoveToHost", "X64SplitHigh", "X64SplitLow"),
+        *("_SPMDInternalOp_MultiPad", "_SPMDInternalOp_MultiRotate", "_SPMDInternalOp_MultiSlice"),
+        *("_SPMDInternalOp_RotateRight", "_SPMDInternalOp_Wrap"),
+        *("mhlo.erf", "xla.megascale.provide_metadata"),
     )
-
-
-@sharding_rule("stablehlo.custom_call", context_key=_seeds_random_bits)
-def custom_call(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """The rule of its target, None for an unknown one."""
-    rule = _by_target.get(_target(op))
-    return rule(op, options) if rule is not None else None
-
-
-custom_call_rule(
-    *("annotate_device_placement", "Cholesky", "CompactWyHelper", "InspectSharding"),
-    *("InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular"),
-    *("LayoutConstraint", "MoveToDevice", "MoveToHost", "X64SplitHigh", "X64SplitLow"),
-    *("_SPMDInternalOp_MultiPad", "_SPMDInternalOp_MultiRotate", "_SPMDInternalOp_MultiSlice"),
-    *("_SPMDInternalOp_RotateRight", "_SPMDInternalOp_Wrap"),
-    *("mhlo.erf", "xla.megascale.provide_metadata"),
 )(elementwise)
 
 
-@custom_call_rule("X64Combine")
+@sharding_rule(*calls_of("X64Combine"), context_key=_seeds_random_bits)
 def combined_words(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """Elementwise, but for the state of a random generator, which is replicated and unrelated to its words."""
     if not _seeds_random_bits(op):
@@ -67,7 +57,7 @@ def combined_words(op: Any, options: RuleOptions) -> OpShardingRule | None:
     return RuleBuilder.for_op(op).add_pointwise(shape, dims, FactorType.NEED_REPLICATION, blocked=dims).build()
 
 
-@custom_call_rule("Eigh")
+@sharding_rule(*calls_of("Eigh"))
 def eigh(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """The matrix dimensions correspond too; the eigenvalues have the last one."""
     if not _is_call(op, 1, 2):
@@ -83,7 +73,7 @@ def eigh(op: Any, options: RuleOptions) -> OpShardingRule | None:
     )
 
 
-@custom_call_rule("ProductOfElementaryHouseholderReflectors", "Qr", "QrDecompositionBlock")
+@sharding_rule(*calls_of("ProductOfElementaryHouseholderReflectors", "Qr", "QrDecompositionBlock"))
 def qr(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """The matrix dimensions correspond, and are gathered, as is that of the coefficients, which is its own.
 
@@ -103,7 +93,7 @@ def qr(op: Any, options: RuleOptions) -> OpShardingRule | None:
     return builder.build()
 
 
-@custom_call_rule("mhlo.topk")
+@sharding_rule(*calls_of("mhlo.topk"))
 def top_k(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """The dimension of which the largest are taken must be replicated."""
     if not _is_call(op, 1, 2):
@@ -111,7 +101,7 @@ def top_k(op: Any, options: RuleOptions) -> OpShardingRule | None:
     return resized(op, FactorType.NEED_REPLICATION, blocked=True)
 
 
-@custom_call_rule("ApproxTopK", "PartialReduce")
+@sharding_rule(*calls_of("ApproxTopK", "PartialReduce"))
 def partial_reduce(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """Values and their indices, of which each device may find its best; the best of all must be replicated."""
     if not _is_call(op, 4, 2):
@@ -145,7 +135,29 @@ def _not_local(op: Any, rule: OpShardingRule) -> Collection[int]:
     return [factor for dim in rule.operand_mappings[0].dim_mappings[-2:] for factor in dim.factor_indices]
 
 
-partition_rule("stablehlo.custom_call", unshardable=_not_local, pure=True)(set_result_types)
+partition_rule(CUSTOM_CALL, unshardable=_not_local, pure=True)(set_result_types)
+
+
+def _local_composite(op: Any, blocks: Blocks) -> None:
+    """The same composite on shards; its decomposition is declared for these, and has no body any more."""
+    set_result_types(op, blocks)
+    module = enclosing_module(op)
+    inputs, results = ([value.type for value in values] for values in (op.operands, op.results))
+    type_ = ir.TypeAttr.get(ir.FunctionType.get(inputs, results, op.context))
+    name, known = op.attributes[_DECOMPOSITION].value, functions(module)
+    if known[name].attributes["function_type"] == type_:
+        return
+    declared = [f"{name}_local{number or ''}" for number in range(len(known) + 1)]
+    local = next(one for one in declared if one not in known or known[one].attributes["function_type"] == type_)
+    if local not in known:
+        attributes = {"sym_name": ir.StringAttr.get(local), "function_type": type_}
+        attributes["sym_visibility"] = ir.StringAttr.get("private")
+        with ir.InsertionPoint(module.regions[0].blocks[0]):
+            ir.Operation.create("func.func", attributes=attributes, regions=1)
+    op.attributes[_DECOMPOSITION] = ir.FlatSymbolRefAttr.get(local)
+
+
+partition_rule("stablehlo.composite")(_local_composite)
 
 
 def _is_call(op: Any, operands: int, results: int) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard import host
+from mlir_shard.dialects.registered_function import specific_name
 from mlir_shard.host import ir, passmanager
 from mlir_shard.ir import empty_tensors
 from mlir_shard.ir.editing import functions, operations_named, ops_below, replace_with
@@ -207,7 +208,11 @@ def _check_dialects(module: Any, known: frozenset[str]) -> None:
 
     left = [op for op in ops_below(module, enters=is_known) if not is_known(op)]
     if left:
-        messages = [diagnostic.at("error", f"'{op.name}' has no lowering to LLVM", op.location) for op in left]
+        messages = [
+            diagnostic.at("error", f"'{specific_name(op)}' has no lowering to LLVM", op.location) for op in left
+        ]
         is_for_xla = all(op.name.startswith(_FOR_XLA) for op in left)
         advice = ", where --engine=pjrt may run it" if is_for_xla else ""
+        if any(op.name == "stablehlo.custom_call" for op in left):
+            advice += "; a custom call is lowered by what is registered with mlir_shard.interfaces.lowering"
         raise RunError(f"the program cannot be lowered to LLVM{advice}", messages)

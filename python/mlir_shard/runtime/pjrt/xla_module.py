@@ -64,7 +64,11 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
     RunError names the operations that are none of StableHLO's, or have no meaning to PJRT.
     """
     context = create_context()
-    return [_lower(ir.Module.parse(text, context), entry) for text in modules]
+    try:
+        parsed = [ir.Module.parse(text, context) for text in modules]
+    except ir.MLIRError as error:
+        raise RunError(f"the text between the passes is not a module: {error}") from error
+    return [_lower(module, entry) for module in parsed]
 
 
 def _to_stablehlo(module: Any) -> None:

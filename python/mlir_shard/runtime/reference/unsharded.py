@@ -80,6 +80,8 @@ def _drop_unused_functions(module: Any) -> None:
     """Erases private functions that nothing calls any more: collectives in them have no devices around them."""
     while True:
         called = {op.attributes["callee"].value for op in operations_named(module, "func.call")}
+        composites = operations_named(module, "stablehlo.composite")
+        called.update(op.attributes["decomposition"].value for op in composites)
         unused = [op for name, op in functions(module).items() if is_private(op) and name not in called]
         for op in unused:
             op.erase()

@@ -24,6 +24,7 @@ from mlir_shard.ir.editing import (
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
+from mlir_shard.rules.registry import has_rule
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.call_graph import (
     ORIGINAL_NAME,
@@ -216,6 +217,7 @@ Shardings = Sequence[TensorSharding | None]
 class InlineCalls(ModulePass):
     """Inlines calls of functions, whatever is in these, and named computations without data-flow edges.
 
+    A composite of StableHLO that has no sharding rule of its own is a call of its decomposition.
     Shardings of the function's arguments and of the results become sharding constraints. A call or function that says
     `no_inline` becomes a named computation, for `sdy-export-named-computations` to make a call of again. Recursive
     calls, and those of functions that are only declared or have several blocks, stay: their operands are constrained to
@@ -230,6 +232,7 @@ class InlineCalls(ModulePass):
         for computation in computations:
             if not _has_edges(computation):
                 _inline(computation, computation, _in_shardings(computation), result_shardings(computation))
+        _call_decompositions(op)
         graph = CallGraph.of(op)
         calls = _Calls(op, graph)
         order = graph.post_order()
@@ -243,6 +246,18 @@ class InlineCalls(ModulePass):
             if not is_recursive and block_count(graph.functions[name]) == 1:
                 inlined.add(name)
         return bool(computations) or any(graph.calls.values())
+
+
+_COMPOSITE = "stablehlo.composite"
+_DECOMPOSITION = "decomposition"
+
+
+def _call_decompositions(module: Any) -> None:
+    """Makes calls of the composites that only their decompositions can partition."""
+    for composite in operations_named(module, _COMPOSITE):
+        if not len(composite.regions) and sdy.SHARDING_RULE not in composite.attributes and not has_rule(composite):
+            added = {"callee": composite.attributes[_DECOMPOSITION]}
+            replace(composite, "func.call", added, dropped=("name", "composite_attributes", _DECOMPOSITION, "version"))
 
 
 class _Calls:

@@ -96,7 +96,7 @@ def passed_on(
     """Where the operands of an op and of the terminators in its regions have to lie, the op's first.
 
     Values on an edge have the placement in `lies` of the edge, all others that of `whole`. An edge takes at most one
-    operand of an op.
+    operand of an op. PassFailure where several edges take the same operand, with different placements.
     """
     blocks = [block for region in op.regions for block in region.blocks]
     ops = [op, *(block.operations[len(block.operations) - 1].operation for block in blocks)]
@@ -105,13 +105,20 @@ def passed_on(
     for edge, placement in zip(edges, lies, strict=True):
         left = list(range(len(ops)))
         for source in edge.sources:
-            place = next(
+            places = [
                 (number, index)
                 for number in left
                 for index, value in enumerate(ops[number].operands)
-                if value == source and not is_taken[number][index]
-            )
-            left.remove(place[0])
-            is_taken[place[0]][place[1]] = True
-            result[place[0]][place[1]] = placement
+                if value == source
+            ]
+            number, index = next((place for place in places if not is_taken[place[0]][place[1]]), places[0])
+            if is_taken[number][index] and result[number][index] != placement:
+                raise PassFailure(
+                    f"'{op.name}' cannot be partitioned: two of its data-flow edges have operand {index} of "
+                    f"'{ops[number].name}' as a source, and different shardings",
+                    op,
+                )
+            left.remove(number)
+            is_taken[number][index] = True
+            result[number][index] = placement
     return result

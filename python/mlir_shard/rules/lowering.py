@@ -1,0 +1,78 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which lowering an op of a user has: a function that builds it of upstream's ops, or a pass pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.dialects.registered_function import (
+    InterfaceError,
+    RegistrationError,
+    check_op_names,
+    check_takes,
+    registered_names,
+)
+
+LoweringFunction = Callable[[Any], Any]
+LOWERING = "lowering"
+
+
+class LoweringError(InterfaceError):
+    """A lowering that failed, or returned values that cannot take the place of the results of its op."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """How ops are lowered: by a function of each op, or else by a pipeline of passes over the module."""
+
+    function: LoweringFunction | None = None
+    pipeline: str = ""
+
+
+_by_name: dict[str, Lowering] = {}
+
+
+def lowering(*names: str, pipeline: str | None = None) -> Callable[[LoweringFunction], LoweringFunction]:
+    """Registers the lowering of ops to upstream's ops, by which engines run them: the function that this decorates.
+
+    The insertion point is in front of the op when the function is called. It returns a value for each result of the op,
+    or an op with that many results; or the text of a module, whose first function is inlined in place of the op, with
+    the operands as arguments.
+
+    Args:
+        names: names of ops, of all ops of a dialect (`"attn.*"`), of custom calls with their target
+            (`"stablehlo.custom_call:topk"`) and of composites with their name (`"stablehlo.composite:my.topk"`).
+        pipeline: a pass pipeline on a module that lowers the ops, in place of a function; nothing is decorated then.
+
+    Raises:
+        RegistrationError: a name is not an op's, or the function does not take one argument.
+    """
+    check_op_names(names)
+    if not names:
+        raise RegistrationError("a lowering is for ops: give their names")
+    if pipeline is not None:
+        _by_name.update(dict.fromkeys(names, Lowering(pipeline=pipeline)))
+
+    def register(function: LoweringFunction) -> LoweringFunction:
+        if pipeline is not None:
+            raise RegistrationError(f"the lowering of {', '.join(names)} is the pipeline '{pipeline}', not a function")
+        check_takes(LOWERING, function, "op")
+        _by_name.update(dict.fromkeys(names, Lowering(function)))
+        return function
+
+    return register
+
+
+def lowering_for(op: Any) -> Lowering | None:
+    """The lowering of `op`, or None."""
+    return next((_by_name[name] for name in registered_names(op) if name in _by_name), None)
+
+
+def may_be_lowered(name: str) -> bool:
+    """Whether an op of this name may have a lowering."""
+    return any(
+        name == known.partition(":")[0] or (known.endswith(".*") and name.startswith(known[:-1])) for known in _by_name
+    )
