@@ -20,6 +20,7 @@ from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import mpi_library
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
+from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, object_file
 from mlir_shard.runtime.program import Program
 
 # How LLVM's JIT reports symbols on standard error; the exception does not name them.
@@ -74,20 +75,28 @@ class Executable:
     Args:
         program: in the LLVM dialect.
         process: the rank that runs it; without one it runs alone, and must not call MPI.
+        shared: where other ranks run it too.
 
     Raises:
         RunError: the program is for another MPI, or as by `make_engine`.
+        CodeMissing: another rank, which compiles it for this one, has failed to.
     """
 
-    def __init__(self, program: Program, process: MpiProcess | None = None) -> None:
+    def __init__(self, program: Program, process: MpiProcess | None = None, shared: SharedCode | None = None) -> None:
         self._program = program
-        context = ir.Context()
-        context.enable_multithreading(False)
-        module = ir.Module.parse(program.text, context)
-        if process:
-            _check_implementation(module, process)
-        # The engine refers to the module's context, and a call to the engine's code.
-        self._engine = make_engine(module, [process.path] if process else [], program.entry)
+        libraries = [process.path] if process else []
+        code = shared.take() if shared else None
+        if code is not None:
+            self._engine: Any = LoadedCode(code, libraries)
+            return
+        code = b""
+        try:
+            # It refers to the module's context, and a call to its code.
+            self._engine = _compiled(program, process, libraries)
+            code = object_file(self._engine) if shared else b""
+        finally:
+            if shared:
+                shared.give(code)
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The local results for local inputs, both in storage form; the inputs have to be C-contiguous.
@@ -101,7 +110,8 @@ class Executable:
         pointers = [ctypes.pointer(ctypes.pointer(one)) for one in descriptors]
         if program.results:
             pointers.insert(0, ctypes.pointer(ctypes.pointer(returned)))
-        self._engine.invoke(program.entry, *pointers)
+        packed = (ctypes.c_void_p * len(pointers))(*(ctypes.cast(one, ctypes.c_void_p) for one in pointers))
+        self._engine.lookup(program.entry)(packed)
         owners: dict[int, object] = {array.ctypes.data: array for array in inputs}
         results = []
         for index, port in enumerate(program.results):
@@ -120,6 +130,15 @@ class _Allocated:
 
     def __del__(self, free: Any = _free) -> None:
         free(self._address)
+
+
+def _compiled(program: Program, process: MpiProcess | None, libraries: Sequence[Path]) -> Any:
+    context = ir.Context()
+    context.enable_multithreading(False)
+    module = ir.Module.parse(program.text, context)
+    if process:
+        _check_implementation(module, process)
+    return make_engine(module, libraries, program.entry)
 
 
 def _check_implementation(module: Any, process: MpiProcess) -> None:

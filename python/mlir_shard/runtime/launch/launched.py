@@ -100,12 +100,15 @@ class LaunchedDevices:
 
     def __init__(self, program: Program, process: MpiProcess, timeout: float | None, observe: Observe | None) -> None:
         from mlir_shard.runtime.launch.jit import Executable
+        from mlir_shard.runtime.launch.object_code import CodeMissing, SharedByMpi
 
         self._program, self._process, self._timeout, self._observe = program, process, timeout, observe
         begin, failure = time.perf_counter(), None
         with self._limited():
             try:
-                self._executable = Executable(program, process)
+                self._executable = Executable(program, process, SharedByMpi(process))
+            except CodeMissing:
+                pass
             except (RuntimeError, OSError, RunError) as error:
                 failure = RunError(f"rank {process.rank} of {process.size} cannot compile the program: {error}")
             who = process.first(failure is not None)

@@ -196,6 +196,15 @@ class MpiProcess:
             gathered[:, start : start + piece.size] = received
         return [one.view(array.dtype).reshape(array.shape) for one in gathered]
 
+    def broadcast(self, data: bytes, root: int) -> bytes:
+        """The data of the rank `root`, less than 2 GiB; a collective call of all ranks."""
+        world, byte = self.predefined("MPI_COMM_WORLD"), self.predefined("MPI_BYTE")
+        size = ctypes.c_int(len(data))
+        self.library.MPI_Bcast(ctypes.byref(size), 1, self.predefined("MPI_INT"), root, world)
+        buffer = ctypes.create_string_buffer(data if self.rank == root else b"", max(size.value, 1))
+        self.library.MPI_Bcast(buffer, size.value, byte, root, world)
+        return buffer.raw[: size.value]
+
     def unlink_shared_memory(self) -> None:
         """Takes the names from the memory that MPICH shares between ranks, so that none stays if they are killed.
 

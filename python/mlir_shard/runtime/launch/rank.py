@@ -150,11 +150,13 @@ class _Rank:
 
     def __init__(self, exchange: Exchange, program: Program, library: Path | None, clock: _Clock) -> None:
         from mlir_shard.runtime.launch.jit import Executable
+        from mlir_shard.runtime.launch.run_folder import SharedByFolder
 
         self._exchange, self._program, self._clock = exchange, program, clock
         self._mpi = _begin_mpi(library, clock.run, clock.rank) if library else None
         clock.note("load")
-        self._executable = Executable(program, self._mpi)
+        shared = SharedByFolder(clock.run.directory, clock.rank) if program.ranks > 1 else None
+        self._executable = Executable(program, self._mpi, shared)
         clock.note("compile")
 
     def read(self, index: int) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,6 +110,42 @@ class Exchange:
 
 
 COMPLETED = "completed"
+
+
+_POLL_SECONDS = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class SharedByFolder:
+    """The machine code of a program, which the first rank makes for the others of this machine.
+
+    Attributes:
+        directory: the folder of the run.
+        rank: this one.
+    """
+
+    directory: Path
+    rank: int
+
+    def take(self) -> bytes | None:
+        """As `SharedCode.take`. Where the first rank fails, the launcher ends all others."""
+        if self.rank == 0:
+            return None
+        # Not in a call of MPI, which would take the core from the rank that compiles.
+        while not self._file.exists():
+            time.sleep(_POLL_SECONDS)
+        return self._file.read_bytes()
+
+    def give(self, code: bytes) -> None:
+        """As `SharedCode.give`."""
+        if code:
+            written = self._file.with_suffix(".new")
+            written.write_bytes(code)
+            written.replace(self._file)
+
+    @property
+    def _file(self) -> Path:
+        return self.directory / "code"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,110 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Machine code that one rank makes for all that have the same CPU.
+
+LLVM takes seconds for a program of some thousand operations, and ranks on one machine share its cores.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from mlir_shard.runtime.launch.mpi_library import MpiProcess
+
+# The C interface of a function takes an array of the addresses of its arguments.
+_INTERFACE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class SharedCode(Protocol):
+    """Ranks of one program, of which some make machine code and the others take it."""
+
+    def take(self) -> bytes | None:
+        """Returns the object file of another rank, when it is there; None where this rank is to make it.
+
+        Raises:
+            CodeMissing: the other rank has failed to make it.
+        """
+        ...
+
+    def give(self, code: bytes) -> None:
+        """Gives the object file to the others, where this rank was to make it; empty if it has failed to."""
+        ...
+
+
+class CodeMissing(RuntimeError):
+    """The rank that makes the machine code has failed, and reports why."""
+
+
+class SharedByMpi:
+    """Among the ranks of a launcher, which may be on several machines: the first with each CPU makes the code."""
+
+    def __init__(self, process: MpiProcess) -> None:
+        self._process = process
+        cpus = [one.tobytes() for one in process.all_gather(np.frombuffer(_host_cpu(), np.uint8))]
+        self._makers = sorted({cpus.index(cpu) for cpu in cpus})
+        self._own = cpus.index(cpus[process.rank])
+
+    def take(self) -> bytes | None:
+        """As `SharedCode.take`."""
+        if self._own == self._process.rank:
+            return None
+        code = self._exchange(b"")
+        if not code:
+            raise CodeMissing(f"rank {self._own} has no machine code")
+        return code
+
+    def give(self, code: bytes) -> None:
+        """As `SharedCode.give`."""
+        self._exchange(code)
+
+    def _exchange(self, own: bytes) -> bytes:
+        return {maker: self._process.broadcast(own, maker) for maker in self._makers}[self._own]
+
+
+def _host_cpu() -> bytes:
+    """What is equal for machines that can run each other's code, in 32 bytes."""
+    import hashlib
+
+    import llvmlite.binding as llvm
+
+    cpu = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    return hashlib.sha256(cpu.encode()).digest()
+
+
+class LoadedCode:
+    """Machine code that was made elsewhere.
+
+    Args:
+        code: an object file.
+        libraries: where the symbols are that it does not define, besides those of this process.
+    """
+
+    def __init__(self, code: bytes, libraries: Sequence[Path]) -> None:
+        import llvmlite.binding as llvm
+
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        for library in libraries:
+            llvm.load_library_permanently(str(library))
+        machine = llvm.Target.from_default_triple().create_target_machine()
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+
+    def lookup(self, entry: str) -> Any:
+        """Returns a function of the C interface, as `ExecutionEngine.lookup` does."""
+        return _INTERFACE(self._engine.get_function_address(f"_mlir__mlir_ciface_{entry}"))
+
+
+def object_file(engine: Any) -> bytes:
+    """Returns the machine code of an `ExecutionEngine` in which a function has been looked up."""
+    # In memory: a rank that is killed leaves no file.
+    with os.fdopen(os.memfd_create("object"), "rb") as file:
+        engine.dump_to_object_file(f"/proc/self/fd/{file.fileno()}")
+        return file.read()
