@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlir_shard.dialects import sdy
-from mlir_shard.frontend import names
 from mlir_shard.host import ir
+from mlir_shard.runtime import names
 from mlir_shard.runtime.interface import entry_function
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.partition_spec import sharding_of_spec

@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import Any
 
 import mlir_shard
-from mlir_shard.frontend import names
 from mlir_shard.frontend.annotate import Specs, annotate
 from mlir_shard.frontend.device_array import DeviceArray
 from mlir_shard.frontend.executable import Executable, Pack, Unpack, with_names
 from mlir_shard.frontend.shardings import Shardings, shardings_of
+from mlir_shard.runtime import names
 from mlir_shard.runtime.backends import MPI, SHARD, Backend, backend
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.interface import entry_function

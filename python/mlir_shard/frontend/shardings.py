@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mlir_shard.dialects import sdy
-from mlir_shard.frontend import names
 from mlir_shard.passes import diagnostic
+from mlir_shard.runtime import names
 from mlir_shard.runtime.interface import entry_function
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.communication.communication_report import as_text

@@ -25,7 +25,7 @@ from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from torch_mlir.extras.fx_importer import FxImporter
 
-from mlir_shard.frontend.names import RESULT_NAME
+from mlir_shard.runtime.names import RESULT_NAME
 
 _TO_BACKEND_CONTRACT = "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
 _TO_DIALECT = {

@@ -20,6 +20,7 @@ from mlir_shard.runtime.lowering import lowering_process
 from mlir_shard.runtime.lowering.registered import drop_foreign_attributes, lower_registered
 from mlir_shard.runtime.program import Program
 from mlir_shard.runtime.reference import verify
+from mlir_shard.runtime.reference.precise import widen, widened
 from mlir_shard.runtime.reference.unsharded import drop_sharding
 
 PROPAGATED, LOCAL = "propagated", "local"
@@ -44,11 +45,13 @@ class Compiled:
     """The program of the ranks, and, where asked for, the program that runs alone and has no sharding.
 
     coarsest: the coarsest float type by way of which each result of that is computed, see `precision`.
+    precise: compiles that in f64; None where it cannot be.
     """
 
     sharded: Program
     unsharded: Program | None
     coarsest: tuple[str, ...] = ()
+    precise: Callable[[], Program | None] = lambda: None
 
 
 DEFAULT_PIPELINES = Pipelines()
@@ -99,7 +102,17 @@ def compile_module(
         return Compiled(sharded, None)
     whole_arguments, whole_results = tuple(map(interface.alone, arguments)), tuple(map(interface.alone, results))
     alone = Program(lowered[1], entry, whole_arguments, whole_results, 1)
-    return Compiled(sharded, alone, coarsest)
+    return Compiled(sharded, alone, coarsest, lambda: _precise(unsharded, alone, lower))
+
+
+def _precise(unsharded: Any, alone: Program, lower: Lower) -> Program | None:
+    if not widen(unsharded):
+        return None
+    try:
+        (text,) = lower([_text(unsharded, alone.entry)], alone.entry)
+    except RunError:
+        return None
+    return widened(alone, text)
 
 
 def _called_from_outside(module: Any, entry: str) -> Any:

@@ -40,6 +40,9 @@ class RunArguments:
     seed: int
     output: str | None
     verify: bool
+    expect: list[str]
+    rtol: float | None
+    atol: float | None
     timing: bool | None
     show: tuple[str, ...]
     communication_report: str | None
@@ -62,6 +65,9 @@ def parse(argv: Sequence[str]) -> RunArguments:
         if given[option] and given["pipeline"] is not None:
             flag = option.replace("_", "-")
             raise UsageError(f"--{flag} and --pipeline exclude each other: passes of the pipeline have the option")
+    for option in ("rtol", "atol"):
+        if given[option] is not None and not given["verify"] and not given["expect"]:
+            raise UsageError(f"--{option} is for a comparison, and --no-verify leaves it out")
     defaults = {"mpi": "wheel", "cpu": "native", "platform": "cpu", "remarks_above": ""}
     return RunArguments(**given | {option: given[option] or default for option, default in defaults.items()})
 
@@ -127,6 +133,20 @@ def _parser() -> ArgumentParser:
         help="compare with the program without sharding (the default)",
     )
     add(
+        "--expect",
+        nargs="+",
+        default=[],
+        metavar="ARRAYS",
+        help="compare with these results instead: .npy files, one for each result, or .npz files with several in order",
+    )
+    add("--rtol", type=_tolerance, metavar="R", help="let floats differ by R times what is expected (default: by type)")
+    add(
+        "--atol",
+        type=_tolerance,
+        metavar="A",
+        help="let floats differ by A, and by what --rtol gives (default: by type)",
+    )
+    add(
         "--timing",
         action=argparse.BooleanOptionalAction,
         help="print how long each rank took (default: where the output is a terminal)",
@@ -185,6 +205,16 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"'{text}' is not a time: a number of seconds")
     return seconds
+
+
+def _tolerance(text: str) -> float:
+    try:
+        tolerance = float(text)
+    except ValueError:
+        tolerance = -1.0
+    if not 0 <= tolerance < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a tolerance: a number that is not negative")
+    return tolerance
 
 
 _stage = one_of(STAGES, "is not a stage to show")

@@ -15,20 +15,27 @@ if TYPE_CHECKING:
     from mlir_shard.runtime.reference.verify import Comparison
 
 
+_UNSHARDED = "it on one, without sharding"
 _HEADINGS = ("result", "type", "sharding", "max abs error", "max rel error", "")
 
 
-def title(program: Program, is_compared: bool, device: str = "rank") -> str:
-    """The title above the table; `device` is the name of a row."""
-    how = "compared with it on one, without sharding" if is_compared else "not compared with anything"
+def title(program: Program, compared_with: str = "", device: str = "rank") -> str:
+    """The title above the table; `compared_with` is empty for the program without sharding, and may be `nothing`."""
+    how = "not compared with anything" if compared_with == "nothing" else f"compared with {compared_with or _UNSHARDED}"
     return f"@{program.entry} on {program.ranks} {device}{'s' if program.ranks > 1 else ''}, {how}:"
 
 
-def table(results: Sequence[Result], comparisons: Sequence[Comparison] | None) -> str:
+def name_of(number: int, names: Sequence[str]) -> str:
+    """The number of a result, with its name if it has one."""
+    name = names[number] if number < len(names) else ""
+    return f"{number} {name}" if name not in ("", f"result{number}") else str(number)
+
+
+def table(results: Sequence[Result], comparisons: Sequence[Comparison] | None, names: Sequence[str] = ()) -> str:
     """The table as text; `comparisons` are those of the results, None where nothing was compared."""
     rows: list[tuple[str, ...]] = [_HEADINGS if comparisons is not None else _HEADINGS[:3]]
     for index, result in enumerate(results):
-        row = (str(index), str(result.port.spec), result.port.sharding or "replicated")
+        row = (name_of(index, names), str(result.port.spec), result.port.sharding or "replicated")
         rows.append((*row, *_errors(result, comparisons[index])) if comparisons is not None else row)
     return _aligned(rows)
 
@@ -56,7 +63,7 @@ def all_agree(results: Sequence[Result], comparisons: Sequence[Comparison] | Non
 
 def _errors(result: Result, comparison: Comparison) -> tuple[str, str, str]:
     is_right = comparison.is_equal and not result.disagreement
-    verdict = "OK" if is_right else "MISMATCH"
+    verdict = "MISMATCH" if not is_right else "OK, rounding" if comparison.by_rounding else "OK"
     return f"{comparison.absolute:.2e}", f"{comparison.relative:.2e}", verdict
 
 

@@ -93,7 +93,7 @@ def _read(path: str) -> list[Any]:
 
 
 def _unreadable(path: str, reason: str) -> UsageError:
-    return UsageError(f"cannot read the input '{path}': {reason}")
+    return UsageError(f"cannot read '{path}': {reason}")
 
 
 def check_output(path: str) -> None:
@@ -137,6 +137,8 @@ class Prepared:
     inputs: list[Any]
     backend: Backend
     progress: run_report.Progress
+    result_names: tuple[str, ...] = ()
+    expected: list[Any] | None = None
     communication: CommunicationReport | None = None
 
 
@@ -151,15 +153,19 @@ class Ended:
 
 def prepare(arguments: RunArguments, console: Console, progress: run_report.Progress) -> Prepared:
     """Reads and compiles; UsageError, RunError or `Reported` where something is wrong with what was given."""
+    from mlir_shard.runtime import names
     from mlir_shard.runtime.backends import backend
     from mlir_shard.runtime.compile import Pipelines, compile_module
     from mlir_shard.runtime.execution import check_inputs, random_inputs
+    from mlir_shard.runtime.interface import entry_function
+    from mlir_shard.tools import run_comparison
 
     if arguments.output is not None:
         check_output(arguments.output)
     if arguments.communication_report is not None:
         output.check(arguments.communication_report)
     given = read_arrays(arguments.inputs) if arguments.inputs else None
+    expected = read_arrays(arguments.expect) if arguments.expect else None
     chosen = backend(
         arguments.engine,
         timeout=arguments.timeout,
@@ -174,6 +180,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     progress.say("reading")
     module = _parse(arguments, console)
     progress.say("sharding")
+    result_names = names.result_names(entry_function(module, arguments.function))
 
     reports: list[CommunicationReport] = []
 
@@ -188,15 +195,20 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         arguments.ranks,
         function=arguments.function,
         pipelines=Pipelines(*arguments.pipeline) if arguments.pipeline else chosen.pipelines,
-        with_unsharded=arguments.verify,
+        with_unsharded=arguments.verify and not arguments.expect,
         watch=watch,
         lower=chosen.lower,
     )
     if arguments.output is not None:
         check_count(arguments.output, len(compiled.sharded.results))
+    if len(result_names) != len(compiled.sharded.results):
+        # Tokens are results that do not come back.
+        result_names = ()
     inputs = random_inputs(compiled.sharded, arguments.seed) if given is None else given
     check_inputs(compiled.sharded, inputs)
-    return Prepared(arguments, compiled, inputs, chosen, progress, *reports)
+    if expected is not None:
+        run_comparison.check_expected(compiled.sharded, expected)
+    return Prepared(arguments, compiled, inputs, chosen, progress, result_names, expected, *reports)
 
 
 def run(prepared: Prepared) -> Ended:
@@ -210,25 +222,17 @@ def run(prepared: Prepared) -> Ended:
 
 def report(ended: Ended) -> int:
     """Compares, writes and prints the results; returns the exit status."""
-    from mlir_shard.runtime.execution import run_program
-    from mlir_shard.runtime.reference import verify
-    from mlir_shard.tools import run_report
+    from mlir_shard.tools import run_comparison, run_report
 
     prepared, arguments = ended.prepared, ended.prepared.arguments
-    comparisons = None
     with run_report.shown(not arguments.show) as progress:
-        if prepared.compiled.unsharded:
-            progress.say("running it without sharding")
-            expected = run_program(prepared.compiled.unsharded, prepared.inputs, prepared.backend.alone)
-            comparisons = [
-                verify.compare(result.array, right.array, result.port.spec.element_type, coarsest)
-                for result, right, coarsest in zip(ended.results, expected, prepared.compiled.coarsest, strict=True)
-            ]
+        comparisons = run_comparison.comparisons(prepared, ended.results, progress)
     if arguments.output is not None:
         write_arrays(arguments.output, [result.array for result in ended.results])
     device = "device" if arguments.engine == run_arguments.PJRT else "rank"
-    print(run_report.title(prepared.compiled.sharded, comparisons is not None, device))
-    print(run_report.table(ended.results, comparisons), flush=True)
+    compared_with = "nothing" if comparisons is None else "expected results" if arguments.expect else ""
+    print(run_report.title(prepared.compiled.sharded, compared_with, device))
+    print(run_report.table(ended.results, comparisons, prepared.result_names), flush=True)
     if arguments.timing or (arguments.timing is None and sys.stdout.isatty()):
         print(f"\n{run_report.times(ended.times)}", flush=True)
     if prepared.communication is not None and arguments.communication_report is not None:
@@ -236,6 +240,10 @@ def report(ended: Ended) -> int:
     for result in ended.results:
         if result.disagreement:
             complain(TOOL, result.disagreement)
+    for number, comparison in enumerate(comparisons or ()):
+        if comparison.worst is not None:
+            name = f"result {run_report.name_of(number, prepared.result_names)}"
+            complain(TOOL, comparison.described(name, ended.results[number].array.size))
     return 0 if run_report.all_agree(ended.results, comparisons) else 1
 
 

@@ -12,6 +12,9 @@
 // RUN: not shard-run %S 2>&1 | FileCheck %s --check-prefix=DIRECTORY
 // RUN: not shard-run %s --inputs %S/absent.npy 2>&1 | FileCheck %s --check-prefix=INPUT
 // RUN: not shard-run %s --inputs %s 2>&1 | FileCheck %s --check-prefix=NOINPUT
+// RUN: not shard-run %s --expect %S/absent.npy 2>&1 | FileCheck %s --check-prefix=INPUT
+// RUN: not shard-run %s --rtol=-2 2>&1 | FileCheck %s --check-prefix=RTOL
+// RUN: not shard-run %s --no-verify --atol=2 2>&1 | FileCheck %s --check-prefix=ATOL
 // RUN: not shard-run --engine pjr %s 2>&1 | FileCheck %s --check-prefix=ENGINE
 // RUN: not shard-run --mpi system --engine pjrt %s 2>&1 | FileCheck %s --check-prefix=NOTMPI
 // RUN: not shard-run --platform cpu %s 2>&1 | FileCheck %s --check-prefix=PLATFORM
@@ -33,8 +36,10 @@
 // LOAD: error: cannot load '{{.*}}absent.py'
 // ABSENT: shard-run: error: cannot open input file '{{.*}}absent.mlir': No such file or directory
 // DIRECTORY: shard-run: error: cannot open input file '{{.*}}': Is a directory
-// INPUT: shard-run: error: cannot read the input '{{.*}}absent.npy': No such file or directory
-// NOINPUT: shard-run: error: cannot read the input '{{.*}}': it holds no array of NumPy's
+// INPUT: shard-run: error: cannot read '{{.*}}absent.npy': No such file or directory
+// NOINPUT: shard-run: error: cannot read '{{.*}}': it holds no array of NumPy's
+// RTOL: shard-run: error: argument --rtol: '-2' is not a tolerance: a number that is not negative
+// ATOL: shard-run: error: --atol is for a comparison, and --no-verify leaves it out
 // ENGINE: shard-run: error: argument --engine: 'pjr' is not an engine; did you mean 'pjrt'?
 // NOTMPI: shard-run: error: --mpi is for --engine=mpi, and the engine is pjrt
 // PLATFORM: shard-run: error: --platform is for --engine=pjrt, and the engine is mpi

@@ -133,7 +133,7 @@ def test_an_input_that_one_rank_lacks(folder: Path) -> None:
     )
     ended = launch(4, sys.executable, script, cwd=folder)
     assert ended.returncode != 0
-    assert ended.stderr.count("shard-run: error: cannot read the input 'absent.npy'") == 1
+    assert ended.stderr.count("shard-run: error: cannot read 'absent.npy'") == 1
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,12 @@ def test_inputs_and_results_as_files(program: Path, tmp_path: Path) -> None:
             np.testing.assert_array_equal(saved["result0"], a + a)
             np.testing.assert_array_equal(saved["result1"], b * b)
         (tmp_path / "out.npz").unlink()
+    np.savez(tmp_path / "expected.npz", a + a, b * b + np.array([0, 0, 4], np.int32))
+    inputs = ["--inputs", "both.npz", "--expect", "expected.npz", "--rtol=1e-3"]
+    ended = shard_run(program, *inputs, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "@main on 4 ranks, compared with expected results:" in ended.stdout
+    assert ended.stderr.endswith("result 1 is 9 in place of 13 at [2], and 1 of 3 elements are off\n")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, make: Callable[
     path.write_bytes(make())
     with pytest.raises(UsageError) as raised:
         run_steps.read_arrays([str(path)])
-    assert str(raised.value) == f"cannot read the input '{path}': {complaint}"
+    assert str(raised.value) == f"cannot read '{path}': {complaint}"
 
 
 def test_objects_are_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,26 +21,107 @@ TOLERANCES = {"f64": 1e-12, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 TOLERANCES |= {f"complex<{part}>": TOLERANCES[part] for part in ("f32", "f64")}
 
 
+# Of how far rounding takes a result from one in f64, on average over its elements: what another order of the same
+# operations may.
+_TIMES_ROUNDING = 16.0
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An element that is off: its index, its value and the one expected."""
+
+    index: tuple[int, ...]
+    actual: Any
+    expected: Any
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The greatest absolute and relative error of any element, and whether all are within the tolerance."""
+    """The greatest absolute and relative error of any element, how many are off, and the one that is off most.
+
+    by_rounding: whether elements would be off if rounding did not explain the difference, see `within_rounding`.
+    """
 
     absolute: float
     relative: float
-    is_equal: bool
+    count: int = 0
+    worst: Difference | None = None
+    by_rounding: bool = False
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all elements are within the tolerance."""
+        return not self.count
+
+    def described(self, name: str, size: int) -> str:
+        """A sentence on the element of the result `name` that is off most; it is one of `size`."""
+        assert self.worst is not None
+        at = f" at [{', '.join(map(str, self.worst.index))}]" if self.worst.index else ""
+        values = f"{self.worst.actual} in place of {self.worst.expected}"
+        return f"{name} is {values}{at}, and {self.count} of {size} elements are off"
 
 
-def compare(actual: Array, expected: Array, element_type: str, coarsest: str = "") -> Comparison:
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far floats may be off: |actual - expected| <= absolute + relative * |expected|, as NumPy has it."""
+
+    relative: float
+    absolute: float
+
+
+def compare(
+    actual: Array, expected: Array, element_type: str, coarsest: str = "", tolerance: Tolerance | None = None
+) -> Comparison:
     """Compares arrays of one shape and of an element type. NaN equals NaN, and an infinity itself.
 
-    coarsest: the float type by way of which floats were computed, where that is a coarser one than theirs.
+    Args:
+        coarsest: the float type by way of which floats were computed, where that is a coarser one than theirs.
+        tolerance: what floats are compared with; by default that of the type, relative to the element or, where that is
+            greater, to the mean of the elements.
     """
     if not arrays.is_float(element_type):
-        wrong = actual != expected
+        wrong = np.asarray(actual != expected)
         difference = _greatest_difference(actual[wrong], expected[wrong])
-        return Comparison(difference, 1.0 if wrong.any() else 0.0, not wrong.any())
-    widest = np.complex128 if arrays.is_complex(element_type) else np.float64
-    got, wanted = actual.astype(widest), expected.astype(widest)
+        return _comparison(difference, 1.0 if wrong.any() else 0.0, wrong, wrong, actual, expected)
+    error, magnitude = _errors(actual, expected, element_type)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(error == 0, 0.0, error / magnitude)
+    if tolerance is None:
+        off = relative > max(TOLERANCES[element_type], TOLERANCES.get(coarsest, 0.0))
+    else:
+        size = np.abs(np.where(np.isfinite(expected), expected, 0.0).astype(_widest(element_type)))
+        off = error > tolerance.absolute + tolerance.relative * size
+    return _comparison(_greatest(error), _greatest(relative), off, error, actual, expected)
+
+
+def within_rounding(
+    comparison: Comparison,
+    actual: Array,
+    expected: Array,
+    precise: Array,
+    element_type: str,
+    scale: float,
+    coarsest: str = "",
+) -> Comparison:
+    """The comparison without the differences that rounding explains, such as those of a gradient that is zero.
+
+    Args:
+        precise: the result in f64. `expected` is as far from it as rounding takes it.
+        scale: the greatest magnitude of an argument or result. Rounding explains nothing that is not small beside it.
+    """
+    tolerance = max(TOLERANCES[element_type], TOLERANCES.get(coarsest, 0.0))
+    rounding, _ = _errors(expected, precise, element_type)
+    error, magnitude = _errors(actual, precise, element_type)
+    finite = rounding[np.isfinite(rounding)]
+    usual = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    off = error > min(_TIMES_ROUNDING * usual, tolerance * scale) + tolerance * magnitude
+    found = _comparison(comparison.absolute, comparison.relative, off, error, actual, expected)
+    return replace(found, by_rounding=found.is_equal)
+
+
+def _errors(actual: Array, expected: Array, element_type: str) -> tuple[Array, Array]:
+    """The absolute error of each element, and what it is relative to."""
+    got, wanted = actual.astype(_widest(element_type)), expected.astype(_widest(element_type))
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.where(same, 0.0, np.abs(got - wanted))
@@ -48,11 +129,21 @@ def compare(actual: Array, expected: Array, element_type: str, coarsest: str = "
     error = np.where(np.isfinite(got) & np.isfinite(wanted) | same, error, np.inf)
     finite = np.abs(wanted[np.isfinite(wanted)])
     scale = float(finite.mean()) if finite.size else 0.0
-    magnitude = np.where(np.isfinite(wanted), np.maximum(np.abs(wanted), scale), 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(error == 0, 0.0, error / magnitude)
-    tolerance = max(TOLERANCES[element_type], TOLERANCES.get(coarsest, 0.0))
-    return Comparison(_greatest(error), _greatest(relative), bool((relative <= tolerance).all()))
+    return error, np.where(np.isfinite(wanted), np.maximum(np.abs(wanted), scale), 1.0)
+
+
+def _widest(element_type: str) -> Any:
+    return np.complex128 if arrays.is_complex(element_type) else np.float64
+
+
+def _comparison(
+    absolute: float, relative: float, off: Array, error: Array, actual: Array, expected: Array
+) -> Comparison:
+    if not off.any():
+        return Comparison(absolute, relative)
+    flat = int(np.argmax(np.where(off, error, -1)))
+    index = tuple(map(int, np.unravel_index(flat, off.shape)))
+    return Comparison(absolute, relative, int(off.sum()), Difference(index, actual.flat[flat], expected.flat[flat]))
 
 
 def _greatest_difference(got: Array, wanted: Array) -> float:
