@@ -13,7 +13,6 @@ from jax.sharding import PartitionSpec as P
 from model_zoo.program import Draw, Model, model
 
 _BATCH = {"data": 8}
-_LAPACK = {"mpi": "LAPACK"}
 
 
 def _positive_definite(draw: Draw, batch: int, size: int) -> Any:
@@ -22,9 +21,7 @@ def _positive_definite(draw: Draw, batch: int, size: int) -> Any:
 
 
 def _batched(name: str, function: Any, *arguments: Any, tolerance: float = 1e-3) -> Model:
-    return Model(
-        name, function, arguments, _BATCH, (P("data"),) * len(arguments), P("data"), tolerance, missing=_LAPACK
-    )
+    return Model(name, function, arguments, _BATCH, (P("data"),) * len(arguments), P("data"), tolerance)
 
 
 @model
@@ -132,7 +129,7 @@ def kalman_filter() -> Model:
 
     arguments = (draw.normal(3, 3) * 0.3, draw.normal(8, 10, 3))
     function = jax.vmap(run, in_axes=(None, 0))
-    return Model("kalman_filter", function, arguments, _BATCH, (P(), P("data")), P("data"), 1e-3, missing=_LAPACK)
+    return Model("kalman_filter", function, arguments, _BATCH, (P(), P("data")), P("data"), 1e-3)
 
 
 @model
@@ -148,6 +145,4 @@ def gaussian_process() -> Model:
         return kernel(at, x) @ jax.scipy.linalg.cho_solve((factor, True), y)
 
     arguments = (draw.normal(16, 2), draw.normal(16), draw.normal(64, 2))
-    return Model(
-        "gaussian_process", predict, arguments, _BATCH, (P(), P(), P("data")), P("data"), 1e-2, missing=_LAPACK
-    )
+    return Model("gaussian_process", predict, arguments, _BATCH, (P(), P(), P("data")), P("data"), 1e-2)

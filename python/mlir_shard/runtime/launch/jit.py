@@ -8,8 +8,9 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from mlir_shard import host
@@ -19,6 +20,7 @@ from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import mpi_library
+from mlir_shard.runtime.launch.lapack import LapackFunctions
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, object_file
 from mlir_shard.runtime.program import Program
@@ -40,10 +42,12 @@ class SymbolsNotFound(RunError):
         super().__init__(f"the program needs {names}, which no library here has")
 
 
-def make_engine(module: Any, libraries: Sequence[Path], entry: str) -> Any:
+def make_engine(
+    module: Any, libraries: Sequence[Path], entry: str, addresses: Mapping[str, int] = MappingProxyType({})
+) -> Any:
     """The engine with the machine code of a module in the LLVM dialect, whose function `entry` can be called.
 
-    Symbols that the module does not define are looked for in `libraries` and in this process.
+    Symbols that the module does not define are looked for in `addresses`, in `libraries` and in this process.
 
     Raises:
         SymbolsNotFound: a symbol is defined nowhere.
@@ -56,6 +60,8 @@ def make_engine(module: Any, libraries: Sequence[Path], entry: str) -> Any:
                 engine = host.execution_engine().ExecutionEngine(
                     module, opt_level=2, shared_libs=list(map(str, libraries))
                 )
+                for symbol, address in addresses.items():
+                    engine.raw_register_runtime(symbol, ctypes.c_void_p(address))
                 # Code is generated, and symbols are resolved, when a function is looked up.
                 engine.lookup(entry)
         except RuntimeError as error:
@@ -85,14 +91,15 @@ class Executable:
     def __init__(self, program: Program, process: MpiProcess | None = None, shared: SharedCode | None = None) -> None:
         self._program = program
         libraries = [process.path] if process else []
+        self._lapack = LapackFunctions(program.text)
         code = shared.take() if shared else None
         if code is not None:
-            self._engine: Any = LoadedCode(code, libraries)
+            self._engine: Any = LoadedCode(code, libraries, self._lapack.addresses)
             return
         code = b""
         try:
             # It refers to the module's context, and a call to its code.
-            self._engine = _compiled(program, process, libraries)
+            self._engine = _compiled(program, process, libraries, self._lapack.addresses)
             code = object_file(self._engine) if shared else b""
         finally:
             if shared:
@@ -112,6 +119,7 @@ class Executable:
             pointers.insert(0, ctypes.pointer(ctypes.pointer(returned)))
         packed = (ctypes.c_void_p * len(pointers))(*(ctypes.cast(one, ctypes.c_void_p) for one in pointers))
         self._engine.lookup(program.entry)(packed)
+        self._lapack.check()
         owners: dict[int, object] = {array.ctypes.data: array for array in inputs}
         results = []
         for index, port in enumerate(program.results):
@@ -132,13 +140,15 @@ class _Allocated:
         free(self._address)
 
 
-def _compiled(program: Program, process: MpiProcess | None, libraries: Sequence[Path]) -> Any:
+def _compiled(
+    program: Program, process: MpiProcess | None, libraries: Sequence[Path], addresses: Mapping[str, int]
+) -> Any:
     context = ir.Context()
     context.enable_multithreading(False)
     module = ir.Module.parse(program.text, context)
     if process:
         _check_implementation(module, process)
-    return make_engine(module, libraries, program.entry)
+    return make_engine(module, libraries, program.entry, addresses)
 
 
 def _check_implementation(module: Any, process: MpiProcess) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -83,15 +83,18 @@ class LoadedCode:
     Args:
         code: an object file.
         libraries: where the symbols are that it does not define, besides those of this process.
+        addresses: where more symbols are.
     """
 
-    def __init__(self, code: bytes, libraries: Sequence[Path]) -> None:
+    def __init__(self, code: bytes, libraries: Sequence[Path], addresses: Mapping[str, int]) -> None:
         import llvmlite.binding as llvm
 
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         for library in libraries:
             llvm.load_library_permanently(str(library))
+        for symbol, address in addresses.items():
+            llvm.add_symbol(symbol, address)
         machine = llvm.Target.from_default_triple().create_target_machine()
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))

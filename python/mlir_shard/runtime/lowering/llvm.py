@@ -17,7 +17,7 @@ from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stab
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.interface import donated_arguments, is_token
 from mlir_shard.runtime.launch import mpi_library
-from mlir_shard.runtime.lowering import external_symbols, floats, generic_operations, stablehlo_ops
+from mlir_shard.runtime.lowering import external_symbols, floats, generic_operations, lapack_calls, stablehlo_ops
 from mlir_shard.runtime.lowering.cpu import Cpu
 
 _arith = host.dialect("arith")
@@ -130,6 +130,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _run(module, _TO_LINALG)
     generic_operations.prepare(module)
     _run(module, _SIMPLIFY)
+    lapack_calls.lower(module)
     shard_to_mpi.lower(module, functions(module)[entry], stand_ins, abi)
     _run(module, _TO_MPI)
     _erase_grids(module)

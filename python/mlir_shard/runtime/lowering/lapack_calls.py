@@ -1,0 +1,65 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Lowering of LAPACK's custom calls to calls of the functions that each rank has for them."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named, replace_with
+from mlir_shard.passes import diagnostic
+from mlir_shard.runtime.arrays import TensorSpec
+from mlir_shard.runtime.collectives import buffers
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launch import lapack
+from mlir_shard.runtime.launch.lapack import LapackCall
+
+_func = host.dialect("func")
+_CONFIG = "mhlo.backend_config"
+
+
+def lower(module: Any) -> None:
+    """Lowers the calls of a module in place; it goes to buffers next.
+
+    Raises:
+        RunError: there is no SciPy.
+    """
+    calls = [op for op in operations_named(module, "stablehlo.custom_call") if lapack.is_known(target(op))]
+    if calls and find_spec("scipy") is None:
+        message = f"'{target(calls[0])}' needs SciPy: pip install 'mlir-shard[run]'"
+        raise RunError(
+            "the program cannot be run on this machine", [diagnostic.at("error", message, calls[0].location)]
+        )
+    declared: set[str] = set()
+    for op in calls:
+        with ir.InsertionPoint(op), op.location:
+            _lower(module, op, declared)
+
+
+def target(op: Any) -> str:
+    """What a custom call calls."""
+    name: str = op.attributes["call_target_name"].value
+    return name
+
+
+def _lower(module: Any, op: Any, declared: set[str]) -> None:
+    options: tuple[tuple[str, int], ...] = ()
+    if _CONFIG in op.attributes:
+        options = tuple((one.name, int(one.attr.value)) for one in op.attributes[_CONFIG])
+    operands, results = (
+        tuple(TensorSpec(tuple(one.type.shape), str(one.type.element_type)) for one in side)
+        for side in (op.operands, op.results)
+    )
+    call = LapackCall(target(op), options, operands, results)
+    rooms = [buffers.room(one.type) for one in op.results]
+    addresses = [buffers.pointer(one) for one in (*map(buffers.read, op.operands), *rooms)]
+    if call.symbol not in declared:
+        declared.add(call.symbol)
+        with ir.InsertionPoint.at_block_begin(module.body):
+            type_ = ir.FunctionType.get([one.type for one in addresses], [])
+            _func.FuncOp(call.symbol, type_, visibility="private")
+    _func.CallOp([], call.symbol, addresses)
+    replace_with(op, [buffers.tensor(one, of.type) for one, of in zip(rooms, op.results, strict=True)])
