@@ -22,6 +22,8 @@ from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import dialect, ir
 from mlir_shard.rules import reason_without_rule, rule_for
 from mlir_shard.rules.builder import rank_of
+from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.lowering import llvm
 from mlir_shard.sharding import OpShardingRule, factor_symbol
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +38,8 @@ Written by `python tools/rule_table.py`, with every op of linalg, tosa and tenso
 A rule maps the dimensions of operands and results to factors. Dimensions with the same factor are sharded alike. A
 dimension with several factors is their product, from major to minor. Sharding a *reduction* factor leaves partial sums,
 sharding a *permutation* factor needs elements of neighbors, and a *replication* factor cannot be sharded; all other
-factors are passed through. Operands that are not tensors have no dimensions: `[]`.
+factors are passed through. Operands that are not tensors have no dimensions: `[]`. The last column says which ops the
+MPI engine does not run.
 
 All ops of arith and math are elementwise, as are those of complex on tensors. The rule of `linalg.generic` follows from
 its indexing maps and iterator types, as for the named ops.
@@ -85,6 +88,17 @@ def special_factors(rule: OpShardingRule) -> str:
     return "; ".join(f"{kind} {', '.join(map(factor_symbol, factors))}" for kind, factors in kinds if factors)
 
 
+def is_lowered(example: Any) -> bool:
+    """Whether the MPI engine runs an example."""
+    function = example.parent
+    module = ir.Module.parse(str(function), example.context)
+    try:
+        llvm.lower(module, function.attributes["sym_name"].value)
+    except RunError:
+        return False
+    return True
+
+
 def rows(name: str, context: Any) -> Iterator[str]:
     """The rows of a dialect's table. Raises LookupError where an op has neither a rule nor a reason."""
     of_op = examples(name, context)
@@ -93,12 +107,13 @@ def rows(name: str, context: Any) -> Iterator[str]:
         rule = rule_for(example) if example is not None else None
         if rule is not None:
             mappings = str(rule).rpartition(" {")[0].replace("->", " → ")
-            yield f"| `{op_name}` | {shapes(example)} | `{mappings}` | {special_factors(rule)} |"
+            runs = "" if is_lowered(example) else "no"
+            yield f"| `{op_name}` | {shapes(example)} | `{mappings}` | {special_factors(rule)} | {runs} |"
             continue
         reason = reason_without_rule(op_name)
         if reason is None:
             raise LookupError(f"'{op_name}' has neither an example with a rule nor a reason for having none")
-        yield f"| `{op_name}` | | none: {reason} | |"
+        yield f"| `{op_name}` | | none: {reason} | | |"
 
 
 def table() -> str:
@@ -108,7 +123,8 @@ def table() -> str:
     for name in DIALECTS:
         lines = list(rows(name, context))
         heading = (
-            f"\n## {name}\n\n{len(lines)} ops.\n\n| op | shapes | rule | special factors |\n| --- | --- | --- | --- |\n"
+            f"\n## {name}\n\n{len(lines)} ops.\n\n| op | shapes | rule | special factors | runs |\n"
+            "| --- | --- | --- | --- | --- |\n"
         )
         parts.append(heading + "\n".join(lines) + "\n")
     return "".join(parts)

@@ -122,6 +122,16 @@ def pack(op: Any, options: RuleOptions) -> OpShardingRule | None:
     return without_ones(builder.build())
 
 
+def _inside_tiles(op: Any, rule: OpShardingRule) -> list[int]:
+    """The factors inside of tiles: the sizes of tiles are attributes."""
+    packed = rule.operand_mappings[0] if op.name.endswith(".unpack") else rule.result_mappings[0]
+    tiled = len(list(op.attributes["inner_dims_pos"]))
+    return [factor for mapping in packed.dim_mappings[-tiled:] for factor in mapping.factor_indices]
+
+
+partition_rule("linalg.pack", "linalg.unpack", unshardable=_inside_tiles, pure=True)(set_result_types)
+
+
 # Pairs of dimensions of the input and the output: equal ones, and tiles along spatial ones.
 _WINOGRAD: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {
     "linalg.winograd_filter_transform": ([(0, 3), (3, 2)], []),
@@ -159,6 +169,9 @@ def winograd(op: Any, options: RuleOptions) -> OpShardingRule | None:
     for operand_dims, result_dims, size in rest:
         builder.add_factor(operand_dims, result_dims, size, FactorType.NEED_REPLICATION)
     return without_ones(builder.build())
+
+
+partition_rule(*_WINOGRAD, pure=True)(set_result_types)
 
 
 @partition_rule(when=is_structured, allows_uneven=True, pure=True)

@@ -17,7 +17,15 @@ from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stab
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.interface import donated_arguments, is_token
 from mlir_shard.runtime.launch import mpi_library
-from mlir_shard.runtime.lowering import external_symbols, floats, generic_operations, lapack_calls, stablehlo_ops
+from mlir_shard.runtime.lowering import (
+    aggregated_ops,
+    external_symbols,
+    floats,
+    generic_operations,
+    lapack_calls,
+    stablehlo_ops,
+    tosa_ops,
+)
 from mlir_shard.runtime.lowering.cpu import Cpu
 
 _arith = host.dialect("arith")
@@ -56,7 +64,8 @@ _TO_STABLEHLO = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to
 # StableHLO's lowering chooses signed or unsigned operations by the type.
 _TO_LINALG = (
     "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,"
-    "func.func(tosa-to-linalg-named,tosa-to-linalg,tosa-to-arith,tosa-to-tensor,tosa-to-scf),"
+    "func.func(tosa-optional-decompositions,tosa-to-linalg-named,tosa-to-linalg,"
+    "tosa-to-arith{include-apply-rescale=true},tosa-to-tensor,tosa-to-scf),"
     "convert-elementwise-to-linalg"
 )
 _SIMPLIFY = "linalg-fuse-elementwise-ops,canonicalize,cse"
@@ -127,7 +136,9 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _run(module, _TO_STABLEHLO)
     empty_tensors.fold(module)
     stablehlo_ops.legalize(module)
+    tosa_ops.legalize(module)
     _run(module, _TO_LINALG)
+    aggregated_ops.decompose(module)
     generic_operations.prepare(module)
     _run(module, _SIMPLIFY)
     lapack_calls.lower(module)
