@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,15 +104,19 @@ def stored(array: Array, element_type: str) -> Array:
     return np.ascontiguousarray(array).reshape(array.shape).view(storage_dtype(element_type))
 
 
-def random(spec: TensorSpec, generator: np.random.Generator) -> Array:
-    """A random array: floats, and both parts of complex numbers, from a standard normal distribution, integers from 0
-    to 9."""
+def random(spec: TensorSpec, generator: np.random.Generator, positive: bool = False) -> Array:
+    """Returns a random array.
+
+    Floats, and both parts of complex numbers, are from a standard normal distribution; positive floats are from 0.5 to
+    1.5, and integers from 0 to 9.
+    """
     dtype = numpy_dtype(spec.element_type)
     if is_complex(spec.element_type):
         parts = np.asarray(generator.standard_normal((*spec.shape, 2)))
         return parts.view(np.complex128).reshape(spec.shape).astype(dtype)
     if is_float(spec.element_type):
-        return np.asarray(generator.standard_normal(spec.shape)).astype(dtype)
+        draw = partial(generator.uniform, 0.5, 1.5) if positive else generator.standard_normal
+        return np.asarray(draw(size=spec.shape)).astype(dtype)
     if spec.element_type == "i1":
         return np.asarray(generator.integers(0, 2, spec.shape)).astype(dtype)
     return np.asarray(generator.integers(0, 10, spec.shape)).astype(dtype)

@@ -100,7 +100,7 @@ def check_input(port: Port, given: Any) -> Array:
 def random_inputs(program: Program, seed: int) -> list[Array]:
     """Random inputs for a program, the same for the same seed."""
     generator = np.random.default_rng(seed)
-    return [arrays.random(port.spec, generator) for port in program.arguments]
+    return [arrays.random(port.spec, generator, port.positive) for port in program.arguments]
 
 
 def assemble(port: Port, blocks: Sequence[Array]) -> Result:

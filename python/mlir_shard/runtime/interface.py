@@ -19,6 +19,7 @@ from mlir_shard.passes import diagnostic
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import TensorSpec
 from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.positive_arguments import positive_arguments
 from mlir_shard.runtime.program import Port
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import Box, device_box
@@ -183,11 +184,13 @@ def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]
     """
     type_ = function.attributes["function_type"].value
     arguments, donated = function.regions[0].blocks[0].arguments, donated_arguments(function)
+    positive = positive_arguments(function)
     return (
         tuple(
             replace(
                 _port(f"argument {index}", one, sdy.get_sharding(arguments[index]), function, ranks),
                 donated=index in donated,
+                positive=index in positive,
             )
             for index, one in enumerate(type_.inputs)
             if not is_token(one)
@@ -203,7 +206,7 @@ def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]
 def alone(port: Port) -> Port:
     """The same argument or result where one rank holds all of it."""
     whole = Box((0,) * len(port.spec.shape), port.spec.shape)
-    return Port(port.name, port.spec, port.spec, (whole,))
+    return Port(port.name, port.spec, port.spec, (whole,), positive=port.positive)
 
 
 def check_local(function: Any, arguments: tuple[Port, ...], results: tuple[Port, ...]) -> None:

@@ -18,7 +18,8 @@ class Port:
 
     name: as in diagnostics, for example `argument 0`; spec: the global tensor; local: what one rank holds, which is
     padded where its box is smaller; boxes: the part of the global tensor that each rank holds, None for one that is not
-    in the mesh, whose local tensor is of zeros; sharding: for tables; donated: whether a call may overwrite it.
+    in the mesh, whose local tensor is of zeros; sharding: for tables; donated: whether a call may overwrite it;
+    positive: whether the program takes its square root or logarithm.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Port:
     boxes: tuple[Box | None, ...]
     sharding: str = ""
     donated: bool = False
+    positive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,10 +213,17 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
 
 def run(prepared: Prepared) -> Ended:
     """Runs the sharded program; RunError where that fails."""
+    from mlir_shard.runtime.error import RunError
     from mlir_shard.runtime.execution import run_program
 
     prepared.progress.say(f"running @{prepared.compiled.sharded.entry}")
-    results = run_program(prepared.compiled.sharded, prepared.inputs, prepared.backend.engine)
+    try:
+        results = run_program(prepared.compiled.sharded, prepared.inputs, prepared.backend.engine)
+    except RunError as error:
+        if prepared.arguments.inputs or "error: the assertion " not in error.message:
+            raise
+        advice = "the arguments are random: --inputs gives others, --seed other random ones"
+        raise RunError(f"{error.message}\n  {advice}", error.diagnostics) from error
     return Ended(prepared, results, prepared.progress.times)
 
 

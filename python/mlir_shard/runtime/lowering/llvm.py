@@ -129,6 +129,7 @@ def lower(module: Any, entry: str, implementation: str = mpi_library.MPICH, cpu:
 
 def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> None:
     _prepare_functions(module, entry)
+    _name_assertions(module)
     module.operation.attributes[mpi_library.ATTRIBUTE] = ir.Attribute.parse(abi.attribute)
     to_values(module)
     shard_collectives.legalize(module, entry)
@@ -188,6 +189,13 @@ def _prepare_functions(module: Any, entry: str) -> None:
             attributes["arg_attrs"] = ir.ArrayAttr.get(
                 [ir.DictAttr.get({} if index in donated else kept) for index in range(len(inputs))]
             )
+
+
+def _name_assertions(module: Any) -> None:
+    """Has assertions say which they are when they fail."""
+    for op in operations_named(module, "cf.assert"):
+        text = diagnostic.at("error", f"the assertion '{op.attributes['msg'].value}' failed", op.location)
+        op.attributes["msg"] = ir.StringAttr.get(text.heading)
 
 
 def _erase_grids(module: Any) -> None:
