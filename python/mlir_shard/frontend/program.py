@@ -18,6 +18,7 @@ from mlir_shard.runtime import names
 from mlir_shard.runtime.backends import MPI, SHARD, Backend, backend
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.interface import entry_function
+from mlir_shard.runtime.static_shapes import Shapes, make_static
 from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.communication.communication_report import CommunicationReport
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
@@ -73,6 +74,20 @@ class Program:
         """Returns the program with more annotations, see `mlir_shard.annotate`."""
         module = _clone(self.module)
         annotate(module, self.mesh, args=args, results=results, values=values, function=self.function)
+        return replace(self, module=module)
+
+    def with_shapes(self, shapes: Shapes) -> Program:
+        """Returns the program with static shapes, see `mlir_shard.runtime.static_shapes.make_static`.
+
+        Args:
+            shapes: shapes of arguments, by index, name or pattern, and sizes of dimension variables of `jax.export`:
+                `{"x": (32, 16), "batch": 32}`.
+
+        Raises:
+            PassFailure: a shape does not fit, or a dimension is left without a size.
+        """
+        module = _clone(self.module)
+        make_static(module, shapes, self.function)
         return replace(self, module=module)
 
     def shardings(self) -> Shardings:

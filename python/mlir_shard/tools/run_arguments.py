@@ -36,6 +36,7 @@ class RunArguments:
     platform: str
     collectives: str | None
     function: str
+    shape: list[tuple[int | str, tuple[int, ...]]]
     inputs: list[str]
     seed: int
     output: str | None
@@ -110,6 +111,15 @@ def _parser() -> ArgumentParser:
         help="the collectives of the local program: shard (the default for mpi) or stablehlo (for pjrt)",
     )
     add("--function", type=_symbol, default="main", metavar="NAME", help="the function to run (default: main)")
+    add(
+        "--shape",
+        type=_shape_of,
+        action="append",
+        default=[],
+        metavar="NAME=SIZES",
+        help="make the program static: the shape of an argument by number or name, as x=32x16, or the size of a "
+        "dimension variable of jax.export, as batch=32; may be given several times",
+    )
     add(
         "--inputs",
         nargs="+",
@@ -205,6 +215,13 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"'{text}' is not a time: a number of seconds")
     return seconds
+
+
+def _shape_of(text: str) -> tuple[int | str, tuple[int, ...]]:
+    key, _, sizes = text.rpartition("=")
+    if not key or not all(size.isdecimal() for size in sizes.split("x")):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a shape: x=32x16 for an argument, or batch=32")
+    return int(key) if key.isdecimal() else key, tuple(map(int, sizes.split("x")))
 
 
 def _tolerance(text: str) -> float:

@@ -179,6 +179,8 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     )
     progress.say("reading")
     module = _parse(arguments, console)
+    if arguments.shape:
+        _make_static(module, arguments)
     progress.say("sharding")
     result_names = names.result_names(entry_function(module, arguments.function))
 
@@ -252,6 +254,17 @@ def report(ended: Ended) -> int:
             name = f"result {run_report.name_of(number, prepared.result_names)}"
             complain(TOOL, comparison.described(name, ended.results[number].array.size))
     return 0 if run_report.all_agree(ended.results, comparisons) else 1
+
+
+def _make_static(module: Any, arguments: RunArguments) -> None:
+    from mlir_shard.passes.registry import PassFailure
+    from mlir_shard.runtime.error import RunError
+    from mlir_shard.runtime.static_shapes import make_static
+
+    try:
+        make_static(module, dict(arguments.shape), arguments.function)
+    except PassFailure as failure:
+        raise RunError("the program cannot be made static", failure.diagnostics) from failure
 
 
 def _parse(arguments: RunArguments, console: Console) -> Any:

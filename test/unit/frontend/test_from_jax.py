@@ -99,6 +99,23 @@ def test_what_is_jitted_lowered_or_exported_already(how) -> None:
     np.testing.assert_allclose(got, a + b, rtol=1e-6)
 
 
+def test_dimension_variables_get_sizes() -> None:
+    batch, length = jax.export.symbolic_shape("batch, length")
+    function = jax.jit(lambda w, x: (jnp.tanh(x @ w).sum(1), jnp.arange(x.shape[1])))
+    w, x = jax.ShapeDtypeStruct((4, 4), np.float32), jax.ShapeDtypeStruct((batch, length, 4), np.float32)
+    program = ms.from_jax(jax.export.export(function)(w, x), mesh=MESH, in_shardings=(None, P("data")))
+    with pytest.raises(ms.PassFailure, match="needs static shapes"):
+        program.partition()
+    with pytest.raises(ms.PassFailure, match=r"argument 1 has type tensor<8x\?x4xf32>: .* --shape length=SIZE"):
+        program.with_shapes({"batch": 8})
+    static = program.with_shapes({"batch": 8, "length": 3})
+    w, x = floats(4, 4), floats(8, 3, 4)
+    total, positions = static.compile("pjrt")(w, x)
+    np.testing.assert_allclose(total, np.tanh(x @ w).sum(1), rtol=1e-5)
+    np.testing.assert_array_equal(positions, np.arange(3))
+    assert str(program.with_shapes({1: (8, 3, 4)})) == str(static)
+
+
 def test_shardings_of_jax_itself() -> None:
     mesh = jax.sharding.AbstractMesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
     sharded = jax.ShapeDtypeStruct((8, 16), jnp.float32, sharding=jax.NamedSharding(mesh, jax.P("data", None)))

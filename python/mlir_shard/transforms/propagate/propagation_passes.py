@@ -135,7 +135,8 @@ def _reject_unsupported_types(ops: Iterable[Any]) -> None:
                 raise PassFailure(f"propagation does not look into tuples, but a result has type {type_}", op)
             if is_dynamic(type_):
                 why = f"propagation needs static shapes, but result {number} has type {type_}"
-                raise PassFailure(f"'{op.name}' op: {why}", op)
+                advice = "give the program sizes with shard-run --shape, or --shard-make-static"
+                raise PassFailure(f"'{op.name}' op: {why}; {advice}", op)
 
 
 def _separate_groups(reader: ModuleReader) -> bool:
