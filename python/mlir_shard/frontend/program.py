@@ -90,6 +90,12 @@ class Program:
         make_static(module, shapes, self.function)
         return replace(self, module=module)
 
+    def without_callbacks(self) -> Program:
+        """Returns the program without calls back into Python that have no results, as those of `jax.debug.print`."""
+        module = _clone(self.module)
+        mlir_shard.run(module, "builtin.module(shard-drop-callbacks)")
+        return replace(self, module=module)
+
     def shardings(self) -> Shardings:
         """Returns the sharding of each argument, op result and result after propagation."""
         module = _clone(self.module)

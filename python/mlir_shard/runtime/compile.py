@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import mlir_shard
+from mlir_shard.dialects.registered_function import specific_name
+from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic, reported
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.passes.resolution import PipelineError
@@ -22,6 +24,7 @@ from mlir_shard.runtime.program import Program
 from mlir_shard.runtime.reference import verify
 from mlir_shard.runtime.reference.precise import widen, widened
 from mlir_shard.runtime.reference.unsharded import drop_sharding
+from mlir_shard.transforms.normalize.shard_drop_callbacks import callbacks
 
 PROPAGATED, LOCAL = "propagated", "local"
 
@@ -86,6 +89,7 @@ def compile_module(
         watch(LOCAL, local)
     interface.check_local(interface.entry_function(local, entry), arguments, results)
     lower_registered(local)
+    _check_callbacks(local)
     set_devices(local, ranks)
     texts = [_text(local, entry)]
     if with_unsharded:
@@ -103,6 +107,15 @@ def compile_module(
     whole_arguments, whole_results = tuple(map(interface.alone, arguments)), tuple(map(interface.alone, results))
     alone = Program(lowered[1], entry, whole_arguments, whole_results, 1)
     return Compiled(sharded, alone, coarsest, lambda: _precise(unsharded, alone, lower))
+
+
+def _check_callbacks(local: Any) -> None:
+    """RunError names the calls of the process that traced the program."""
+    found = callbacks(local)
+    if found:
+        what = "calls back into the process that traced the program"
+        messages = [diagnostic.at("error", f"'{specific_name(op)}' {what}", op.location) for op in found]
+        raise RunError("devices are other processes than the one that traced the program", messages)
 
 
 def _precise(unsharded: Any, alone: Program, lower: Lower) -> Program | None:

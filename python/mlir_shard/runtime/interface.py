@@ -66,6 +66,36 @@ def cross_as_tensors(module: Any, function: Any) -> None:
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 
 
+def make_tokens_inside(function: Any) -> None:
+    """Has a function make the tokens that it is given, and give none, in place; all else stays as it is."""
+    type_, block = function.attributes["function_type"].value, function.regions[0].blocks[0]
+    sides = [[index for index, one in enumerate(side) if not is_token(one)] for side in (type_.inputs, type_.results)]
+    if [len(side) for side in sides] == [len(type_.inputs), len(type_.results)]:
+        return
+    for kept, name in zip(sides, ("arg_attrs", "res_attrs"), strict=True):
+        if name in function.attributes:
+            every = list(function.attributes[name])
+            function.attributes[name] = ir.ArrayAttr.get([every[index] for index in kept], function.context)
+    with function.location:
+        inputs, results = [type_.inputs[index] for index in sides[0]], [type_.results[index] for index in sides[1]]
+        with ir.InsertionPoint.at_block_begin(block):
+            for index in reversed(range(len(type_.inputs))):
+                if index not in sides[0]:
+                    _make_token(block, index)
+        for last in operations_named(function, "func.return"):
+            with ir.InsertionPoint(last), last.location:
+                ir.Operation.create(last.name, [], [last.operands[index] for index in sides[1]])
+            last.erase()
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def _make_token(block: Any, index: int) -> None:
+    argument = block.arguments[index]
+    made = ir.Operation.create("stablehlo.after_all", [argument.type])
+    argument.replace_all_uses_with(made.results[0])
+    block.erase_argument(index)
+
+
 def _crossing(type_: Any) -> Any:
     return ir.RankedTensorType.get([], type_) if is_scalar(type_) else type_
 
@@ -76,9 +106,7 @@ def _take(block: Any) -> list[Any]:
         for index in reversed(range(len(block.arguments))):
             argument = block.arguments[index]
             if is_token(argument.type):
-                made = ir.Operation.create("stablehlo.after_all", [argument.type])
-                argument.replace_all_uses_with(made.results[0])
-                block.erase_argument(index)
+                _make_token(block, index)
             elif is_scalar(argument.type):
                 scalar = argument.type
                 argument.set_type(_crossing(scalar))

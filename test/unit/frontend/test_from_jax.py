@@ -9,6 +9,7 @@ import pytest
 
 import mlir_shard as ms
 from mlir_shard import P
+from mlir_shard.runtime import RunError
 
 MESH = ms.Mesh({"data": 4, "model": 2})
 FLOATS = np.random.default_rng(0)
@@ -159,3 +160,25 @@ def test_errors() -> None:
         executable(PARAMS)
     with pytest.raises(Exception, match=r"argument 'x' of the program is .*8x16xf32.* shape 4x16"):
         executable(PARAMS, X[:4])
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_what_is_printed_is_left_out_on_request(ordered) -> None:
+    def function(x):
+        jax.debug.print("sum {}", x.sum(), ordered=ordered)
+        return 2 * x
+
+    x = floats(8, 4)
+    program = ms.from_jax(function, x, mesh=MESH, in_shardings=P("data"))
+    with pytest.raises(ms.PassFailure, match=r"cannot be partitioned: .*; --shard-drop-callbacks leaves it out"):
+        program.partition()
+    np.testing.assert_array_equal(program.without_callbacks().compile("pjrt")(x), 2 * x)
+
+
+def test_what_is_computed_in_python_is_named() -> None:
+    def function(x):
+        return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    program = ms.from_jax(function, floats(8, 4), mesh=MESH, in_shardings=P("data"))
+    with pytest.raises(RunError, match="calls back into the process that traced the program"):
+        program.without_callbacks().compile("pjrt")

@@ -30,6 +30,7 @@ from mlir_shard.transforms.device_sets import is_crossing, source_of
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
 from mlir_shard.transforms.named_ops import DIFFERENT_BY_DEVICE, DRAWING, RESHARDING_OPS, differs_by_device
+from mlir_shard.transforms.normalize.shard_drop_callbacks import is_callback, is_droppable
 from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged, relocated
 from mlir_shard.transforms.partition.op_decisions import (
     Captured,
@@ -300,8 +301,9 @@ class Planner:
         """Raises PassFailure for an op that devices run each in its own way, unless a manual computation has it."""
         if not self._manual_depth:
             target = f" @{op.attributes[_TARGET].value}" if _TARGET in op.attributes else ""
+            advice = "; --shard-drop-callbacks leaves it out" if is_callback(op) and is_droppable(op) else ""
             raise PassFailure(
-                f"'{op.name}'{target} cannot be partitioned: each device would do or get something else", op
+                f"'{op.name}'{target} cannot be partitioned: each device would do or get something else{advice}", op
             )
 
     def _drawn(self, op: Any) -> OpPlan:

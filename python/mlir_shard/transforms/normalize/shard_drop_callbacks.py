@@ -1,0 +1,65 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls of the Python process that traced a program, which the processes that run it are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.passes.registry import ModulePass, register
+
+_CUSTOM_CALL = "stablehlo.custom_call"
+_TARGET = "call_target_name"
+# How JAX calls back, on CPUs and others, with and without FFI.
+_PYTHON = ("python_callback", "python_cpu_callback", "python_gpu_callback", "tpu_host_callback")
+_TOKEN = "!stablehlo.token"
+
+
+@register
+class DropCallbacks(ModulePass):
+    """Erases calls back into Python whose results nothing uses, as those of `jax.debug.print` and `jax.debug.callback`.
+
+    Tokens go around them. Other callbacks, such as `jax.pure_callback`, stay.
+    """
+
+    name = "shard-drop-callbacks"
+    summary = "Erases calls back into Python that have no results"
+
+    def run(self, op: Any) -> bool:
+        found = [call for call in callbacks(op) if is_droppable(call)]
+        for call in found:
+            _drop(call)
+        return bool(found)
+
+
+def callbacks(root: Any) -> list[Any]:
+    """Returns the custom calls below an operation that call back into Python."""
+    return [op for op in operations_named(root, _CUSTOM_CALL) if is_callback(op)]
+
+
+def is_callback(op: Any) -> bool:
+    """Whether an operation calls back into the Python process that traced the program."""
+    return op.name == _CUSTOM_CALL and op.attributes[_TARGET].value.endswith(_PYTHON)
+
+
+def is_droppable(call: Any) -> bool:
+    """Whether nothing uses the results of a callback but, as tokens, what comes after it."""
+    return all(_is_token(result) or not list(result.uses) for result in call.results)
+
+
+def _drop(call: Any) -> None:
+    tokens = [operand for operand in call.operands if _is_token(operand)]
+    for result in call.results:
+        if not list(result.uses):
+            continue
+        if not tokens:
+            with ir.InsertionPoint(call), call.location:
+                tokens.append(ir.Operation.create("stablehlo.create_token", [result.type]).result)
+        result.replace_all_uses_with(tokens[0])
+    call.erase()
+
+
+def _is_token(value: Any) -> bool:
+    return str(value.type) == _TOKEN
