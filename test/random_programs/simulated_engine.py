@@ -13,6 +13,7 @@ from mlir_shard.host import ir
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.launch.jit import Executable
+from mlir_shard.runtime.launch.lapack import LapackFunctions
 from mlir_shard.runtime.program import Program
 from random_programs.simulated_mpi import World
 
@@ -43,7 +44,7 @@ class _Executable(Executable):
     def __init__(self, program: Program, world: World) -> None:
         # The engine binds a registered function to this prefix and its name.
         text = re.sub(r"@(?=MPI_\w+\()", "@_mlir_ciface_", program.text)
-        self._program = replace(program, text=text)
+        self._program, self._lapack = replace(program, text=text), LapackFunctions(text)
         context = ir.Context()
         context.enable_multithreading(False)
         self._engine = host.execution_engine().ExecutionEngine(ir.Module.parse(text, context), opt_level=1)
