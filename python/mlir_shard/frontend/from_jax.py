@@ -20,7 +20,7 @@ from mlir_shard.frontend.annotate import Specs, annotate
 from mlir_shard.frontend.device_array import DeviceArray
 from mlir_shard.frontend.program import Program
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.interface import entry_function, make_tokens_inside
+from mlir_shard.runtime.interface import drop_tokens, entry_function
 from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.partition_spec import PartitionSpec
 
@@ -69,7 +69,7 @@ def from_jax(
         out_avals = jax.tree.leaves(function.out_info)
     module = mlir_shard.parse(text, context or mlir_shard.create_context())
     # Ordered effects have tokens, which JAX counts among neither arguments nor results.
-    make_tokens_inside(entry_function(module, "main"))
+    drop_tokens(entry_function(module, "main"))
     in_specs = _prefix((in_shardings, {}), lowered.in_tree, "in_shardings")
     out_specs = _prefix(out_shardings, lowered.out_tree, "out_shardings")
     ours = _mesh_of_ours(mesh)

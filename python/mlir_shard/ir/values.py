@@ -18,6 +18,11 @@ def defining_op(value: Any, *names: str) -> Any | None:
     return owner.operation
 
 
+def is_token(type_: Any) -> bool:
+    """Whether a type is `!stablehlo.token`, whose values only order effects."""
+    return str(type_) == "!stablehlo.token"
+
+
 def has_one_use(value: Any) -> bool:
     """Whether exactly one operand is `value`."""
     return len(list(value.uses)) == 1

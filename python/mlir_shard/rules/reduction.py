@@ -87,14 +87,14 @@ def reduces_with(combiner: Combiner | str, *names: str) -> None:
         names: of ops, or custom calls and composites with their target or name.
 
     Raises:
-        RegistrationError: there is no such combiner, or a name is not an op's.
+        RegistrationError: the combiner is unknown, or a name is not the name of an op.
     """
     check_op_names(names, dialects=False)
     try:
         combiner = Combiner(combiner)
     except ValueError:
         known = ", ".join(one.value for one in Combiner)
-        raise RegistrationError(f"there is no combiner {combiner!r}: choose one of {known}") from None
+        raise RegistrationError(f"unknown combiner {combiner!r}: choose one of {known}") from None
     _by_name.update(dict.fromkeys(names, combiner))
 
 

@@ -72,7 +72,7 @@ def backend(
     remarks_above, verify_repetition: the options of these names of the pipelines, the first of which has a default.
     """
     if collectives is not None and collectives not in COLLECTIVES:
-        raise RunError(f"there are no collectives '{collectives}': they are {' and '.join(COLLECTIVES)}")
+        raise RunError(f"unknown collectives '{collectives}': choose {' or '.join(COLLECTIVES)}")
     options = {"remarks-above": remarks_above, "verify-repetition": "true" if verify_repetition else ""}
     if name == MPI:
         engine: DeviceEngine
@@ -90,7 +90,7 @@ def backend(
         pjrt_engine.check_installed()
         make = partial(PjrtEngine, timeout, platform)
         return Backend(_pipelines(STABLEHLO, options), xla_module.lower, make(observe), make())
-    raise RunError(f"there is no engine '{name}': they are {' and '.join(ENGINES)}")
+    raise RunError(f"unknown engine '{name}': choose {' or '.join(ENGINES)}")
 
 
 def _pipelines(collectives: str, options: Mapping[str, str]) -> Pipelines:

@@ -15,6 +15,7 @@ from mlir_shard import host
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions, operations_named, ops_in
+from mlir_shard.ir.values import is_token
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import TensorSpec
@@ -25,7 +26,6 @@ from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import Box, device_box
 from mlir_shard.transforms.device_sets import count_devices, have_different_devices
 
-TOKEN = "!stablehlo.token"
 _tensor = host.dialect("tensor")
 _EXTRACT = "tensor.extract"
 _FROM_ELEMENTS = "tensor.from_elements"
@@ -34,66 +34,54 @@ CROSSING = frozenset({_EXTRACT, _FROM_ELEMENTS})
 """What takes scalars out of tensors, and puts them in."""
 
 
-def is_token(type_: Any) -> bool:
-    """Whether values of a type only order effects, as tokens do."""
-    return str(type_) == TOKEN
-
-
 def is_scalar(type_: Any) -> bool:
     """Whether a type is one of those that elements of tensors have."""
     return isinstance(type_, (ir.ComplexType, ir.FloatType, ir.IndexType, ir.IntegerType))
 
 
 def cross_as_tensors(module: Any, function: Any) -> None:
-    """Has a function of a module take and give tensors alone, in place.
+    """Replaces scalar arguments and results of a function by tensors of rank 0, in place, and drops its tokens.
 
-    Scalars are taken out of tensors of rank 0, and put in. A token that it was given it makes, one that it gave nobody
-    sees. What the function does not call is erased where it calls the function.
+    Functions that call it are erased.
     """
     type_ = function.attributes["function_type"].value
     if not any(is_scalar(one) or is_token(one) for one in (*type_.inputs, *type_.results)):
         return
     _erase_callers(module, function)
-    for name in ("arg_attrs", "res_attrs"):
-        # They have an element for each argument and result that there was.
-        if name in function.attributes:
-            del function.attributes[name]
+    drop_tokens(function)
     with function.location:
         inputs = _take(function.regions[0].blocks[0])
-        results = [_crossing(one) for one in type_.results if not is_token(one)]
         for last in operations_named(function, "func.return"):
             _give(last)
+        results = [_crossing(one) for one in function.attributes["function_type"].value.results]
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 
 
-def make_tokens_inside(function: Any) -> None:
-    """Has a function make the tokens that it is given, and give none, in place; all else stays as it is."""
+def drop_tokens(function: Any) -> None:
+    """Drops the tokens that a function takes and returns, in place; tokens that it took are made in its body."""
     type_, block = function.attributes["function_type"].value, function.regions[0].blocks[0]
-    sides = [[index for index, one in enumerate(side) if not is_token(one)] for side in (type_.inputs, type_.results)]
-    if [len(side) for side in sides] == [len(type_.inputs), len(type_.results)]:
+    sides = (type_.inputs, type_.results)
+    if not any(is_token(one) for side in sides for one in side):
         return
-    for kept, name in zip(sides, ("arg_attrs", "res_attrs"), strict=True):
+    kept = [[index for index, one in enumerate(side) if not is_token(one)] for side in sides]
+    for indices, name in zip(kept, ("arg_attrs", "res_attrs"), strict=True):
         if name in function.attributes:
             every = list(function.attributes[name])
-            function.attributes[name] = ir.ArrayAttr.get([every[index] for index in kept], function.context)
+            function.attributes[name] = ir.ArrayAttr.get([every[index] for index in indices], function.context)
     with function.location:
-        inputs, results = [type_.inputs[index] for index in sides[0]], [type_.results[index] for index in sides[1]]
         with ir.InsertionPoint.at_block_begin(block):
-            for index in reversed(range(len(type_.inputs))):
-                if index not in sides[0]:
-                    _make_token(block, index)
+            for index in reversed(range(len(block.arguments))):
+                argument = block.arguments[index]
+                if is_token(argument.type):
+                    made = ir.Operation.create("stablehlo.after_all", [argument.type])
+                    argument.replace_all_uses_with(made.results[0])
+                    block.erase_argument(index)
         for last in operations_named(function, "func.return"):
             with ir.InsertionPoint(last), last.location:
-                ir.Operation.create(last.name, [], [last.operands[index] for index in sides[1]])
+                ir.Operation.create(last.name, [], [last.operands[index] for index in kept[1]])
             last.erase()
+        inputs, results = ([side[index] for index in indices] for side, indices in zip(sides, kept, strict=True))
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
-
-
-def _make_token(block: Any, index: int) -> None:
-    argument = block.arguments[index]
-    made = ir.Operation.create("stablehlo.after_all", [argument.type])
-    argument.replace_all_uses_with(made.results[0])
-    block.erase_argument(index)
 
 
 def _crossing(type_: Any) -> Any:
@@ -101,13 +89,10 @@ def _crossing(type_: Any) -> Any:
 
 
 def _take(block: Any) -> list[Any]:
-    """Changes the arguments; returns the types that they have then."""
+    """Changes the arguments that are scalars; returns the types of all."""
     with ir.InsertionPoint.at_block_begin(block):
-        for index in reversed(range(len(block.arguments))):
-            argument = block.arguments[index]
-            if is_token(argument.type):
-                _make_token(block, index)
-            elif is_scalar(argument.type):
+        for argument in reversed(list(block.arguments)):
+            if is_scalar(argument.type):
                 scalar = argument.type
                 argument.set_type(_crossing(scalar))
                 taken = ir.Operation.create(_EXTRACT, [scalar], [argument])
@@ -120,7 +105,6 @@ def _give(last: Any) -> None:
         given = [
             _tensor.from_elements(_crossing(value.type), [value]) if is_scalar(value.type) else value
             for value in last.operands
-            if not is_token(value.type)
         ]
         ir.Operation.create(last.name, [], given)
     last.erase()

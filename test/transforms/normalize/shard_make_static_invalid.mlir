@@ -7,14 +7,14 @@ func.func @main(%x: tensor<?x16xf32>, %y: tensor<8x?xf32>) {
 
 // -----
 
-// expected-error@+1 {{argument 0 has type tensor<?x17xf32>, which 32x16 is no shape of}}
+// expected-error@+1 {{argument 0 has type tensor<?x17xf32>, which does not match the shape 32x16}}
 func.func @main(%x: tensor<?x17xf32>) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{there is no argument 0: the program has 0}}
+// expected-error@+1 {{argument 0 does not exist: the program has 0 arguments}}
 func.func @main() {
   return
 }

@@ -63,7 +63,7 @@ def test_what_is_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     MpiInstallation.find.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RunError, match="there is no mpiexec and no mpirun on the path"):
+    with pytest.raises(RunError, match="neither mpiexec nor mpirun is on the path"):
         backend("mpi", mpi="system")
 
 

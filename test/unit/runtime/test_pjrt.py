@@ -227,7 +227,7 @@ def test_a_fourier_transform_of_columns_that_are_gathered() -> None:
 
 def test_an_engine_that_is_none() -> None:
     module = mlir_shard.parse(PROGRAM.replace("ROWS", "8"), mlir_shard.create_context())
-    with pytest.raises(RunError, match="there is no engine 'tpu': they are mpi and pjrt"):
+    with pytest.raises(RunError, match="unknown engine 'tpu': choose mpi or pjrt"):
         execute(module, [], engine="tpu")
 
 

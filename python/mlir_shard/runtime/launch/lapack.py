@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The custom calls by which JAX has LAPACK on CPUs, for the machine code of a program: computed by SciPy's LAPACK.
+"""The LAPACK custom calls of JAX on CPUs (`lapack_spotrf_ffi`, ...), computed with SciPy's LAPACK.
 
-Operands and results are as jaxlib's handlers have them: `lapack_spotrf_ffi` and its like, of batches of matrices.
+Operands and results are batches of matrices, as in the FFI handlers of jaxlib.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array, TensorSpec
+from mlir_shard.runtime.error import RunError
 
 _TARGET = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
 _SYMBOL = re.compile(r"lapack_[sdcz][a-z0-9]+_ffi\{[\w=,]*\}\([\w<>,]*\)->\([\w<>,]*\)")
@@ -49,9 +50,9 @@ def _libraries() -> tuple[ModuleType, ModuleType]:
 
 Options = Mapping[str, int]
 Routine = Callable[..., Sequence[Any]]
-# By name without the letter: a function of the routines, the options, and the matrices of one place of the batch.
+# By name without the type letter: computes one element of the batch.
 _ROUTINES: dict[str, Routine] = {}
-# How many dimensions the first operand has without those of the batch, where it is no matrix.
+# The rank of the first operand without batch dimensions, if it is not 2.
 _RANKS = {"gtsv": 1}
 
 
@@ -88,6 +89,8 @@ def _geqrf(routines: Routines, options: Options, a: Array) -> Sequence[Any]:
 
 @_routine("geqp3")
 def _geqp3(routines: Routines, options: Options, a: Array, pivots: Array) -> Sequence[Any]:
+    if pivots.any():
+        raise RunError("geqp3 with fixed columns is not supported: SciPy does not take pivots")
     factors, pivots, tau, _, _ = routines.geqp3(a)
     return factors, pivots, tau
 
@@ -113,7 +116,7 @@ def _syevd(routines: Routines, options: Options, a: Array) -> Sequence[Any]:
     return vectors, values, info
 
 
-@_routine("gesdd", "gesvd")
+@_routine("gesdd")
 def _gesdd(routines: Routines, options: Options, a: Array, name: str = "gesdd") -> Sequence[Any]:
     vectors = not _is(options, "mode", "N")
     u, values, vt, info = getattr(routines, name)(a, compute_uv=vectors, full_matrices=_is(options, "mode", "A"))
@@ -192,7 +195,7 @@ def is_known(target: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LapackCall:
-    """A call of local tensors, which machine code makes by its `symbol`."""
+    """A call with the types of its local operands and results."""
 
     target: str
     options: tuple[tuple[str, int], ...]
@@ -201,20 +204,20 @@ class LapackCall:
 
     @property
     def symbol(self) -> str:
-        """The name of a function that takes the addresses of the operands, and of the results."""
+        """The symbol that compiled code calls with the addresses of the operands and results."""
         options = ",".join(f"{name}={value}" for name, value in self.options)
         operands, results = (",".join(map(str, side)) for side in (self.operands, self.results))
         return f"{self.target}{{{options}}}({operands})->({results})"
 
     @classmethod
     def of_symbol(cls, symbol: str) -> LapackCall:
-        """The call whose symbol that is."""
+        """Returns the call with this symbol, the inverse of `symbol`."""
         target, options, operands, results = re.split(r"\{|\}\(|\)->\(", symbol.removesuffix(")"))
         pairs = (one.split("=") for one in options.split(",") if one)
         return cls(target, tuple((name, int(value)) for name, value in pairs), _specs(operands), _specs(results))
 
     def __call__(self, operands: Sequence[Array], results: Sequence[Array]) -> None:
-        """Computes the results, in their places."""
+        """Computes the results in place; results that the options disable are zero."""
         found = _TARGET.fullmatch(self.target)
         assert found
         routine, routines, options = _ROUTINES[found[2]], Routines(found[1]), dict(self.options)
@@ -237,26 +240,26 @@ def _specs(text: str) -> tuple[TensorSpec, ...]:
 
 
 class LapackFunctions:
-    """The functions that a program calls, for as long as this is kept.
+    """The LAPACK functions that a program calls. They are valid while this object is alive.
 
     Args:
         text: the program, in the LLVM dialect.
     """
 
     def __init__(self, text: str) -> None:
-        self._failure: BaseException | None = None
+        self._failure: RunError | None = None
         calls = [LapackCall.of_symbol(symbol) for symbol in sorted(set(_SYMBOL.findall(text)))]
         self._functions = {call.symbol: self._function(call) for call in calls}
 
     @property
     def addresses(self) -> dict[str, int]:
-        """Where each function is, by its symbol."""
+        """The address of each function, by symbol."""
         return {
             symbol: ctypes.cast(function, ctypes.c_void_p).value or 0 for symbol, function in self._functions.items()
         }
 
     def check(self) -> None:
-        """Raises what a function has raised since the last time."""
+        """Raises RunError if a function has failed since the last check."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -265,12 +268,12 @@ class LapackFunctions:
         specs = (*call.operands, *call.results)
 
         def compute(*addresses: int) -> None:
-            # No exception passes machine code.
+            # Exceptions cannot propagate through compiled code.
             try:
                 views = [_at(address, spec) for address, spec in zip(addresses, specs, strict=True)]
                 call(views[: len(call.operands)], views[len(call.operands) :])
-            except BaseException as error:
-                self._failure = self._failure or error
+            except Exception as error:
+                self._failure = self._failure or RunError(f"'{call.target}' failed: {error}")
 
         return ctypes.CFUNCTYPE(None, *([ctypes.c_void_p] * len(specs)))(compute)
 

@@ -57,7 +57,7 @@ class MpiInstallation:
         if choice == SYSTEM:
             found = next(filter(None, map(shutil.which, _LAUNCHERS)), None)
             if found is None:
-                raise RunError(f"there is no {' and no '.join(_LAUNCHERS)} on the path: install an MPI, or name one")
+                raise RunError(f"neither {' nor '.join(_LAUNCHERS)} is on the path: install an MPI, or name a launcher")
             return _of_launcher(found)
         if shutil.which(choice) is None:
             raise RunError(f"'{choice}' is not a launcher of MPI: no such program, or not to be executed")

@@ -29,7 +29,7 @@ class Cpu:
 
     def __post_init__(self) -> None:
         if self.name not in CPUS:
-            raise RunError(f"there is no CPU '{self.name}': choose {', '.join(CPUS[:-1])} or {CPUS[-1]}")
+            raise RunError(f"unknown CPU '{self.name}': choose {', '.join(CPUS[:-1])} or {CPUS[-1]}")
 
     @property
     def converts_f16(self) -> bool:

@@ -25,7 +25,7 @@ def lower(module: Any) -> None:
     """Lowers the calls of a module in place; it goes to buffers next.
 
     Raises:
-        RunError: there is no SciPy.
+        RunError: SciPy is not installed.
     """
     calls = [op for op in operations_named(module, "stablehlo.custom_call") if lapack.is_known(target(op))]
     if calls and find_spec("scipy") is None:

@@ -11,11 +11,12 @@ from mlir_shard.dialects.registered_function import specific_name
 from mlir_shard.host import ir, passmanager
 from mlir_shard.ir import empty_tensors
 from mlir_shard.ir.editing import functions, operations_named, ops_below, replace_with
+from mlir_shard.ir.values import is_token
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
 from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stablehlo_collectives
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.interface import donated_arguments, is_token
+from mlir_shard.runtime.interface import donated_arguments
 from mlir_shard.runtime.launch import mpi_library
 from mlir_shard.runtime.lowering import (
     aggregated_ops,

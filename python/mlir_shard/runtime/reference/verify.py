@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from mlir_shard.ir.editing import functions, ops_in
+from mlir_shard.ir.values import is_token
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.interface import is_token
 
 # Some hundred to some thousand units in the last place of each type: what the rounding of long sums and of exponentials
 # comes to. In f32 an attention layer from JAX differs by 1.2e-5 from itself, which in f64 is 6e-16.

@@ -8,13 +8,13 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.values import is_token
 from mlir_shard.passes.registry import ModulePass, register
 
 _CUSTOM_CALL = "stablehlo.custom_call"
 _TARGET = "call_target_name"
 # How JAX calls back, on CPUs and others, with and without FFI.
 _PYTHON = ("python_callback", "python_cpu_callback", "python_gpu_callback", "tpu_host_callback")
-_TOKEN = "!stablehlo.token"
 
 
 @register
@@ -46,11 +46,11 @@ def is_callback(op: Any) -> bool:
 
 def is_droppable(call: Any) -> bool:
     """Whether nothing uses the results of a callback but, as tokens, what comes after it."""
-    return all(_is_token(result) or not list(result.uses) for result in call.results)
+    return all(is_token(result.type) or not list(result.uses) for result in call.results)
 
 
 def _drop(call: Any) -> None:
-    tokens = [operand for operand in call.operands if _is_token(operand)]
+    tokens = [operand for operand in call.operands if is_token(operand.type)]
     for result in call.results:
         if not list(result.uses):
             continue
@@ -59,7 +59,3 @@ def _drop(call: Any) -> None:
                 tokens.append(ir.Operation.create("stablehlo.create_token", [result.type]).result)
         result.replace_all_uses_with(tokens[0])
     call.erase()
-
-
-def _is_token(value: Any) -> bool:
-    return str(value.type) == _TOKEN

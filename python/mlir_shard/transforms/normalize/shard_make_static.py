@@ -95,12 +95,16 @@ class _Sizes:
 
     def _set(self, types: list[Any], number: int, sizes: list[int]) -> None:
         if number >= len(types):
-            raise PassFailure(f"there is no argument {number}: the program has {len(types)}", self.function)
+            raise PassFailure(
+                f"argument {number} does not exist: the program has {len(types)} arguments", self.function
+            )
         type_ = types[number]
         shape = _shape(type_)
         if len(shape) != len(sizes) or any(old not in (None, new) for old, new in zip(shape, sizes, strict=True)):
             text = "x".join(map(str, sizes))
-            raise PassFailure(f"argument {number} has type {type_}, which {text} is no shape of", self.function)
+            raise PassFailure(
+                f"argument {number} has type {type_}, which does not match the shape {text}", self.function
+            )
         types[number] = _with_shape(type_, sizes)
 
     def _by_name(self) -> dict[str, list[tuple[int, int]]]:

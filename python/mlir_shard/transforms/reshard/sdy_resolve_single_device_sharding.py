@@ -11,7 +11,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import attribute_columns, distinct_attributes, operations_with
-from mlir_shard.ir.values import defining_op
+from mlir_shard.ir.values import defining_op, is_token
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
@@ -19,8 +19,6 @@ from mlir_shard.sharding import AxisRef, AxisRefList, Mesh, TensorSharding, Tens
 from mlir_shard.transforms.limits import is_by_replica
 from mlir_shard.transforms.reshard.single_device import program_mesh
 from mlir_shard.transforms.shardings import meshes_around
-
-TOKEN = "!stablehlo.token"
 
 
 def is_this_device(device: int, *, by_replica: bool) -> Any:
@@ -45,7 +43,7 @@ def guarded(op: Any, condition: Any) -> Any:
 
 
 def _nothing(type_: Any, op: Any) -> Any:
-    if str(type_) == TOKEN:
+    if is_token(type_):
         return stablehlo.build("create_token", type_)
     if not (
         isinstance(type_, ir.RankedTensorType)
