@@ -23,6 +23,12 @@ from mlir_shard.sharding import TensorSharding
 Sizes = Sequence[int]
 
 
+def call_target(op: Any) -> str:
+    """The target of a `stablehlo.custom_call`."""
+    target: str = op.attributes["call_target_name"].value
+    return target
+
+
 def build(name: str, type_: Any, *operands: Any, sharding: TensorSharding | None = None, **attributes: Any) -> Any:
     """The result of `stablehlo.<name>`, which has one result and no region."""
     result = ir.Operation.create(f"stablehlo.{name}", [type_], list(operands), attributes).results[0]

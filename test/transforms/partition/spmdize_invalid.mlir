@@ -21,7 +21,7 @@ module @cuts {
 // -----
 
 func.func @side_effect(%a: tensor<4xf32>) {
-  // expected-error@+1 {{'stablehlo.custom_call' @print cannot be partitioned: each device would do or get something else}}
+  // expected-error@+1 {{'stablehlo.custom_call:print' cannot be partitioned: each device would do or get something else}}
   stablehlo.custom_call @print(%a) {has_side_effect = true} : (tensor<4xf32>) -> ()
   return
 }
@@ -108,7 +108,7 @@ func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @callback(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<f32>) -> tensor<8xf32> {
-  // expected-error@+1 {{'stablehlo.custom_call' @print cannot be partitioned: each device would do or get something else}}
+  // expected-error@+1 {{'stablehlo.custom_call:print' cannot be partitioned: each device would do or get something else}}
   stablehlo.custom_call @print(%b) {has_side_effect = true} : (tensor<f32>) -> ()
   return %a : tensor<8xf32>
 }

@@ -12,6 +12,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, lists_of
+from mlir_shard.ir.stablehlo import call_target
 from mlir_shard.rules.builder import Dims, RuleBuilder, pointwise, resized, shape_of
 from mlir_shard.rules.elementwise import elementwise
 from mlir_shard.rules.partition import Blocks, PartitionError, partition_rule, set_result_types
@@ -25,10 +26,6 @@ CUSTOM_CALL = "stablehlo.custom_call"
 def calls_of(*targets: str) -> tuple[str, ...]:
     """The names of custom calls of these targets, as registrations take them."""
     return tuple(f"{CUSTOM_CALL}:{target}" for target in targets)
-
-
-def _target(op: Any) -> str:
-    return str(op.attributes["call_target_name"].value)
 
 
 def _seeds_random_bits(op: Any) -> bool:
@@ -79,7 +76,7 @@ def qr(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
     The product of reflectors is the inverse of the decomposition: the coefficients are an operand.
     """
-    is_product = _target(op).startswith("Product")
+    is_product = call_target(op).startswith("Product")
     operands, results = (2, 1) if is_product else (1, 2)
     if not _is_call(op, operands, results):
         return None
@@ -125,7 +122,7 @@ _OF_MATRICES = (
 
 def _not_local(op: Any, rule: OpShardingRule) -> Collection[int]:
     """The factors along which a call of a known target needs more than its shards."""
-    target = _target(op)
+    target = call_target(op)
     if rule.is_custom_rule:
         return ()
     if target.startswith("_SPMDInternalOp"):

@@ -10,6 +10,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, replace_with
+from mlir_shard.ir.stablehlo import call_target
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.arrays import TensorSpec
 from mlir_shard.runtime.collectives import buffers
@@ -27,9 +28,9 @@ def lower(module: Any) -> None:
     Raises:
         RunError: SciPy is not installed.
     """
-    calls = [op for op in operations_named(module, "stablehlo.custom_call") if lapack.is_known(target(op))]
+    calls = [op for op in operations_named(module, "stablehlo.custom_call") if lapack.is_known(call_target(op))]
     if calls and find_spec("scipy") is None:
-        message = f"'{target(calls[0])}' needs SciPy: pip install 'mlir-shard[run]'"
+        message = f"'{call_target(calls[0])}' needs SciPy: pip install 'mlir-shard[run]'"
         raise RunError(
             "the program cannot be run on this machine", [diagnostic.at("error", message, calls[0].location)]
         )
@@ -37,12 +38,6 @@ def lower(module: Any) -> None:
     for op in calls:
         with ir.InsertionPoint(op), op.location:
             _lower(module, op, declared)
-
-
-def target(op: Any) -> str:
-    """What a custom call calls."""
-    name: str = op.attributes["call_target_name"].value
-    return name
 
 
 def _lower(module: Any, op: Any, declared: set[str]) -> None:
@@ -53,7 +48,7 @@ def _lower(module: Any, op: Any, declared: set[str]) -> None:
         tuple(TensorSpec(tuple(one.type.shape), str(one.type.element_type)) for one in side)
         for side in (op.operands, op.results)
     )
-    call = LapackCall(target(op), options, operands, results)
+    call = LapackCall(call_target(op), options, operands, results)
     rooms = [buffers.room(one.type) for one in op.results]
     addresses = [buffers.pointer(one) for one in (*map(buffers.read, op.operands), *rooms)]
     if call.symbol not in declared:

@@ -8,11 +8,11 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.stablehlo import call_target
 from mlir_shard.ir.values import is_token
 from mlir_shard.passes.registry import ModulePass, register
 
 _CUSTOM_CALL = "stablehlo.custom_call"
-_TARGET = "call_target_name"
 # How JAX calls back, on CPUs and others, with and without FFI.
 _PYTHON = ("python_callback", "python_cpu_callback", "python_gpu_callback", "tpu_host_callback")
 
@@ -41,7 +41,7 @@ def callbacks(root: Any) -> list[Any]:
 
 def is_callback(op: Any) -> bool:
     """Whether an operation calls back into the Python process that traced the program."""
-    return op.name == _CUSTOM_CALL and op.attributes[_TARGET].value.endswith(_PYTHON)
+    return op.name == _CUSTOM_CALL and call_target(op).endswith(_PYTHON)
 
 
 def is_droppable(call: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from mlir_shard.host import ir, passmanager
 from mlir_shard.ir.editing import functions, operations_named, ops_below
+from mlir_shard.ir.stablehlo import call_target
 from mlir_shard.ir.values import defining_op, replace_uses, uses_of
 from mlir_shard.passes.options import alternatives, option
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
@@ -198,7 +199,7 @@ def _set_signature(function: Any, inputs: list[Any], results: list[Any]) -> None
 def _check_assertions(module: Any) -> None:
     """Erases the assertions of jax.export that hold; PassFailure has the message of one that does not."""
     for call in operations_named(module, "stablehlo.custom_call"):
-        if call.attributes["call_target_name"].value != _ASSERTION:
+        if call_target(call) != _ASSERTION:
             continue
         values = list(map(_constant, call.operands))
         if values[0] is False:

@@ -270,6 +270,6 @@ def constant(uneven: UnevenOp) -> None:
 @padding_of("stablehlo.custom_call")
 def custom_call(uneven: UnevenOp) -> None:
     """Only what is known to be elementwise is called with padding, or what a user has given a rule."""
-    is_elementwise = uneven.op.attributes["call_target_name"].value in ELEMENTWISE_TARGETS
+    is_elementwise = stablehlo.call_target(uneven.op) in ELEMENTWISE_TARGETS
     is_ruled = uneven.rule is not None and (is_elementwise or uneven.rule.is_custom_rule)
     (pad_along_factors if is_ruled else pad_nothing)(uneven)

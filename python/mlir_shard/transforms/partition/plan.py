@@ -12,6 +12,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
+from mlir_shard.dialects.registered_function import specific_name
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import PassFailure
@@ -50,7 +51,6 @@ from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 
 Reshards = tuple[Resharding | None, ...]
 COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
-_TARGET = "call_target_name"
 # The collectives of sdy as moves.
 _MOVES = {
     "sdy.all_gather": Kind.GATHER,
@@ -300,11 +300,9 @@ class Planner:
     def _check_manual(self, op: Any) -> None:
         """Raises PassFailure for an op that devices run each in its own way, unless a manual computation has it."""
         if not self._manual_depth:
-            target = f" @{op.attributes[_TARGET].value}" if _TARGET in op.attributes else ""
             advice = "; --shard-drop-callbacks leaves it out" if is_callback(op) and is_droppable(op) else ""
-            raise PassFailure(
-                f"'{op.name}'{target} cannot be partitioned: each device would do or get something else{advice}", op
-            )
+            name = specific_name(op)
+            raise PassFailure(f"'{name}' cannot be partitioned: each device would do or get something else{advice}", op)
 
     def _drawn(self, op: Any) -> OpPlan:
         received = bytes_of(value.type for value in op.results)

@@ -270,12 +270,7 @@ def _candidates(module: Any) -> list[Any]:
 
 
 def _is_candidate(op: Any) -> bool:
-    if op.name in LEFT_GLOBAL or (op.name == "stablehlo.custom_call" and _target(op) in SHARDING_CALLS):
+    if op.name in LEFT_GLOBAL or (op.name == "stablehlo.custom_call" and stablehlo.call_target(op) in SHARDING_CALLS):
         return False
     shardings = (sharding_of(value) for value in (*op.operands, *op.results))
     return any(sharding is not None and not sharding.is_fully_replicated for sharding in shardings)
-
-
-def _target(op: Any) -> str:
-    target: str = op.attributes["call_target_name"].value
-    return target

@@ -16,6 +16,7 @@ from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS
 from mlir_shard.dialects.data_flow_edges import argument_shardings, edges_of, owning_arguments, set_argument_shardings
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.stablehlo import call_target
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
@@ -128,7 +129,7 @@ def op_class(op: Any) -> OpClass:
     """The class of an op; it depends on name, types and attributes alone."""
     name = op.name
     if name == "stablehlo.custom_call":
-        moves = op.attributes["call_target_name"].value in _OFFLOADING
+        moves = call_target(op) in _OFFLOADING
         return OpClass.RESHAPING if moves else OpClass.OTHER
     if name == "stablehlo.bitcast_convert":
         same = shape_of(op.operands[0].type) == shape_of(op.results[0].type)
