@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How long it takes to make the gradient of a transformer local: beside the C++ Shardy in jaxlib, and by devices.
 
-    python benchmarks/spmdize.py [--layers 48] [--devices 8 512 100000] [--planner optimal] [--repeat 5]
+    python benchmarks/spmdize.py [--layers 48] [--devices 8 512 100000] [--planner optimal] [--repeat 5] [--rounds 3]
 
 The whole pipeline, from annotations to the program of one device, on the parsed module; Shardy's is its import
 pipeline, propagation, its export pipeline with collectives, and what makes these StableHLO's. Each side and number of
-devices has a process of its own and parses anew for every measurement. Prints median seconds and their ratios. Groups
-of devices of StableHLO's collectives list all devices, so that those programs grow with the mesh; `shard`'s do not.
+devices has a process of its own and parses anew for every measurement. The sides are measured in turn, in rounds,
+since the speed of a shared machine changes. Prints medians over the rounds, in seconds, and their ratios. Groups of
+devices of StableHLO's collectives list all devices, so that those programs grow with the mesh; `shard`'s do not.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from statistics import median
 
 from propagation import OURS, SHARDY, measure, operations_in
 from transformer import DEVICES, lowered_gradient
@@ -37,7 +40,8 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=48)
     parser.add_argument("--devices", type=int, nargs="*", default=[8, 512, 100_000])
     parser.add_argument("--planner", choices=["optimal", "shardy"], default="optimal")
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=5, help="measurements of each process")
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each side")
     arguments = parser.parse_args()
     pipelines = {
         target: f"shard-propagate,shard-spmdize{{collectives={target} planner={arguments.planner}}}"
@@ -47,18 +51,32 @@ def main() -> None:
         file = Path(folder, "module.mlir")
         file.write_text(text := lowered_gradient(arguments.layers))
         print(f"gradient of {arguments.layers} layers, {operations_in(text)} operations, {DEVICES} devices")
-        ours = {name: measure(QUIET, file, one, arguments.repeat).seconds for name, one in pipelines.items()}
-        for name, pipeline in SHARDY_PIPELINES.items():
-            theirs = measure(SHARDY, file, pipeline, arguments.repeat).seconds
-            ratios = ", ".join(f"{target} {one:.3f} s ({one / theirs:.2f})" for target, one in ours.items())
+        sides = {name: (QUIET, file, one) for name, one in pipelines.items()}
+        sides |= {name: (SHARDY, file, one) for name, one in SHARDY_PIPELINES.items()}
+        seconds = in_turn(sides, arguments)
+        for name in SHARDY_PIPELINES:
+            theirs = seconds[name]
+            ratios = ", ".join(f"{one} {seconds[one]:.3f} s ({seconds[one] / theirs:.2f})" for one in pipelines)
             print(f"  Shardy, {name}: {theirs:.3f} s; here, and as a ratio: {ratios}", flush=True)
-        first: dict[str, float] = {}
-        for devices in arguments.devices:
-            file.write_text(lowered_gradient(arguments.layers, devices))
-            for target, pipeline in pipelines.items():
-                seconds = measure(QUIET, file, pipeline, arguments.repeat).seconds
-                ratio = seconds / first.setdefault(target, seconds)
-                print(f"  {devices} devices, {target}: {seconds:.3f} s, {ratio:.2f} times the first", flush=True)
+        for target, pipeline in pipelines.items():
+            sides = {}
+            for devices in arguments.devices:
+                program = Path(folder, f"{devices}.mlir")
+                program.write_text(lowered_gradient(arguments.layers, devices))
+                sides[str(devices)] = QUIET, program, pipeline
+            seconds = in_turn(sides, arguments)
+            first = seconds[next(iter(seconds))] if seconds else 0.0
+            for name, took in seconds.items():
+                print(f"  {name} devices, {target}: {took:.3f} s, {took / first:.2f} times the first", flush=True)
+
+
+def in_turn(sides: Mapping[str, tuple[str, Path, str]], arguments: argparse.Namespace) -> dict[str, float]:
+    """The median seconds of each side, a program, a file and a pipeline, over rounds in which each has its turn."""
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(arguments.rounds):
+        for name, side in sides.items():
+            seconds[name].append(measure(*side, arguments.repeat).seconds)
+    return {name: median(of) for name, of in seconds.items()}
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from mlir_shard.dialects.attribute import SdyAttribute
@@ -103,10 +104,16 @@ class _Collective:
         if operand is not None and check_tensor_sharding(operand, operand_mesh, shape) is not None:
             return
         if self.attribute is None:
-            require(self.check(operand, result, operand_mesh, mesh))
+            require(_checked(self.check, operand, result, operand_mesh, mesh))
         else:
             reduction = (reduction_op(op),) if self.reduces else ()
-            require(self.check(operand, result, required(op, *self.attribute), *reduction, mesh))
+            require(_checked(self.check, operand, result, required(op, *self.attribute), *reduction, mesh))
+
+
+@lru_cache(maxsize=1 << 14)
+def _checked(check: Callable[..., str | None], *values: Any) -> str | None:
+    """What the check of a collective returns; layers repeat their collectives."""
+    return check(*values)
 
 
 _PER_DIM, _AXES = ListOfAxisRefLists, AxisRefList

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum
+from functools import lru_cache
 from itertools import combinations, pairwise
 
 from mlir_shard.sharding.axes import AxisRef
@@ -254,6 +255,7 @@ def _check_priority(dim: DimensionSharding) -> str | None:
     return None
 
 
+@lru_cache(maxsize=1 << 14)
 def _check_axes(sharding: TensorSharding, mesh: Mesh) -> str | None:
     lists = [(f"dim {dim}", of.axes) for dim, of in enumerate(sharding.dim_shardings)]
     sets = [("replicated axes", sharding.replicated_axes), ("unreduced axes", sharding.unreduced_axes)]
