@@ -60,7 +60,7 @@ _ORIGINS = {
     "interfaces": ("interfaces", ""),
     "load": ("frontend.load", "load"),
     "option": ("passes.options", "option"),
-    "parse": ("asm", "parse_module"),
+    "parse": ("dialects.parsing", "parse"),
     "plan_reshard": ("frontend.plan_reshard", "plan_reshard"),
     "print_module": ("asm", "print_operation"),
     "register": ("passes.registry", "register"),

@@ -173,14 +173,12 @@ def _register_views(context: Any) -> None:
         _views_registered = True
 
 
-def upstream_context() -> Any:
-    """A context of one thread with every upstream dialect, StableHLO, CHLO and VHLO."""
+def load_upstream(context: Any) -> None:
+    """Loads every upstream dialect, StableHLO, CHLO and VHLO into a context, and makes it one of one thread."""
     register_passes()
     _forestall_wrapper_lookups()
-    context = ir.Context()
     context.enable_multithreading(False)
     _extension("_stablehlo").register_dialect(context, load=True)
     _register_views(context)
     with context, ir.Location.unknown():
         passmanager.PassManager.parse(_DIALECT_CARRIERS).run(ir.Module.create().operation)
-    return context

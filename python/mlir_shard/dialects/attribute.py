@@ -35,7 +35,18 @@ class SdyAttribute(ir.DynamicAttr):
     @classmethod
     def get(cls, value: Any, context: Any = None) -> Any:
         """The attribute of a dataclass value, in `context` or the current one."""
-        return to_attribute(value, context)
+        return to_attribute(value, context).maybe_downcast()
+
+    @classmethod
+    def parse(cls, text: str, context: Any = None) -> Any:
+        """The attribute of a text in the syntax of sdy: `#sdy.sharding<@mesh, [{"x"}]>`, or without `#sdy.sharding`.
+
+        `ir.Attribute.parse` does not know this syntax. Raises ValueError where the text is not valid.
+        """
+        try:
+            return cls.get(_value(cls.mnemonic, text.strip().removeprefix(f"#sdy.{cls.mnemonic}")), context)
+        except asm.AsmSyntaxError as error:
+            raise ValueError(f"'{text}' is no #sdy.{cls.mnemonic}: {error}") from None
 
 
 @cache

@@ -18,6 +18,8 @@ from mlir_shard.host import ir
 
 Loader = Callable[[Any], None]
 _loaders: dict[str, Loader] = {}
+# The dialects that are loaded first and last of those that every context has.
+_MARKS = ("stablehlo", "sdy")
 
 
 class DialectError(ImportError):
@@ -69,11 +71,21 @@ def _load_irdl(text: str) -> None:
 def create_context(*, allow_unregistered: bool = False) -> Any:
     """An `ir.Context` with every upstream dialect, StableHLO, CHLO and VHLO, and with sdy on top, and the dialects
     that users have registered.
-
-    Multithreading is off: programs are small beside the cost of starting threads, and runs stay deterministic.
     """
-    context = host.upstream_context()
+    context = ir.Context()
     context.allow_unregistered_dialects = allow_unregistered
+    prepare(context)
+    return context
+
+
+def prepare(context: Any) -> None:
+    """Loads into any context of the bindings what those of `create_context` have; once a context.
+
+    Multithreading is off from then on: the verifiers of sdy are in Python, which one thread at a time can run. Programs
+    are small beside the cost of starting threads, and runs stay deterministic.
+    """
+    if all(map(context.is_dialect_loaded, _MARKS)):
+        return
+    host.load_upstream(context)
     sdy.load(context)
     load(context)
-    return context

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.contexts import prepare
 from mlir_shard.host import ir
 from mlir_shard.runtime import names
 from mlir_shard.runtime.interface import entry_function
@@ -31,7 +32,7 @@ def annotate(
     """Annotates arguments, results and values of a function, in place.
 
     Args:
-        module: an `ir.Module` in a context of `create_context`.
+        module: an `ir.Module` of any context.
         mesh: the mesh with the axes that the specs name; by default the only one that the module defines.
         args: specs of arguments, in order, or by index, name or pattern: `{"params.layers.*.wq": P(None, "model")}`.
         results: specs of results, likewise.
@@ -42,6 +43,7 @@ def annotate(
         ValueError: a pattern selects nothing, or a spec does not fit its tensor or the mesh. The module is unchanged.
     """
     op = entry_function(module, function)
+    prepare(op.context)
     if mesh is not None and (problem := check_mesh(mesh)):
         raise ValueError(f"the mesh {mesh} is not valid: {problem}")
     known = _only_mesh(module) if mesh is None else mesh

@@ -14,6 +14,7 @@ from mlir_shard.frontend.annotate import Specs, annotate
 from mlir_shard.frontend.device_array import DeviceArray
 from mlir_shard.frontend.executable import Executable, Pack, Unpack, with_names
 from mlir_shard.frontend.shardings import Shardings, shardings_of
+from mlir_shard.host import ir
 from mlir_shard.runtime import names
 from mlir_shard.runtime.backends import MPI, SHARD, Backend, backend
 from mlir_shard.runtime.compile import compile_module
@@ -36,7 +37,7 @@ def unpack_in_order(results: Sequence[DeviceArray]) -> Any:
     return results[0] if len(results) == 1 else list(results)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Program:
     """A global program.
 
@@ -113,7 +114,7 @@ class Program:
         """
         module = _clone(self.module)
         mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={collectives}}})")
-        return LocalProgram(module)
+        return LocalProgram(module, self.function)
 
     def compile(self, engine: str | Backend = MPI, **options: Any) -> Executable:
         """Returns the partitioned program, compiled for an engine.
@@ -136,16 +137,41 @@ class Program:
     def __str__(self) -> str:
         return mlir_shard.print_module(self.module)
 
+    def __repr__(self) -> str:
+        return f"<Program {_signature(self._entry)}>"
+
 
 def _clone(module: Any) -> Any:
     return module.operation.clone()
 
 
-@dataclass(frozen=True)
+_MOST_SHOWN = 8
+
+
+def _signature(function: Any) -> str:
+    """The name of a function with the names and types of its arguments and the types of its results, in one line."""
+    type_ = function.attributes["function_type"].value
+    named = [f"{name}: {of}" for name, of in zip(names.argument_names(function), type_.inputs, strict=True)]
+    arguments, results = _listed(named), _listed(list(map(str, type_.results)))
+    return f"@{ir.StringAttr(function.attributes['sym_name']).value}({arguments}) -> ({results})"
+
+
+def _listed(items: Sequence[str]) -> str:
+    more = len(items) - _MOST_SHOWN
+    return ", ".join(items if more <= 0 else [*items[:_MOST_SHOWN], f"and {more} more"])
+
+
+@dataclass(frozen=True, repr=False)
 class LocalProgram:
-    """The program that each device runs: the operation of a module with local types and collectives."""
+    """The program that each device runs.
+
+    Attributes:
+        module: the operation of a module with local types and collectives.
+        function: the name of the function that is the program.
+    """
 
     module: Any
+    function: str = "main"
 
     @cached_property
     def communication(self) -> CommunicationReport:
@@ -154,3 +180,6 @@ class LocalProgram:
 
     def __str__(self) -> str:
         return mlir_shard.print_module(self.module)
+
+    def __repr__(self) -> str:
+        return f"<LocalProgram {_signature(entry_function(self.module, self.function))}>"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mlir_shard.dialects import verification
+from mlir_shard.dialects.contexts import prepare
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir, passmanager
 from mlir_shard.passes import diagnostic, host_passes, resolution
@@ -71,7 +72,7 @@ def run(
     """Runs passes on an `ir.Module` or an operation, in place.
 
     Args:
-        target: what the passes run on.
+        target: what the passes run on, of any context.
         pipeline: pipeline text (`"builtin.module(canonicalize,func.func(cse))"`), a pass, or a list of passes and
             texts, in which a pass that runs on another operation than the target is nested in that by itself.
         verify_each: verify the operation after each pass.
@@ -92,6 +93,7 @@ def run(
         passes = [pipeline] if isinstance(pipeline, Pass) else pipeline
         tree = resolution.from_passes(passes, op.name)
     resolution.check_runs_on(tree, op.name, pipeline if isinstance(pipeline, str) else "")
+    prepare(op.context)
     one_run = _Run(op.context, verify_each, tuple(instrumentations), report)
     with diagnostic.handled(op.context, one_run.handle), sharing(), deep_recursion():
         succeeded = one_run.steps(op, tree)

@@ -269,8 +269,8 @@ def _make_static(module: Any, arguments: RunArguments) -> None:
 
 def _parse(arguments: RunArguments, console: Console) -> Any:
     from mlir_shard import asm
-    from mlir_shard.dialects import verification
     from mlir_shard.dialects.contexts import create_context
+    from mlir_shard.dialects.parsing import parse
     from mlir_shard.passes import diagnostic, plugins, registry
     from mlir_shard.tools import source
 
@@ -288,9 +288,7 @@ def _parse(arguments: RunArguments, console: Console) -> Any:
         console.add(read)
         context = create_context()
         with diagnostic.handled(context, handle):
-            module = asm.parse_module(read.text, context, read.name)
-            if verification.verify(module.operation):
-                return module
+            return parse(read.text, context, read.name)
     except asm.ParseError as error:
         for one in error.diagnostics:
             handle(one)

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from mlir_shard import asm
-from mlir_shard.dialects import verification
 from mlir_shard.dialects.contexts import create_context
+from mlir_shard.dialects.parsing import parse
 from mlir_shard.passes import diagnostic, runner
 from mlir_shard.passes.diagnostic import Diagnostic, Position, error
 from mlir_shard.passes.instrumentation import Instrumentation, PrintIR, Selection, Timing
@@ -151,9 +151,7 @@ class Session:
     def _transform(self, part: Source, report: Report) -> str | None:
         try:
             with self._timing.phase("Parser"), _reported(self._context, report):
-                module = asm.parse_module(part.text, self._context, part.name)
-                if not verification.verify(module.operation):
-                    return None
+                module = parse(part.text, self._context, part.name)
             runner.run(
                 module,
                 self._pipeline,

@@ -8,13 +8,13 @@
 // RUN: sed 's/SHARDING/[{"x"}]/; s/OTHER/4/' %s | not shard-run -n 2 --engine=pjrt - 2>&1 | FileCheck %s --check-prefix=MESHES
 // RUN: sed 's/SHARDING/[{"x"}]/; s/OTHER/2/' %s | not shard-run -n 3 --engine=pjrt - 2>&1 | FileCheck %s --check-prefix=COUNT
 
-// AXIS: <stdin>:[[# @LINE + 18]]:1: error: 'func.func' op argument 0: dim 0: unknown axis "z": the mesh has "x"
+// AXIS: <stdin>:[[# @LINE + 18]]:74: error: 'func.func' op argument 0: dim 0: unknown axis "z": the mesh has "x"
 // AXIS-NOT: error:
 // RANK: <stdin>:[[# @LINE + 16]]:1: error: 'func.func' op argument 0: the sharding has 2 dimensions, but the tensor has 1
 // RANK-NOT: error:
 // TWICE: <stdin>:[[# @LINE + 14]]:1: error: 'func.func' op argument 0: dim 0: axis "x" is used twice
 // TWICE-NOT: error:
-// MESH: <stdin>:[[# @LINE + 12]]:1: error: 'func.func' op argument 0: unknown mesh @absent
+// MESH: <stdin>:[[# @LINE + 12]]:65: error: 'func.func' op argument 0: unknown mesh @absent
 // MESH-NOT: error:
 // UNREDUCED: <stdin>:[[# @LINE + 10]]:1: error: argument 0 is unreduced along "x": a function's arguments and results have no pending reduction
 // UNREDUCED: shard-run: error: the program cannot be run as it is sharded

@@ -33,6 +33,12 @@ def test_from_torch(tmp_path) -> None:
     assert '<@mesh, [{"model"}, {}]>' in printed
 
 
+def test_from_python(tmp_path) -> None:
+    printed = run("from-python", tmp_path)
+    assert "<LocalProgram @main(x: tensor<32x16xf32>, params.w1: tensor<16x16xf32>, params.w2:" in printed
+    assert "no plan of these moves is cheaper" in printed
+
+
 def test_user_dialects(tmp_path) -> None:
     printed = run("user-dialects", tmp_path)
     assert (

@@ -1,0 +1,75 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reading modules: text in the syntax of its dialects, verified with its sdy attributes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mlir_shard.asm.module import ParseDiagnostic, ParseError, parse_module
+from mlir_shard.dialects import verification
+from mlir_shard.dialects.contexts import create_context, prepare
+from mlir_shard.host import ir
+
+# Errors of verifiers that are about one word of an attribute.
+_ABOUT_A_WORD = re.compile(r'unknown (?:axis|mesh) ("[^"]*"|@\w+)')
+
+
+def parse(text: str | bytes, context: Any = None, filename: str = "-") -> Any:
+    """Returns the module that a text holds, verified with its shardings, meshes and sharding rules.
+
+    Args:
+        text: MLIR in the syntax of its dialects, or bytecode.
+        context: an `ir.Context`, by default a new one of `create_context`; one made otherwise is given the dialects.
+        filename: what locations and errors call the text.
+
+    Raises:
+        ParseError: the text is not a valid module; its diagnostics say why and where.
+    """
+    if context is None:
+        context = create_context()
+    prepare(context)
+    try:
+        module = parse_module(text, context, filename)
+        _verify(module.operation)
+    except ParseError as error:
+        content = text.encode() if isinstance(text, str) else text
+        raise ParseError(tuple(_at_word(one, content, filename) for one in error.diagnostics)) from None
+    return module
+
+
+def _verify(op: Any) -> None:
+    """Raises ParseError where a sdy attribute is not valid."""
+    errors: list[ParseDiagnostic] = []
+
+    def collect(one: Any) -> bool:
+        errors.append(_kept(one))
+        return True
+
+    handler = op.context.attach_diagnostic_handler(collect)
+    try:
+        if not verification.verify(op):
+            raise ParseError(tuple(errors))
+    finally:
+        handler.detach()
+
+
+def _kept(one: Any) -> ParseDiagnostic:
+    """A diagnostic of the host that outlives its handler."""
+    location = ir.Location.from_attr(one.location.attr, one.location.context)
+    return ParseDiagnostic(one.severity, one.message, location, tuple(map(_kept, one.notes)))
+
+
+def _at_word(one: ParseDiagnostic, content: bytes, filename: str) -> ParseDiagnostic:
+    """A diagnostic about an axis or a mesh, at the place where the operation names it."""
+    about, location = _ABOUT_A_WORD.search(one.message), one.location
+    if about is None or not isinstance(location, ir.FileLineColLoc) or location.filename != filename:
+        return one
+    lines = content.split(b"\n", location.start_line)
+    start = sum(map(len, lines[: location.start_line - 1])) + location.start_line - 1 + location.start_col - 1
+    if (found := content.find(about[1].encode(), start)) < 0:
+        return one
+    line = content.count(b"\n", 0, found) + 1
+    moved = ir.Location.file(filename, line, found - content.rfind(b"\n", 0, found), context=location.context)
+    return ParseDiagnostic(one.severity, one.message, moved, one.notes)
