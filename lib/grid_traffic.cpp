@@ -284,8 +284,10 @@ std::pair<Elements, Elements> GridTraffic::permuted(const GridDims &before, cons
 }
 
 std::int64_t GridTraffic::exchangeRounds(const GridDims &before, const GridDims &after) {
+  if (!elements)
+    return 0;
   std::vector<const EvenGrid::Change *> changes;
-  if (elements && inDigits(before, after, changes))
+  if (inDigits(before, after, changes))
     return even.exchangeRounds(before, changes);
   if (devices > mostCountedDevices)
     return roundsAtMost(before, after);
@@ -388,12 +390,7 @@ std::vector<std::int64_t> weightsOf(const GridAxes &axes, const GridAxes &along,
   return weights;
 }
 
-struct Span {
-  std::int64_t begin = 0, end = 0;
-};
-
-// The shards of the other placement that have elements of one, by their numbers.
-using AskedShards = Span;
+using Span = GridTraffic::Span;
 
 // The elements of each shard of a dimension.
 std::vector<Span> shardSpans(std::int64_t size, std::int64_t count) {
@@ -418,11 +415,18 @@ const GridTraffic::Overlap &GridTraffic::overlapIn(const Part &part) {
     ofIndices.push_back(&change.before);
     ofIndices.push_back(&change.after);
   }
+  // The major axes first: they decide where shards are.
   GridAxes along = distinctAxes(ofIndices);
+  auto place = [&](char axis) {
+    std::size_t least = GridAxes::npos;
+    for (const GridAxes *axes : ofIndices)
+      least = std::min(least, axes->find(axis));
+    return least;
+  };
+  std::stable_sort(along.begin(), along.end(), [&](char one, char other) { return place(one) < place(other); });
   std::vector<std::vector<std::int64_t>> weights;
   for (const GridAxes *axes : ofIndices)
     weights.push_back(weightsOf(*axes, along, axisSizes));
-  *counted += count(along);
   // The elements of a part are those of its dimensions, which 64 bits mostly hold; 128 take several times as long.
   Elements most = 1;
   for (const DimChange &change : part)
@@ -436,29 +440,60 @@ const GridTraffic::Overlap &GridTraffic::overlapIn(const Part &part) {
 template <typename Number>
 GridTraffic::Overlap GridTraffic::overlapOf(const Part &part, const GridAxes &along,
                                             const std::vector<std::vector<std::int64_t>> &weights) const {
+  // The spans of the shards before and after, in turn for each dimension.
   std::vector<std::vector<Span>> spans;
   for (const DimChange &change : part) {
     spans.push_back(shardSpans(tensorShape[change.dim], count(change.before)));
     spans.push_back(shardSpans(tensorShape[change.dim], count(change.after)));
   }
-  Places places(axisSizes, along, weights);
-  Overlap found{0, places.size(), {}};
-  Number lastCommon = 0, lastBox = -1;
-  for (std::int64_t place = 0; place < places.size(); ++place, places.next()) {
-    Number common = 1, box = 1;
-    for (std::size_t i = 0; i < spans.size(); i += 2) {
-      const Span &old = spans[i][places.index(i)], &now = spans[i + 1][places.index(i + 1)];
-      common *= std::max<std::int64_t>(std::min(old.end, now.end) - std::max(old.begin, now.begin), 0);
-      box *= now.end - now.begin;
+  // The places are the leaves of a tree that has a level for each axis. Of a subtree whose shards have nothing in common
+  // only the largest box counts, which is the first. Each level has the indices of the first shards of the subtree that is
+  // visited, how much they grow with the place along its axis, and how much at most in the subtree.
+  std::size_t numAxes = along.size(), numIndices = spans.size();
+  std::vector<std::int64_t> indices((numAxes + 1) * numIndices), steps(numAxes * numIndices), growth(indices);
+  for (std::size_t axis = numAxes; axis--;)
+    for (std::size_t i = 0; i < numIndices; ++i) {
+      std::size_t at = axis * numIndices + i;
+      steps[at] = weights[i][axis];
+      growth[at] = growth[at + numIndices] + weights[i][axis] * (axisSizes[static_cast<std::uint8_t>(along[axis])] - 1);
     }
-    found.common += common;
-    // Most places are as good as the one before.
-    if (box == lastBox && common >= lastCommon)
-      continue;
-    lastBox = box;
-    lastCommon = common;
-    addToFront(found.boxes, box, common);
-  }
+  Overlap found{0, count(along), {}};
+  Number lastCommon = 0, lastBox = -1, boxOfNone = -1;
+  std::int64_t numVisited = 0;
+  auto visit = [&](auto &&visitBelow, std::size_t level) -> void {
+    ++numVisited;
+    const std::int64_t *first = &indices[level * numIndices], *more = &growth[level * numIndices];
+    Number common = 1, box = 1;
+    for (std::size_t i = 0; i < numIndices; i += 2) {
+      const Span *olds = spans[i].data() + first[i], *nows = spans[i + 1].data() + first[i + 1];
+      common *= std::max<std::int64_t>(std::min(olds[more[i]].end, nows[more[i + 1]].end) - std::max(olds->begin, nows->begin), 0);
+      box *= nows->end - nows->begin;
+    }
+    if (!common) {
+      boxOfNone = std::max(boxOfNone, box);
+    } else if (level < numAxes) {
+      std::int64_t *below = &indices[(level + 1) * numIndices];
+      const std::int64_t *step = &steps[level * numIndices];
+      std::copy(first, first + numIndices, below);
+      for (std::int64_t place = axisSizes[static_cast<std::uint8_t>(along[level])]; place--;) {
+        visitBelow(visitBelow, level + 1);
+        for (std::size_t i = 0; i < numIndices; ++i)
+          below[i] += step[i];
+      }
+    } else {
+      found.common += common;
+      // Most places are as good as the one before.
+      if (box == lastBox && common >= lastCommon)
+        return;
+      lastBox = box;
+      lastCommon = common;
+      addToFront(found.boxes, box, common);
+    }
+  };
+  visit(visit, 0);
+  *counted += numVisited;
+  if (boxOfNone >= 0)
+    addToFront(found.boxes, boxOfNone, 0);
   return found;
 }
 
@@ -468,88 +503,94 @@ const GridTraffic::Messages &GridTraffic::messagesIn(const Part &part) {
   if (known != messages.end())
     return known->second;
   GridAxes used;
-  for (const DimChange &change : part)
+  bool isSame = true;
+  for (const DimChange &change : part) {
     used += change.before;
-  // Those who ask a device are where it is along all axes that are not used before. The axes used after are different
-  // ones for each dimension, so that how many ask is a product.
-  std::vector<GridAxes> own;
-  std::vector<std::vector<std::int64_t>> offsets;
-  for (const DimChange &change : part) {
-    GridAxes ownAxes;
-    std::vector<std::int64_t> found{0};
-    std::int64_t weight = 1;
-    for (std::size_t number = change.after.size(); number--;) {
-      char axis = change.after[number];
-      std::int64_t size = axisSizes[static_cast<std::uint8_t>(axis)];
-      if (hasAxis(used, axis)) {
-        std::vector<std::int64_t> more;
-        for (std::int64_t place = 0; place < size; ++place)
-          for (std::int64_t offset : found)
-            more.push_back(offset + place * weight);
-        found = std::move(more);
-      } else {
-        ownAxes += axis;
-      }
-      weight *= size;
-    }
-    std::sort(found.begin(), found.end());
-    offsets.push_back(std::move(found));
-    own.push_back(std::move(ownAxes));
+    isSame = isSame && change.before == change.after;
   }
+  if (isSame)
+    return messages.emplace(std::move(key), Messages{{{1, 1}}, {{1, 1}}}).first->second;
+  // Those who ask a device are where it is along all axes that are not used before. Each dimension has its own axes, before
+  // as after, so that how many ask, and how many are asked, are products, and the most are products of the most.
+  std::vector<AskersOfShards> ofDims;
   std::vector<const GridAxes *> ofIndices;
+  std::int64_t mostAskers = 1, mostSenders = 1;
   for (const DimChange &change : part) {
-    ofIndices.push_back(&change.before);
-    ofIndices.push_back(&change.after);
-    ofIndices.push_back(&change.after);
+    ofDims.push_back(askersOf(change, used));
+    mostAskers *= ofDims.back().most;
+    mostSenders *= sourcesIn(change.dim, count(change.before), count(change.after));
+  }
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    ofIndices.push_back(&part[i].before);
+    ofIndices.push_back(&part[i].after);
+    ofIndices.push_back(&ofDims[i].own);
   }
   GridAxes along = distinctAxes(ofIndices);
   std::vector<std::vector<std::int64_t>> weights;
-  for (std::size_t i = 0; i < ofIndices.size(); ++i) {
-    weights.push_back(weightsOf(*ofIndices[i], along, axisSizes));
-    // The third index of a dimension is that of the axes that are not used before.
-    for (std::size_t axis = 0; i % 3 == 2 && axis < along.size(); ++axis)
-      if (!hasAxis(own[i / 3], along[axis]))
-        weights.back()[axis] = 0;
-  }
+  for (const GridAxes *axes : ofIndices)
+    weights.push_back(weightsOf(*axes, along, axisSizes));
   Places places(axisSizes, along, weights);
-  *counted += places.size();
-  std::vector<std::vector<Span>> spans;
-  std::vector<std::vector<AskedShards>> asked;
-  for (const DimChange &change : part) {
-    std::int64_t size = tensorShape[change.dim], newStep = shardSize(size, count(change.after));
-    spans.push_back(shardSpans(size, count(change.before)));
-    spans.push_back(shardSpans(size, count(change.after)));
-    asked.emplace_back();
-    for (const Span &old : spans[spans.size() - 2])
-      asked.back().push_back(old.begin < old.end ? AskedShards{old.begin / newStep, ceilDivided(old.end, newStep)} : AskedShards{});
-  }
-  Messages all;
-  std::int64_t lastAskers = -1, lastSenders = -1;
-  bool wasOwn = false;
+  // A device sends nothing to itself: is there one with the most messages that has nothing in common with its box?
+  Messages all{{{mostAskers, 1}}, {{mostSenders, 1}}};
   for (std::int64_t place = 0; place < places.size(); ++place, places.next()) {
+    ++*counted;
     std::int64_t askers = 1, senders = 1;
     bool isOwn = true;
     for (std::size_t i = 0; i < part.size(); ++i) {
-      std::int64_t oldIndex = places.index(3 * i), newIndex = places.index(3 * i + 1), base = places.index(3 * i + 2);
-      const std::vector<Span> &olds = spans[2 * i];
-      const Span &old = olds[oldIndex], &now = spans[2 * i + 1][newIndex];
-      const AskedShards &shards = asked[i][oldIndex];
-      const std::vector<std::int64_t> &of = offsets[i];
-      askers *= std::lower_bound(of.begin(), of.end(), shards.end - base) -
-                std::lower_bound(of.begin(), of.end(), shards.begin - base);
-      std::int64_t oldStep = olds.front().end;
-      senders *= oldStep && now.begin < now.end ? (now.end - 1) / oldStep - now.begin / oldStep + 1 : 0;
+      const AskersOfShards &ofDim = ofDims[i];
+      std::int64_t oldIndex = places.index(3 * i), newIndex = places.index(3 * i + 1);
+      const Span &old = ofDim.olds[oldIndex], &now = ofDim.nows[newIndex];
+      askers *= ofDim.askers[oldIndex * ofDim.numOwn + places.index(3 * i + 2)];
+      senders *= ofDim.senders[newIndex];
       isOwn = isOwn && std::max(old.begin, now.begin) < std::min(old.end, now.end);
     }
-    if (askers == lastAskers && senders == lastSenders && isOwn >= wasOwn)
+    if (isOwn)
       continue;
-    lastAskers = askers;
-    lastSenders = senders;
-    wasOwn = isOwn;
-    addToFront(all.sent, askers, isOwn);
-    addToFront(all.received, senders, isOwn);
+    if (askers == mostAskers)
+      all.sent.front().second = 0;
+    if (senders == mostSenders)
+      all.received.front().second = 0;
+    if (!all.sent.front().second && !all.received.front().second)
+      break;
   }
   return messages.emplace(std::move(key), std::move(all)).first->second;
+}
+
+GridTraffic::AskersOfShards GridTraffic::askersOf(const DimChange &change, const GridAxes &used) const {
+  AskersOfShards found;
+  std::int64_t size = tensorShape[change.dim];
+  found.olds = shardSpans(size, count(change.before));
+  found.nows = shardSpans(size, count(change.after));
+  // The shards after that are at a device whose places along the axes that are not used before are all 0, and how much
+  // more the numbers of shards are by these places.
+  std::vector<std::int64_t> shards{0}, offsets{0};
+  std::int64_t weight = 1;
+  for (std::size_t number = change.after.size(); number--;) {
+    char axis = change.after[number];
+    std::int64_t ofAxis = axisSizes[static_cast<std::uint8_t>(axis)];
+    std::vector<std::int64_t> &grown = hasAxis(used, axis) ? shards : offsets, more;
+    for (std::int64_t place = 0; place < ofAxis; ++place)
+      for (std::int64_t one : grown)
+        more.push_back(one + place * weight);
+    grown = std::move(more);
+    if (!hasAxis(used, axis))
+      found.own.insert(found.own.begin(), axis);
+    weight *= ofAxis;
+  }
+  found.numOwn = static_cast<std::int64_t>(offsets.size());
+  std::int64_t newStep = shardSize(size, count(change.after)), oldStep = found.olds.front().end;
+  for (const Span &old : found.olds)
+    for (std::int64_t offset : offsets) {
+      std::int64_t askers = 0;
+      if (old.begin < old.end)
+        askers = std::lower_bound(shards.begin(), shards.end(), ceilDivided(old.end, newStep) - offset) -
+                 std::lower_bound(shards.begin(), shards.end(), old.begin / newStep - offset);
+      found.askers.push_back(askers);
+      found.most = std::max(found.most, askers);
+    }
+  for (const Span &now : found.nows)
+    found.senders.push_back(oldStep && now.begin < now.end ? (now.end - 1) / oldStep - now.begin / oldStep + 1 : 0);
+  return found;
 }
 
 std::string GridTraffic::keyOf(const Part &part) {

@@ -66,6 +66,11 @@ private:
 
 class GridTraffic {
 public:
+  // A range of indices of elements.
+  struct Span {
+    std::int64_t begin = 0, end = 0;
+  };
+
   GridTraffic(std::vector<std::int64_t> sizes, std::vector<std::int64_t> shape);
 
   const std::vector<std::int64_t> &shape() const { return tensorShape; }
@@ -111,6 +116,15 @@ private:
     Front sent, received;
   };
 
+  // The messages of a direct exchange along a dimension: how many devices ask for elements of a shard before, by its number
+  // and that of the place along the axes that only the placement after has; and how many a shard after comes from.
+  struct AskersOfShards {
+    GridAxes own;
+    std::vector<Span> olds, nows;
+    std::vector<std::int64_t> askers, senders;
+    std::int64_t numOwn = 1, most = 0;
+  };
+
   bool isEven(const GridDims &dims) const;
   bool inDigits(const GridDims &before, const GridDims &after, std::vector<const EvenGrid::Change *> &found);
   std::vector<Part> independent(const GridDims &before, const GridDims &after) const;
@@ -118,6 +132,7 @@ private:
   template <typename Number>
   Overlap overlapOf(const Part &part, const GridAxes &along, const std::vector<std::vector<std::int64_t>> &weights) const;
   const Messages &messagesIn(const Part &part);
+  AskersOfShards askersOf(const DimChange &change, const GridAxes &used) const;
   std::int64_t roundsAtMost(const GridDims &before, const GridDims &after) const;
   std::int64_t replicas(const GridDims &before, const GridDims &after) const;
   // The most shards of `oldCount` of a dimension that one of `newCount` has elements of.

@@ -22,7 +22,7 @@ constexpr double greed = 3.0;
 // The moves that are tried in a large space: most where what is known may cost twice as much as is needed.
 constexpr double leastMoves = 100, mostMoves = 400;
 // The places of devices that a search counts uneven shards on, which keeps its time flat in their number.
-constexpr std::int64_t mostPlaces = 400000;
+constexpr std::int64_t mostPlaces = 130000;
 
 std::uint8_t numberOf(char axis) { return static_cast<std::uint8_t>(axis); }
 
