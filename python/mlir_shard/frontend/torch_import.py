@@ -15,6 +15,7 @@ from io import BytesIO
 from typing import Any
 
 import torch
+from torch._decomp import get_decompositions
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -146,14 +147,14 @@ def _of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapp
         return list(returned)
 
     tensors = tuple(one for one in leaves if isinstance(one, torch.Tensor))
-    traced = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True)(*tensors)
+    traced = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True, decomposition_table=_RESIZES)(*tensors)
     program = torch.export.export(traced, tensors, strict=False)
     arguments = dict(pytree.tree_flatten_with_path((args, kwargs))[0])
     return Exported(_decomposed(program), arguments, results, function)
 
 
 def _decomposed(program: ExportedProgram) -> ExportedProgram:
-    return program.run_decompositions(get_decomposition_table() | _OF_ONE_INDEX)
+    return program.run_decompositions(get_decomposition_table() | _OF_ONE_INDEX | _RESIZES)
 
 
 def _gather(values: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> torch.Tensor:
@@ -186,6 +187,10 @@ def _positions(values: torch.Tensor, dim: int) -> torch.Tensor:
 # A loss takes an element of each row this way, and its gradient writes to one. As elementwise ops they are local along
 # all sharded dimensions in every dialect; torch-mlir lowers them to loads, which are not, and to ops that MLIR has not.
 _OF_ONE_INDEX = {torch.ops.aten.gather.default: _gather, torch.ops.aten.scatter.value: _scatter}
+
+
+# torch-mlir takes the first elements for those of a smaller image.
+_RESIZES = get_decompositions([getattr(torch.ops.aten, f"upsample_nearest{rank}d") for rank in (1, 2, 3)])
 
 
 def _check(exported: Exported) -> None:

@@ -71,7 +71,7 @@ _ARITH_OPS = {
 _COMBINERS = {f"stablehlo.{name}": combiner for combiner, name in STABLEHLO_OPS.items()} | {
     name: combiner for combiner, names in _ARITH_OPS.items() for name in op_names("arith", names)
 }
-SELECTING_OPS = ("stablehlo.dynamic_slice", "stablehlo.gather", "stablehlo.slice")
+SELECTING_OPS = ("stablehlo.dynamic_slice", "stablehlo.gather", "stablehlo.slice", "tosa.gather")
 """Ops that take elements out of their first operand: a sum, as a device that does not have one contributes zero."""
 _REDUCE = "stablehlo.reduce"
 # Their bodies take the accumulators first.

@@ -47,6 +47,26 @@ def torch_resnet_training() -> TorchModel:
     return TorchModel("", Residual().train(), (torch.randn(16, 3, 16, 16),), DATA, (P("data"),))
 
 
+class Lookups(nn.Module):
+    """A table with many rows, read by token and then by position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = nn.Embedding(512, 8)
+
+    def forward(self, tokens: Any, order: Any) -> Any:
+        return torch.gather(self.rows(tokens), 1, order[:, :, None].expand(-1, -1, 8))
+
+
+@torch_model
+def torch_sharded_table() -> TorchModel:
+    """The rows of a table along one axis, tokens along the other: what is looked up is moved, not the table."""
+    torch.manual_seed(0)
+    arguments = torch.randint(0, 512, (8, 6)), torch.randint(0, 6, (8, 6))
+    mesh = {"data": 4, "model": 2}
+    return TorchModel("", Lookups(), arguments, mesh, (P("data"), P("data")), shard={"rows.weight": P("model")})
+
+
 class Recurrent(nn.Module):
     """An LSTM and a classifier of its last output."""
 

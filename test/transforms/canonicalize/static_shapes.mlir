@@ -37,3 +37,20 @@ func.func @broadcast(%x: tensor<1x3xf32>, %shape: tensor<3xi64>) -> (tensor<4x5x
   %1 = stablehlo.dynamic_broadcast_in_dim %x, %shape, dims = [1, 2] : (tensor<1x3xf32>, tensor<3xi64>) -> tensor<?x5x3xf32>
   return %0, %1 : tensor<4x5x3xf32>, tensor<?x5x3xf32>
 }
+
+// -----
+
+// CHECK-LABEL: @concat
+func.func @concat(%x: tensor<2x3xf32>, %y: tensor<2x1xf32>, %z: tensor<2x?xf32>) -> (tensor<2x4xf32>, tensor<2x?xf32>) {
+  // CHECK-NEXT: %[[STATIC:.*]] = tensor.concat dim(1) %arg0, %arg1 : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
+  // A part whose size nothing says stays as it is.
+  // CHECK-NEXT: %[[DYNAMIC:.*]] = tensor.concat dim(1) %arg0, %arg2 : (tensor<2x3xf32>, tensor<2x?xf32>) -> tensor<2x?xf32>
+  // CHECK-NEXT: return %[[STATIC]], %[[DYNAMIC]]
+  // DISABLED-LABEL: @concat
+  // DISABLED: tensor.cast
+  %a = tensor.cast %x : tensor<2x3xf32> to tensor<2x?xf32>
+  %b = tensor.cast %y : tensor<2x1xf32> to tensor<2x?xf32>
+  %0 = tensor.concat dim(1) %a, %b : (tensor<2x?xf32>, tensor<2x?xf32>) -> tensor<2x4xf32>
+  %1 = tensor.concat dim(1) %a, %z : (tensor<2x?xf32>, tensor<2x?xf32>) -> tensor<2x?xf32>
+  return %0, %1 : tensor<2x4xf32>, tensor<2x?xf32>
+}

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 from torch.func import functional_call, grad_and_value
+from torch.nn import functional
 
 import mlir_shard as ms
 from mlir_shard import P
@@ -98,6 +99,27 @@ def test_it_computes_what_torch_does(model: Perceptron, dialect: str, engine: st
             assert got["parts"][1] is None
             assert_close(got["y"], wanted["y"])
             assert_close(got["parts"][0], wanted["parts"][0])
+
+
+def sampled(x: torch.Tensor) -> torch.Tensor:
+    """Images resized, mirrored at the edges, turned, rolled, with rows chosen, and sampled at computed places."""
+    large = functional.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
+    small = functional.interpolate(large, scale_factor=0.5, mode="nearest")
+    edges = functional.pad(small, (1, 1, 1, 1), mode="reflect")[:, :, 1:-1, 1:-1]
+    turned = torch.index_select(torch.roll(edges.flip(3), 1, 2), 2, torch.tensor([1, 0, 3, 2, 5, 4]))
+    chosen = torch.gather(turned, 3, (turned * 100).long() % 6)
+    return functional.grid_sample(chosen, x[:, :2].permute(0, 2, 3, 1).tanh(), align_corners=False)
+
+
+def test_elements_at_computed_places_are_local() -> None:
+    """torch-mlir reads them with `tensor.extract` in the bodies of loops."""
+    torch.manual_seed(0)
+    x = torch.randn(8, 3, 6, 6)
+    program = ms.from_torch(sampled, x, mesh=MESH, in_shardings=(P("data"),), dialect="linalg")
+    local = program.partition()
+    assert local.communication.bytes_received == 0
+    assert "stablehlo" not in str(local)
+    assert_close(program.compile()(x), sampled(x))
 
 
 def test_calls_must_have_the_structure_of_the_program(model: Perceptron) -> None:

@@ -20,7 +20,7 @@ from mlir_shard import asm
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.rules import rule_for
-from mlir_shard.rules.reduction import reduction_op
+from mlir_shard.rules.reduction import SELECTING_OPS, reduction_op
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.runtime.launch.jit import Executable
@@ -195,8 +195,12 @@ def inputs_of(op: Any, generator: np.random.Generator) -> list[Array]:
 
 
 def separable(op: Any, rule: OpShardingRule) -> list[int]:
-    """The factors along which two halves can be computed by themselves and put together."""
-    types = [FactorType.PASS_THROUGH] + [FactorType.REDUCTION] * (reduction_op(op) is not None)
+    """The factors along which two halves can be computed by themselves and put together.
+
+    Those that select elements have other indices in each half.
+    """
+    reduces = reduction_op(op) is not None and op.name not in SELECTING_OPS
+    types = [FactorType.PASS_THROUGH] + [FactorType.REDUCTION] * reduces
     return [
         factor for factor, size in enumerate(rule.factor_sizes) if rule.factor_type(factor) in types and size % 2 == 0
     ]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.registry import without_rule
-from mlir_shard.rules.tosa import compute, layout, windows
+from mlir_shard.rules.tosa import compute, gathers, layout, windows
 
-__all__ = ["compute", "layout", "windows"]
+__all__ = ["compute", "gathers", "layout", "windows"]
 
 without_rule("tosa.const", because="it has no operand: its users decide")
 without_rule(

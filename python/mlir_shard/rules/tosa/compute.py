@@ -157,10 +157,8 @@ def fourier(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.build()
 
 
-# An index outside of the tensor may be one past the last row.
-partition_rule(
-    "tosa.gather", "tosa.row_gather", "tosa.row_gather_block_scaled", "tosa.scatter", "tosa.table", pure=True
-)(set_result_types)
+# An index outside of the table may be one past its end.
+partition_rule("tosa.table", pure=True)(set_result_types)
 partition_rule(
     *NAMES,
     *op_names(

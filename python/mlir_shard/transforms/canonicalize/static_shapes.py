@@ -1,8 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Patterns on StableHLO ops that compute their result's shape where the type of the result has it already.
+"""Patterns on ops that have dynamic shapes although the static ones are known.
 
-StableHLO's own patterns do this where the shape is a constant; torch-mlir computes that of `torch.arange` with floats.
+StableHLO's own patterns take a shape from the type of a result if the shape is a constant; torch-mlir computes that of
+`torch.arange` with floats. It concatenates slices after a cast that forgets their size.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.patterns import Pattern
+from mlir_shard.ir.values import defining_op
 
 LABEL = "shard-static-shapes"
 # What an attribute says only of a dynamic shape.
@@ -44,7 +46,24 @@ def broadcast(op: Any, rewriter: Any) -> bool:
     return is_static and _made_static(op, rewriter, "stablehlo.broadcast_in_dim", [op.operands[0]])
 
 
+def concat(op: Any, rewriter: Any) -> bool:
+    """A `tensor.concat` of what was cast to dynamic sizes concatenates what was cast."""
+    casts = [defining_op(operand, "tensor.cast") for operand in op.operands]
+    operands = [
+        operand if cast is None or not cast.operands[0].type.has_static_shape else cast.operands[0]
+        for operand, cast in zip(op.operands, casts, strict=True)
+    ]
+    if operands == list(op.operands):
+        return False
+    attributes = {key: op.attributes[key] for key in op.attributes}
+    with ir.InsertionPoint(op):
+        static = ir.Operation.create(op.name, [op.results[0].type], operands, attributes, loc=op.location)
+    rewriter.replace_op(op, static)
+    return True
+
+
 PATTERNS = (
+    Pattern("concat-of-casts", LABEL, "tensor.concat", concat),
     Pattern("dynamic-iota", LABEL, "stablehlo.dynamic_iota", iota),
     Pattern("dynamic-reshape", LABEL, "stablehlo.dynamic_reshape", reshape),
     Pattern("dynamic-broadcast", LABEL, "stablehlo.dynamic_broadcast_in_dim", broadcast),

@@ -68,6 +68,7 @@ def shard_spmdize(
         ),
         _WITHOUT_EMPTY,
         local,
+        "shard-gather-to-linalg",
         "cse",
         step("shard-optimize-communication", collectives=collectives),
     ]

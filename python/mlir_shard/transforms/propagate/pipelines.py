@@ -108,6 +108,7 @@ def shard_propagate(
         "symbol-dce",
         step("canonicalize", disable_patterns=_PATTERNS_OF_SDY),
         "func.func(shard-expand-merged-dims)",
+        "shard-extract-to-gather",
         "convert-shard-to-sdy",
         "shard-unify-meshes",
         "shard-separate-meshes",
