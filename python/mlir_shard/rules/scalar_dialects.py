@@ -35,6 +35,9 @@ def same_shape(op: Any, options: RuleOptions) -> OpShardingRule | None:
     return RuleBuilder.for_op(op).add_pointwise(shape_of(op.results[0].type)).build()
 
 
+partition_rule("bufferization.materialize_in_destination", allows_uneven=True, pure=True)(set_result_types)
+
+
 register_elementwise(
     *op_names(
         "chlo",

@@ -149,6 +149,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _erase_grids(module)
     _check_dialects(module, _BUFFERIZABLE)
     _erase_deallocations(module)
+    _drop_destinations(module)
     _run(module, _TO_BUFFERS)
     _copies_to_linalg(module)
     _run(module, _TO_SCALARS)
@@ -210,6 +211,13 @@ def _erase_deallocations(module: Any) -> None:
     """All buffers are freed by the deallocation pipeline, which refuses a program that frees some itself."""
     for op in operations_named(module, "memref.dealloc"):
         op.erase()
+
+
+def _drop_destinations(module: Any) -> None:
+    """Results are returned in memory of their own: callers keep what they gave as destinations."""
+    for op in operations_named(module, "bufferization.materialize_in_destination"):
+        if len(op.results):
+            replace_with(op, [op.operands[0]])
 
 
 def _copies_to_linalg(module: Any) -> None:
