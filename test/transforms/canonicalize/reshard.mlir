@@ -155,3 +155,36 @@ func.func @one_device(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   %2 = sdy.reshard %1 <@mesh, [{}]> : tensor<8xf32>
   return %2, %a : tensor<8xf32>, tensor<8xf32>
 }
+
+// A reshard behind a transpose that takes back the one before it.
+
+// CHECK-LABEL: func @back_of_transpose
+func.func @back_of_transpose(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x16xf32> {
+  // CHECK-NEXT: %[[T:.*]] = stablehlo.transpose %arg0, dims = [1, 0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>}
+  // CHECK-NEXT: return %[[T]]
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {"y"}]> : tensor<16x8xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {"x"}]>]>} : (tensor<16x8xf32>) -> tensor<8x16xf32>
+  %2 = sdy.reshard %1 <@mesh, [{}, {"x"}]> : tensor<8x16xf32>
+  return %2 : tensor<8x16xf32>
+}
+
+// CHECK-LABEL: func @back_of_linalg_transpose
+func.func @back_of_linalg_transpose(%arg0: tensor<16x8xf32>) -> tensor<8x16xf32> {
+  // CHECK-NEXT: %[[E:.*]] = tensor.empty() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
+  // CHECK-NEXT: linalg.transpose ins(%arg0 : tensor<16x8xf32>) outs(%[[E]] : tensor<8x16xf32>) permutation = [1, 0]
+  // CHECK-NEXT: return
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<16x8xf32>
+  %e = tensor.empty() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<8x16xf32>
+  %1 = linalg.transpose ins(%0 : tensor<16x8xf32>) outs(%e : tensor<8x16xf32>) permutation = [1, 0]
+  %2 = sdy.reshard %1 <@mesh, [{}, {}]> : tensor<8x16xf32>
+  return %2 : tensor<8x16xf32>
+}
+
+// CHECK-LABEL: func @elsewhere_behind_transpose
+func.func @elsewhere_behind_transpose(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x16xf32> {
+  // CHECK-COUNT-2: sdy.reshard
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {"y"}]> : tensor<16x8xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<16x8xf32>) -> tensor<8x16xf32>
+  %2 = sdy.reshard %1 <@mesh, [{"x"}, {}]> : tensor<8x16xf32>
+  return %2 : tensor<8x16xf32>
+}

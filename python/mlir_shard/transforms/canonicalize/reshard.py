@@ -8,16 +8,18 @@ Two shapes are cut at the same places where their shards agree in row-major orde
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import mul
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.attribute import to_attribute
+from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir.patterns import Pattern
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
-from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.device_sets import is_crossing
 
 
@@ -112,7 +114,9 @@ def _normalize(cuts: Iterable[Cut], mesh: Mesh) -> Layout:
 
 LABEL = "sdy-reshard"
 EXACT = ("reshard-of-reshard", "reshard-repeated")
-"""The patterns after which every sharding is still that of its value."""
+"""The patterns of Shardy after which every sharding is still that of its value."""
+BACK = "reshard-back-of-transpose"
+"""The pattern that lets a transpose work on another sharding."""
 RESHAPE = "stablehlo.reshape"
 TRANSPOSE = "stablehlo.transpose"
 
@@ -243,8 +247,46 @@ def _row_major_shape(type_: Any) -> tuple[int | None, ...] | None:
     return tuple(None if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank))
 
 
+_PERMUTATIONS = {"linalg.transpose": "permutation", "stablehlo.transpose": "permutation", "tosa.transpose": "perms"}
+
+
+def reshard_back_of_transpose(op: Any, rewriter: Any) -> bool:
+    """A reshard of a transpose that takes back the one of its operand: what was there before is transposed."""
+    step = defining_op(op.operands[0], *_PERMUTATIONS)
+    if step is None:
+        return False
+    inner = defining_op(step.operands[0], "sdy.reshard")
+    if inner is None or is_crossing(op) or is_crossing(inner):
+        return False
+    value, mine = inner.operands[0], _sharding(op)
+    source = sharding_of(value)
+    if source is not None:
+        permutation = list(step.attributes[_PERMUTATIONS[step.name]])
+        source = replace(source, dim_shardings=tuple(source.dim_shardings[dim] for dim in permutation))
+    if not mine.is_equivalent(source):
+        return False
+    per_value = to_attribute(TensorShardingPerValue((mine,)), op.context)
+    operands = [value]
+    if len(step.operands) > 1:
+        empty = defining_op(step.operands[1], "tensor.empty")
+        if empty is None:
+            return False
+        operands.append(_with_sharding(empty, [], per_value, op).results[0])
+    rewriter.replace_op(op, _with_sharding(step, operands, per_value, op))
+    return True
+
+
+def _with_sharding(of: Any, operands: Sequence[Any], per_value: Any, before: Any) -> Any:
+    made = of.clone(ip=ir.InsertionPoint(before)).operation
+    for number, operand in enumerate(operands):
+        made.operands[number] = operand
+    made.attributes[sdy.SHARDING] = per_value
+    return made
+
+
 PATTERNS = (
     Pattern("reshard-of-reshard", LABEL, "sdy.reshard", reshard_of_reshard),
     Pattern("reshard-repeated", LABEL, "sdy.reshard", repeated_reshard),
     Pattern("reshard-repeated-of-moved", LABEL, "sdy.reshard", repeated_reshard_of_moved),
+    Pattern(BACK, "shard-reshard", "sdy.reshard", reshard_back_of_transpose),
 )

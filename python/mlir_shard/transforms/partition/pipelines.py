@@ -59,7 +59,7 @@ def shard_spmdize(
         _WITHOUT_EMPTY,
         *(["sdy-update-non-divisible-input-output-shardings"] if collectives == "stablehlo" else []),
         explicit,
-        step("canonicalize", enable_patterns=reshard.EXACT),
+        step("canonicalize", enable_patterns=(*reshard.EXACT, reshard.BACK)),
         f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective})",
         step(
             "canonicalize",
