@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tensors of a program as NumPy arrays: element types, random inputs, blocks of a tensor and memref descriptors.
 
-An element type is named as MLIR writes it. Between processes, and in compiled code, arrays have the storage type:
-that of the elements, but `uint16` for `bf16`, which NumPy has only with the package ml_dtypes.
+An element type is named as MLIR writes it. Between processes, and in compiled code, arrays have the storage type: that
+of the elements, but unsigned integers for the element types that NumPy has only with the package ml_dtypes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,21 @@ from mlir_shard.sharding.layout import Box
 
 Array = npt.NDArray[Any]
 
-_STORAGE: dict[str, Any] = {
+_OF_ML_DTYPES = {
+    "bf16": "bfloat16",
+    "f8E3M4": "float8_e3m4",
+    "f8E4M3": "float8_e4m3",
+    "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E4M3FNUZ": "float8_e4m3fnuz",
+    "f8E5M2": "float8_e5m2",
+    "f8E5M2FNUZ": "float8_e5m2fnuz",
+    **{f"{sign}{bits}": f"int{bits}" for sign in ("i", "si") for bits in (2, 4)},
+    **{f"ui{bits}": f"uint{bits}" for bits in (2, 4)},
+}
+FLOAT8 = tuple(name for name in _OF_ML_DTYPES if name.startswith("f8"))
+"""The floats of 8 bits."""
+_STORAGE: dict[str, Any] = dict.fromkeys(_OF_ML_DTYPES, np.uint8) | {
     "f64": np.float64,
     "f32": np.float32,
     "f16": np.float16,
@@ -61,19 +75,19 @@ def storage_dtype(element_type: str) -> np.dtype[Any]:
 
 
 def numpy_dtype(element_type: str) -> np.dtype[Any]:
-    """The dtype of arrays as users see them; RunError for `bf16` where ml_dtypes is not installed."""
-    if element_type != "bf16":
+    """The dtype of arrays as users see them; RunError for one of ml_dtypes if that is not installed."""
+    if element_type not in _OF_ML_DTYPES:
         return storage_dtype(element_type)
     try:
         import ml_dtypes
     except ModuleNotFoundError as error:
-        raise RunError("bf16 arrays need the package ml_dtypes: pip install ml_dtypes") from error
-    return np.dtype(ml_dtypes.bfloat16)
+        raise RunError(f"{element_type} arrays need the package ml_dtypes: pip install ml_dtypes") from error
+    return np.dtype(getattr(ml_dtypes, _OF_ML_DTYPES[element_type]))
 
 
 def is_float(element_type: str) -> bool:
     """Whether results of this element type depend on the order of operations."""
-    return element_type in ("f64", "f32", "f16", "bf16") or is_complex(element_type)
+    return element_type.startswith(("f", "bf")) or is_complex(element_type)
 
 
 def is_complex(element_type: str) -> bool:
@@ -84,8 +98,8 @@ def is_complex(element_type: str) -> bool:
 def checked(name: str, array: Array, spec: TensorSpec) -> Array:
     """`array` in storage form, C-contiguous; RunError that names the argument where shape or dtype are not `spec`'s."""
     expected = numpy_dtype(spec.element_type)
-    # NumPy's files know no bfloat16: such an array comes back as two bytes without a meaning.
-    if spec.element_type == "bf16" and array.dtype == np.dtype("V2"):
+    # NumPy's files know no types of ml_dtypes: such an array comes back as bytes without a meaning.
+    if spec.element_type in _OF_ML_DTYPES and array.dtype == np.dtype(f"V{expected.itemsize}"):
         array = array.view(expected)
     if array.shape != spec.shape:
         raise RunError(f"{name} of the program is {spec}: the array given has shape {_shape_text(array.shape)}")
@@ -99,16 +113,17 @@ def presented(array: Array, element_type: str) -> Array:
     return array.view(numpy_dtype(element_type))
 
 
-def stored(array: Array, element_type: str) -> Array:
+def stored(array: Array) -> Array:
     """An array as users see it in storage form, C-contiguous."""
-    return np.ascontiguousarray(array).reshape(array.shape).view(storage_dtype(element_type))
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    return array.view(f"u{array.dtype.itemsize}") if array.dtype.name in _OF_ML_DTYPES.values() else array
 
 
 def random(spec: TensorSpec, generator: np.random.Generator, positive: bool = False) -> Array:
     """Returns a random array.
 
     Floats, and both parts of complex numbers, are from a standard normal distribution; positive floats are from 0.5 to
-    1.5, and integers from 0 to 9.
+    1.5, and integers from 0 to 9, or as far as the type goes.
     """
     dtype = numpy_dtype(spec.element_type)
     if is_complex(spec.element_type):
@@ -119,7 +134,8 @@ def random(spec: TensorSpec, generator: np.random.Generator, positive: bool = Fa
         return np.asarray(draw(size=spec.shape)).astype(dtype)
     if spec.element_type == "i1":
         return np.asarray(generator.integers(0, 2, spec.shape)).astype(dtype)
-    return np.asarray(generator.integers(0, 10, spec.shape)).astype(dtype)
+    most = {"2": 2, "4": 8}.get(spec.element_type.lstrip("sui"), 10)
+    return np.asarray(generator.integers(0, most, spec.shape)).astype(dtype)
 
 
 def cut(array: Array, box: Box | None, local_shape: Sequence[int]) -> Array:

@@ -41,9 +41,13 @@ def test_a_rank_holds_the_block_of_the_device_of_its_number() -> None:
             "tensor<?xf32>",
             r"argument 0 has type tensor<\?xf32>: only tensors of static shape, scalars and tokens can",
         ),
-        ("", "i4", "argument 0 has type i4, which has no counterpart in NumPy"),
-        ("", "tensor<4xf8E5M2>", "argument 0 has type tensor<4xf8E5M2>, whose elements have no counterpart in NumPy"),
-        ("", "tensor<4xi4>", "argument 0 has type tensor<4xi4>, whose elements have no counterpart in NumPy"),
+        ("", "i3", "argument 0 has type i3, which has no counterpart in NumPy"),
+        (
+            "",
+            "tensor<4xf6E3M2FN>",
+            "argument 0 has type tensor<4xf6E3M2FN>, whose elements have no counterpart in NumPy",
+        ),
+        ("", "tensor<4xi3>", "argument 0 has type tensor<4xi3>, whose elements have no counterpart in NumPy"),
         (
             'sdy.mesh @mesh = <["x"=2]>',
             'tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}',

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Arithmetic and conversions of floats that LLVM leaves to a library, leaves undefined, or cannot do on some CPU.
 
-Arithmetic on f16 and bf16 is done in f32 and rounded after each operation.
+Arithmetic on f16, bf16 and floats of 8 bits is done in f32 and rounded after each operation.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.runtime.lowering import float8
 from mlir_shard.runtime.lowering.cpu import Cpu
 
 _func = host.dialect("func")
 _arith = host.dialect("arith")
 EMULATE = (
     "math-extend-to-supported-types{target-type=f32},"
-    "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}"
+    f"arith-emulate-unsupported-floats{{source-types={','.join(('bf16', 'f16', *float8.TYPES))} target-type=f32}}"
 )
 _EXTENSION = "arith.extf"
 _TRUNCATION = "arith.truncf"
@@ -143,7 +144,7 @@ _ORDERED = 7
 
 
 def by_f32(module: Any) -> None:
-    """Makes f16 and bf16 of f64 by way of an f32 that is rounded to odd, which leaves the result rounded once.
+    """Makes floats narrower than f32 of f64 by way of an f32 rounded to odd, which leaves the result rounded once.
 
     Rounding to odd is due to S. Boldo and G. Melquiond, "When double rounding is odd" (2005).
     """

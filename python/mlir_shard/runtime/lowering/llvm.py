@@ -21,6 +21,7 @@ from mlir_shard.runtime.launch import mpi_library
 from mlir_shard.runtime.lowering import (
     aggregated_ops,
     external_symbols,
+    float8,
     floats,
     generic_operations,
     lapack_calls,
@@ -155,6 +156,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _run(module, _TO_SCALARS)
     floats.round_each_result(module)
     floats.by_f32(module)
+    float8.convert_by_integers(module)
     floats.saturate(module)
     floats.convert_f16_by_integers(module, cpu)
     _run(module, _TO_LLVM)

@@ -66,8 +66,7 @@ class PjrtExecutable:
     def take(self, array: Any) -> list[Array]:
         """Returns the block on each device, in storage form."""
         by_device = {shard.device: shard.data for shard in array.addressable_shards}
-        blocks = [np.asarray(by_device[device]) for device in self._devices]
-        return [arrays.stored(block, "bf16") if block.dtype.name == "bfloat16" else block for block in blocks]
+        return [arrays.stored(np.asarray(by_device[device])) for device in self._devices]
 
     def _joined(self, blocks: Sequence[Any]) -> Any:
         """An array whose shard on each device is one of `blocks`, whatever global array jax takes it for."""

@@ -13,11 +13,11 @@ import numpy as np
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import first_names, operations_named, ops_in, replace_with
 from mlir_shard.runtime import arrays
-from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.arrays import FLOAT8, Array
 from mlir_shard.runtime.program import Port, Program
 
 _F64 = "f64"
-_NARROW = frozenset({"bf16", "f16", "f32"})
+_NARROW = frozenset({"bf16", "f16", "f32", *FLOAT8})
 _WIDER = dict.fromkeys(_NARROW, _F64) | {"complex<f32>": "complex<f64>"}
 _CONSTANTS = ("arith.constant", "chlo.constant", "complex.constant", "stablehlo.constant", "tosa.const")
 # They leave a float as it is once all floats have one type.
