@@ -26,6 +26,7 @@ from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from torch_mlir.extras.fx_importer import FxImporter
 
+from mlir_shard.ir.editing import operations_where
 from mlir_shard.runtime.names import RESULT_NAME
 
 _TO_BACKEND_CONTRACT = "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
@@ -233,6 +234,10 @@ def lower(
     module = importer.module
     for pipeline in (_TO_BACKEND_CONTRACT, _TO_DIALECT[dialect]):
         _run(module, pipeline, dialect)
+    for own in operations_where(module.operation, lambda name: name.startswith("tm_tensor.")):
+        message = f"torch-mlir cannot lower the program to '{dialect}' without '{own.name}', an operation of its own"
+        place = "" if isinstance(own.location, ir.UnknownLoc) else f" at {own.location}"
+        raise ValueError(f"{message}{place}; try {_others(dialect)}")
     function = next(op for op in module.body.operations if op.operation.name == "func.func").operation
     with context, ir.Location.unknown():
         _name(function, argument_names, result_names, donated)
@@ -257,8 +262,12 @@ def _run(module: Any, pipeline: str, dialect: str) -> None:
             passmanager.PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
     except ir.MLIRError as error:
         found = "; ".join(str(one.message).partition(": %")[0] for one in error.error_diagnostics) or str(error)
-        others = " or ".join(f"'{one}'" for one in _TO_DIALECT if one != dialect)
-        raise ValueError(f"torch-mlir cannot lower the program to '{dialect}': {found}; try {others}") from error
+        message = f"torch-mlir cannot lower the program to '{dialect}': {found}; try {_others(dialect)}"
+        raise ValueError(message) from error
+
+
+def _others(dialect: str) -> str:
+    return " or ".join(f"'{one}'" for one in _TO_DIALECT if one != dialect)
 
 
 def _name(function: Any, arguments: Sequence[str], results: Sequence[str], donated: set[str]) -> None:

@@ -261,3 +261,7 @@ def test_errors(model: Perceptron) -> None:
         ValueError, match=r"torch-mlir cannot lower the program to 'tosa': .*; try 'linalg' or 'stablehlo'"
     ):
         ms.from_torch(lambda x: torch.fft.fft(x).real, X, dialect="tosa")
+    with pytest.raises(
+        ValueError, match=r"to 'linalg' without 'tm_tensor.scan', an operation of its own; try 'stablehlo' or 'tosa'"
+    ):
+        ms.from_torch(lambda x: x.cumsum(1), X, dialect="linalg")
