@@ -4,7 +4,7 @@
 
 `sdy_import_pipeline` has their order. `convert_shard_to_sdy` reads upstream's annotations; `calls`, `meshes` and
 `add_data_flow_edges` have several small passes each. `sub_axis_families` and `axes_of_ops` are of `shard_unify_meshes`;
-`merged_dims` has `shard_expand_merged_dims`.
+`merged_dims` has `shard_expand_merged_dims`. What `shard_extract_to_gather` does is taken back after partitioning.
 """
 
 # The passes of files that are not named for one; all others are in the file of their name.
@@ -24,5 +24,9 @@ PASSES = {
         "sdy-inline-meshes",
         "sdy-lift-inlined-meshes",
         "sdy-remove-size-one-axes",
+    ),
+    "shard_extract_to_gather": (
+        "shard-extract-to-gather",
+        "shard-gather-to-linalg",
     ),
 }
