@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,7 +42,8 @@ def from_torch(
     means of BatchNorm, change on the devices only, see `Executable.state`.
 
     Args:
-        function: a `torch.nn.Module`, a function of tensors, or a `torch.export.ExportedProgram`.
+        function: a `torch.nn.Module`, a function of tensors, or a `torch.export.ExportedProgram`, which needs arguments
+            if it has dynamic shapes, and then gets the sizes that these have.
         args, kwargs: its arguments, pytrees of tensors, which may be on the device `meta`, and constants; none for an
             exported program.
         mesh: the mesh of the specs.
@@ -61,7 +61,7 @@ def from_torch(
         TypeError: `function` is nothing of torch.
     """
     exported = export(function, args, kwargs)
-    of_args = _Names(exported.function)
+    of_args = _Names(exported.parameters)
     state, paths = exported.state, exported.tensor_paths
     names = [*state, *map(of_args, paths)]
     results = [""] * exported.result_count
@@ -92,10 +92,8 @@ def from_torch(
 class _Names:
     """Names of arguments by their path, as `params['w1']`."""
 
-    def __init__(self, function: Callable[..., Any] | None) -> None:
-        parameters = inspect.signature(function).parameters.values() if function else ()
-        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._positional = [one.name for one in parameters if one.kind in kinds]
+    def __init__(self, parameters: Sequence[str]) -> None:
+        self._positional = parameters
 
     def __call__(self, path: Path) -> str:
         which, argument, *rest = path

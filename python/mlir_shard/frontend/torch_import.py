@@ -8,8 +8,9 @@ exported as a module is.
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -52,13 +53,13 @@ class Exported:
         program: the program in operators of core ATen.
         arguments: the leaves of `(args, kwargs)` by their paths: any tensor for a tensor, and constants.
         result_tree: the structure of the result.
-        function: what was exported, for names of arguments.
+        parameters: the names of the arguments that are given in order.
     """
 
     program: ExportedProgram
     arguments: Mapping[Path, Any]
     result_tree: Any
-    function: Callable[..., Any] | None = None
+    parameters: tuple[str, ...] = ()
 
     @property
     def state(self) -> dict[str, torch.Tensor]:
@@ -111,10 +112,12 @@ def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exp
         # Of torch's own classes.
         warnings.simplefilter("ignore", FutureWarning)
         if isinstance(function, ExportedProgram):
-            exported = _of_program(function, None)
+            # Its dynamic sizes become those of the arguments.
+            program = torch.export.export(function.module(), args, kwargs, strict=False) if args or kwargs else function
+            exported = _of_program(program, program.module_call_graph[0].signature.forward_arg_names or ())
         elif isinstance(function, torch.nn.Module):
             program = torch.export.export(function, args, kwargs, strict=False)
-            exported = _of_program(program, function.forward)
+            exported = _of_program(program, _parameters(function.forward))
         elif callable(function):
             exported = _of_function(function, args, kwargs)
         else:
@@ -123,12 +126,17 @@ def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exp
     return exported
 
 
-def _of_program(program: ExportedProgram, function: Callable[..., Any] | None) -> Exported:
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [one.name for one in inspect.signature(function).parameters.values() if one.kind in kinds]
+
+
+def _of_program(program: ExportedProgram, parameters: Iterable[str]) -> Exported:
     spec = program.call_spec
     inputs = [one.arg for one in program.graph_signature.input_specs if one.kind == InputKind.USER_INPUT]
     given = [one.value if isinstance(one, ConstantArgument) else _TENSOR for one in inputs]
     arguments = dict(pytree.tree_flatten_with_path(pytree.tree_unflatten(given, spec.in_spec))[0])
-    return Exported(_decomposed(program), arguments, spec.out_spec, function)
+    return Exported(_decomposed(program), arguments, spec.out_spec, tuple(parameters))
 
 
 _TENSOR = torch.empty(0, device="meta")
@@ -151,7 +159,7 @@ def _of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapp
     traced = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True, decomposition_table=_RESIZES)(*tensors)
     program = torch.export.export(traced, tensors, strict=False)
     arguments = dict(pytree.tree_flatten_with_path((args, kwargs))[0])
-    return Exported(_decomposed(program), arguments, results, function)
+    return Exported(_decomposed(program), arguments, results, tuple(_parameters(function)))
 
 
 def _decomposed(program: ExportedProgram) -> ExportedProgram:
@@ -208,7 +216,9 @@ def _check(exported: Exported) -> None:
     for node in exported.program.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape):
-            raise ValueError(f"'{node.name}' has the dynamic shape {tuple(value.shape)}: export it with static shapes")
+            shape = ", ".join(map(str, value.shape))
+            advice = "give arguments of the shapes that it is for"
+            raise ValueError(f"'{node.name}' has the dynamic shape ({shape}): {advice}")
 
 
 def lower(
