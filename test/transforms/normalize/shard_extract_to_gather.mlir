@@ -188,3 +188,50 @@ func.func @stay(%x: tensor<16xf32>, %y: tensor<?xf32>, %s: tensor<8xi64>, %t: te
   } -> tensor<i64>
   return %0 : tensor<i64>
 }
+
+// -----
+
+#d = affine_map<(d0) -> (d0)>
+
+// So do those of loops over memory, of tensors that the body makes, and at indices that an integer may be too narrow for.
+// CHECK-LABEL: func.func @memory
+// CHECK: linalg.generic {{.*}} ins(%arg1 : memref<4xi64>) outs(%arg2 : memref<4xf32>)
+// CHECK: tensor.extract %arg0
+func.func @memory(%x: tensor<16xf32>, %ids: memref<4xi64>, %into: memref<4xf32>) {
+  linalg.generic {indexing_maps = [#d, #d], iterator_types = ["parallel"]} ins(%ids : memref<4xi64>) outs(%into : memref<4xf32>) {
+  ^bb0(%id: i64, %out: f32):
+    %i = arith.index_cast %id : i64 to index
+    %v = tensor.extract %x[%i] : tensor<16xf32>
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @made_in_the_body
+// CHECK: tensor.from_elements
+// CHECK: tensor.extract
+// CHECK-LABEL: func.func @narrow
+// CHECK: stablehlo.gather
+func.func @made_in_the_body(%ids: tensor<4xi64>) -> tensor<4xi64> {
+  %c0 = arith.constant 0 : index
+  %e = tensor.empty() : tensor<4xi64>
+  %0 = linalg.generic {indexing_maps = [#d, #d], iterator_types = ["parallel"]} ins(%ids : tensor<4xi64>) outs(%e : tensor<4xi64>) {
+  ^bb0(%id: i64, %out: i64):
+    %t = tensor.from_elements %id : tensor<1xi64>
+    %v = tensor.extract %t[%c0] : tensor<1xi64>
+    linalg.yield %v : i64
+  } -> tensor<4xi64>
+  return %0 : tensor<4xi64>
+}
+func.func @narrow(%x: tensor<512xf32>) -> tensor<512xf32> {
+  %e = tensor.empty() : tensor<512xf32>
+  %0 = linalg.generic {indexing_maps = [#d], iterator_types = ["parallel"]} outs(%e : tensor<512xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i8
+    %m = arith.index_cast %n : i8 to index
+    %v = tensor.extract %x[%m] : tensor<512xf32>
+    linalg.yield %v : f32
+  } -> tensor<512xf32>
+  return %0 : tensor<512xf32>
+}

@@ -82,7 +82,8 @@ class _Input:
 def _inputs(op: Any) -> list[_Input]:
     """The inputs that can take the place of extracts in a body; the ops that make them are inserted before the op."""
     extracts = [inner for inner in _body_ops(op) if inner.name == _EXTRACT]
-    sizes = _loop_sizes(op) if extracts and sdy.SHARDING_RULE not in op.attributes else None
+    is_on_tensors = len(op.results) and sdy.SHARDING_RULE not in op.attributes
+    sizes = _loop_sizes(op) if extracts and is_on_tensors else None
     if sizes is None:
         return []
     with ir.InsertionPoint(op), op.location:
@@ -108,6 +109,8 @@ def _input(op: Any, extract: Any, sizes: Sequence[int]) -> _Input | None:
     """The input for a `tensor.extract`, None if it stays."""
     table, indices = extract.operands[0], list(extract.operands)[1:]
     if not table.type.has_static_shape or isinstance(table.type.element_type, ir.IndexType):
+        return None
+    if not isinstance(table.owner, ir.Block) and table.owner.operation.block == op.regions[0].blocks[0]:
         return None
     loops = _loops_of_indices(op, indices, table.type.shape, sizes)
     computed = [number for number, loop in enumerate(loops) if loop is None]
@@ -150,7 +153,8 @@ def _loop_of_index(op: Any, value: Any) -> int | None:
     if inner.name == _INDEX:
         return _loop_of(inner)
     if inner.name == "arith.index_cast":
-        return _loop_of_index(op, inner.operands[0])
+        narrow = (isinstance(one, ir.IntegerType) and one.width < 32 for one in (value.type, inner.operands[0].type))
+        return None if any(narrow) else _loop_of_index(op, inner.operands[0])
     if inner.name == "arith.select" and _is_negative(inner.operands[0], inner.operands[2]):
         return _loop_of_index(op, inner.operands[2])
     return None
