@@ -30,6 +30,8 @@ from random_programs.xla_engine import EngineError
 
 # Far more than what a different order of additions changes, and far less than any wrong element.
 TOLERANCES = {"f64": 1e-6, "f32": 2e-3, "f16": 5e-2, "bf16": 2e-1}
+# What is left of values of about 1 where they cancel: results that are zero in theory have no other scale.
+CANCELLED = {"f64": 1e-12}
 
 RIGHT, MISMATCH, REFUSAL, INVALID = "right", "mismatch", "refusal", "invalid"
 # Stages in which a failure is none of sharding's.
@@ -194,7 +196,7 @@ def difference(got: Array, wanted: Array, port: Port) -> str:
         with np.errstate(invalid="ignore", over="ignore"):
             finite = np.abs(other[np.isfinite(other)])
             scale = np.maximum(np.abs(other), float(finite.max()) if finite.size else 0.0)
-            near = np.abs(one - other) <= TOLERANCES[element_type] * scale
+            near = np.abs(one - other) <= TOLERANCES[element_type] * scale + CANCELLED.get(element_type, 0.0)
         wrong = ~(near & np.isfinite(one) & np.isfinite(other) | (one == other) | (np.isnan(one) & np.isnan(other)))
     if not wrong.any():
         return ""
