@@ -34,7 +34,6 @@ class Model:
         out_specs: for the results, None where they are left to propagation.
         tolerance: relative, where rounding adds up to more than usual.
         unlike_xla: why a target receives more bytes than XLA's program, where that is known.
-        missing: for an engine, what it lacks to run the model.
         names_devices: whether the function says what each device does, so that one device cannot run it.
         targets: those that its program is partitioned for.
     """
@@ -48,7 +47,6 @@ class Model:
     tolerance: float | None = None
     names_devices: bool = False
     unlike_xla: str = ""
-    missing: Mapping[str, str] = field(default_factory=dict)
     targets: tuple[str, ...] = TARGETS
 
     def measured(self) -> Measured:
@@ -71,7 +69,7 @@ class TorchModel:
         out_specs: for the results, None where they are left to propagation.
         shard: specs of parameters, by name or pattern.
         dialect: that of the program.
-        tolerance, unlike_xla, missing: as of `Model`.
+        tolerance, unlike_xla: as of `Model`.
     """
 
     name: str
@@ -84,7 +82,6 @@ class TorchModel:
     dialect: str = "stablehlo"
     tolerance: float | None = None
     unlike_xla: str = ""
-    missing: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def targets(self) -> tuple[str, ...]:

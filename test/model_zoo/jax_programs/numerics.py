@@ -152,7 +152,6 @@ def narrow_float_matmul() -> Model:
         specs,
         P("data", "model"),
         1e-3,
-        missing={"mpi": "no lowering of f8E4M3FN"},
     )
 
 
