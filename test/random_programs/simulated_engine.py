@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.launch import blas
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.launch.lapack import LapackFunctions
 from mlir_shard.runtime.program import Program
@@ -51,3 +53,5 @@ class _Executable(Executable):
         self._functions = world.functions()
         for name, function in self._functions.items():
             self._engine.register_runtime(name, function)
+        for symbol, address in (self._lapack.addresses | blas.addresses(text)).items():
+            self._engine.raw_register_runtime(symbol, ctypes.c_void_p(address))

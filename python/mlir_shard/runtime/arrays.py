@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -154,6 +154,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape)) if shape else "()"
 
 
+@cache
 def descriptor_type(rank: int) -> type[ctypes.Structure]:
     """The C structure of a ranked memref: two pointers, the offset, then sizes and strides in elements."""
     fields = [

@@ -44,7 +44,11 @@ def tensor(memory: Any, tensor_type: Any) -> Any:
 
 def pointer(memory: Any) -> Any:
     """Where memory begins, as a pointer of LLVM."""
-    address = _memref.ExtractAlignedPointerAsIndexOp(memory).result
+    return pointer_at(_memref.ExtractAlignedPointerAsIndexOp(memory).result)
+
+
+def pointer_at(address: Any) -> Any:
+    """A pointer of LLVM to an address, which is an index."""
     as_integer = _arith.IndexCastOp(ir.IntegerType.get_signless(64), address).result
     return _llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr"), as_integer).result
 

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
@@ -19,7 +20,7 @@ from mlir_shard.passes.diagnostic import standard_error_to
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import mpi_library
+from mlir_shard.runtime.launch import blas, mpi_library
 from mlir_shard.runtime.launch.lapack import LapackFunctions
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, object_file
@@ -92,18 +93,31 @@ class Executable:
         self._program = program
         libraries = [process.path] if process else []
         self._lapack = LapackFunctions(program.text)
+        addresses = self._lapack.addresses | blas.addresses(program.text)
         code = shared.take() if shared else None
         if code is not None:
-            self._engine: Any = LoadedCode(code, libraries, self._lapack.addresses)
+            self._engine: Any = LoadedCode(code, libraries, addresses)
             return
         code = b""
         try:
             # It refers to the module's context, and a call to its code.
-            self._engine = _compiled(program, process, libraries, self._lapack.addresses)
+            self._engine = _compiled(program, process, libraries, addresses)
             code = object_file(self._engine) if shared else b""
         finally:
             if shared:
                 shared.give(code)
+
+    @cached_property
+    def _function(self) -> Any:
+        """The entry, by its C interface."""
+        return self._engine.lookup(self._program.entry)
+
+    @cached_property
+    def _returned_type(self) -> type[ctypes.Structure]:
+        """What the C interface writes results to: their descriptors, one after the other."""
+        types = [arrays.descriptor_type(len(port.local.shape)) for port in self._program.results]
+        fields = [(f"result{index}", type_) for index, type_ in enumerate(types)]
+        return type("Results", (ctypes.Structure,), {"_fields_": fields})
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The local results for local inputs, both in storage form; the inputs have to be C-contiguous.
@@ -112,13 +126,13 @@ class Executable:
         """
         program = self._program
         descriptors = [arrays.describe(array) for array in inputs]
-        result_type = _structure([arrays.descriptor_type(len(port.local.shape)) for port in program.results])
-        returned: Any = result_type()
-        pointers = [ctypes.pointer(ctypes.pointer(one)) for one in descriptors]
-        if program.results:
-            pointers.insert(0, ctypes.pointer(ctypes.pointer(returned)))
-        packed = (ctypes.c_void_p * len(pointers))(*(ctypes.cast(one, ctypes.c_void_p) for one in pointers))
-        self._engine.lookup(program.entry)(packed)
+        returned: Any = self._returned_type()
+        structures = [*([returned] if program.results else []), *descriptors]
+        # The interface takes the addresses of pointers.
+        pointers = (ctypes.c_void_p * len(structures))(*map(ctypes.addressof, structures))
+        begin, size = ctypes.addressof(pointers), ctypes.sizeof(ctypes.c_void_p)
+        packed = (ctypes.c_void_p * len(structures))(*range(begin, begin + size * len(structures), size))
+        self._function(packed)
         self._lapack.check()
         owners: dict[int, object] = {array.ctypes.data: array for array in inputs}
         results = []
@@ -161,9 +175,3 @@ def _check_implementation(module: Any, process: MpiProcess) -> None:
 def _read(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8", errors="replace")
-
-
-def _structure(types: Sequence[type[ctypes.Structure]]) -> type[ctypes.Structure]:
-    """What the C interface writes results to: their descriptors, one after the other."""
-    fields = [(f"result{index}", type_) for index, type_ in enumerate(types)]
-    return type("Results", (ctypes.Structure,), {"_fields_": fields})

@@ -19,8 +19,8 @@ from mlir_shard.runtime.lowering.cpu import Cpu
 
 _FUNCTION = "llvm.func"
 _CALL = "llvm.call"
-# Each rank loads the library of MPI, and has functions for calls of LAPACK; intrinsics are expanded by LLVM.
-_ELSEWHERE = ("MPI_", "ompi_", "lapack_", "llvm.")
+# Each rank loads the libraries of MPI and BLAS, and has functions for calls of LAPACK; intrinsics are expanded by LLVM.
+_ELSEWHERE = ("MPI_", "ompi_", "cblas_", "lapack_", "llvm.")
 # Arithmetic on these types is instructions on every CPU.
 _INTEGER_BITS = 64
 _FLOATS = (ir.F32Type, ir.F64Type)

@@ -20,6 +20,8 @@ from mlir_shard.runtime.interface import donated_arguments
 from mlir_shard.runtime.launch import mpi_library
 from mlir_shard.runtime.lowering import (
     aggregated_ops,
+    blas_calls,
+    contractions,
     external_symbols,
     float8,
     floats,
@@ -28,7 +30,7 @@ from mlir_shard.runtime.lowering import (
     stablehlo_ops,
     tosa_ops,
 )
-from mlir_shard.runtime.lowering.cpu import Cpu
+from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
 
 _arith = host.dialect("arith")
 
@@ -142,6 +144,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     tosa_ops.legalize(module)
     _run(module, _TO_LINALG)
     aggregated_ops.decompose(module)
+    contractions.name(module)
     generic_operations.prepare(module)
     _run(module, _SIMPLIFY)
     lapack_calls.lower(module)
@@ -152,6 +155,9 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _erase_deallocations(module)
     _drop_destinations(module)
     _run(module, _TO_BUFFERS)
+    if cpu.name == NATIVE:
+        # Elsewhere results do not depend on the machine: OpenBLAS has kernels for each.
+        blas_calls.lower(module)
     _copies_to_linalg(module)
     _run(module, _TO_SCALARS)
     floats.round_each_result(module)

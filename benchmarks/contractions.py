@@ -1,0 +1,185 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Contractions in local programs of the MPI engine on one core, beside numpy's OpenBLAS and XLA:CPU.
+
+    python benchmarks/contractions.py
+
+Each case is a `stablehlo.dot_general` of one rank, and `jax.lax.dot_general` and `numpy.matmul` of the same arrays;
+bf16 and i8 have no numpy. All run in this process, in turn, with one thread. Prints the billions of operations a
+second, and the ratio of our speed to that of the peer: numpy where it runs the case, XLA otherwise. The last line has
+the geometric mean of the ratios, and the smallest.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ["JAX_ENABLE_X64"] = "1"
+
+import argparse
+import contextlib
+import io
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import geometric_mean, median
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+
+import mlir_shard
+from mlir_shard.runtime.compile import compile_module
+from mlir_shard.runtime.launch.jit import Executable
+from mlir_shard.runtime.lowering.lowering_process import lower
+
+DTYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
+RESULTS = {"f32": "f32", "f64": "f64", "bf16": "f32", "i8": "i32"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A product of matrices, or of batches of them.
+
+    Attributes:
+        element_type: of the operands; f32 is the result's for bf16, and i32 for i8.
+        m, n, k: rows and columns of the result, and what is summed.
+        batch: how many products.
+        transposes: whether each operand is transposed in memory.
+    """
+
+    element_type: str
+    m: int
+    n: int
+    k: int
+    batch: int = 0
+    transposes: tuple[bool, bool] = (False, False)
+
+    @property
+    def name(self) -> str:
+        """As in the table."""
+        batch = f"{self.batch} of " if self.batch else ""
+        letters = "".join(" T"[one] for one in self.transposes).strip() and "".join(
+            "NT"[one] for one in self.transposes
+        )
+        return f"{self.element_type} {batch}{self.m}x{self.k}x{self.n} {letters}".rstrip()
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return 2 * max(self.batch, 1) * self.m * self.n * self.k
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of the two operands in memory."""
+        pairs = (self.m, self.k), (self.k, self.n)
+        batch = (self.batch,) if self.batch else ()
+        return [(*batch, *(pair[::-1] if flip else pair)) for pair, flip in zip(pairs, self.transposes, strict=True)]
+
+    @property
+    def contracted(self) -> tuple[int, int]:
+        """The dimension of each operand that is summed over."""
+        first = 1 if self.batch else 0
+        return first + (not self.transposes[0]), first + self.transposes[1]
+
+    def text(self) -> str:
+        """The program."""
+        a, b = ("x".join(map(str, (*shape, self.element_type))) for shape in self.shapes())
+        shape = (*((self.batch,) if self.batch else ()), self.m, self.n)
+        c = "x".join(map(str, (*shape, RESULTS[self.element_type])))
+        batching = "batching_dims = [0] x [0], " if self.batch else ""
+        left, right = self.contracted
+        return f"""
+          func.func @main(%a: tensor<{a}>, %b: tensor<{b}>) -> tensor<{c}> {{
+            %0 = stablehlo.dot_general %a, %b, {batching}contracting_dims = [{left}] x [{right}]
+              : (tensor<{a}>, tensor<{b}>) -> tensor<{c}>
+            return %0 : tensor<{c}>
+          }}"""
+
+
+def cases() -> list[Case]:
+    """Square, thin, odd, transposed, and batched."""
+    found = [Case(type_, size, size, size) for type_ in ("f32", "f64") for size in (64, 128, 256, 512, 1024, 2048)]
+    found += [Case("bf16", size, size, size) for size in (64, 256, 512, 1024)]
+    found += [Case("i8", size, size, size) for size in (64, 256, 512)]
+    for type_ in ("f32", "f64"):
+        found += [Case(type_, 255, 257, 253), Case(type_, 509, 131, 1021), Case(type_, 67, 1009, 71)]
+        found += [Case(type_, 2048, 16, 2048), Case(type_, 16, 2048, 2048), Case(type_, 1024, 1024, 16)]
+        found += [Case(type_, 1, 2048, 2048), Case(type_, 2048, 1, 2048)]
+        found += [Case(type_, 512, 512, 512, 0, forms) for forms in ((True, False), (False, True), (True, True))]
+        found += [
+            Case(type_, 64, 64, 64, 64),
+            Case(type_, 128, 128, 64, 32, (False, True)),
+            Case(type_, 16, 16, 16, 512),
+        ]
+    return found
+
+
+def ours(case: Case, arrays: list[Any]) -> Callable[[], Any]:
+    """The program of one rank in machine code."""
+    module = mlir_shard.parse(case.text(), mlir_shard.create_context())
+    # One device has no shardings, which is said.
+    with contextlib.redirect_stderr(io.StringIO()):
+        program = compile_module(module, with_unsharded=False, lower=lambda texts, entry: lower(texts, entry)).sharded
+    executable = Executable(program)
+    return lambda: executable(arrays)[0]
+
+
+def xla(case: Case, arrays: list[Any]) -> Callable[[], Any]:
+    """The same by JAX."""
+    left, right = case.contracted
+    batch = ((0,), (0,)) if case.batch else ((), ())
+    dtype = {"f32": np.float32, "f64": np.float64, "i32": np.int32}[RESULTS[case.element_type]]
+    dot = jax.jit(lambda a, b: jax.lax.dot_general(a, b, (((left,), (right,)), batch), preferred_element_type=dtype))
+    on_device = [jax.device_put(one) for one in arrays]
+    return lambda: dot(*on_device).block_until_ready()
+
+
+def numpy(case: Case, arrays: list[Any]) -> Callable[[], Any]:
+    """The same by numpy's OpenBLAS."""
+    a, b = (one.swapaxes(-1, -2) if flip else one for one, flip in zip(arrays, case.transposes, strict=True))
+    return lambda: np.matmul(a, b)
+
+
+def in_turn(functions: list[Callable[[], Any]], seconds: float) -> list[float]:
+    """The median seconds of a call of each."""
+    times: list[list[float]] = [[] for _ in functions]
+    begin = time.perf_counter()
+    while len(times[0]) < 5 or time.perf_counter() - begin < seconds:
+        for function, taken in zip(functions, times, strict=True):
+            start = time.perf_counter()
+            function()
+            taken.append(time.perf_counter() - start)
+    return [median(taken) for taken in times]
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=0.5, help="at least, for each case")
+    parser.add_argument("--only", default="", help="cases with this in their names")
+    arguments = parser.parse_args()
+    print(f"{'GF/s':<28}{'ours':>8}{'numpy':>8}{'XLA':>8}{'ratio':>8}")
+    ratios = []
+    for case in cases():
+        if arguments.only not in case.name:
+            continue
+        draw = np.random.default_rng(0)
+        arrays = [draw.integers(-8, 8, shape).astype(DTYPES[case.element_type]) for shape in case.shapes()]
+        has_numpy = case.element_type in ("f32", "f64")
+        sides = [ours(case, arrays), xla(case, arrays), *([numpy(case, arrays)] if has_numpy else [])]
+        expected, *others = (np.asarray(side(), np.float64) for side in sides)
+        assert all(np.allclose(expected, one, rtol=1e-3) for one in others), case.name
+        times = in_turn(sides, arguments.seconds)
+        speeds = [case.operations / one / 1e9 for one in times]
+        ratios.append(speeds[0] / speeds[-1])
+        peer = f"{speeds[2]:8.1f}" if has_numpy else f"{'-':>8}"
+        print(f"{case.name:<28}{speeds[0]:8.1f}{peer}{speeds[1]:8.1f}{ratios[-1]:8.2f}", flush=True)
+    if ratios:
+        print(f"geometric mean {geometric_mean(ratios):.2f}, smallest {min(ratios):.2f} of {len(ratios)} cases")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""OpenBLAS, from the package `scipy-openblas32`, for programs that call its C interface."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+_PACKAGE: Final = "scipy_openblas32"
+# The package adds a prefix to the symbols.
+_PREFIX: Final = "scipy_"
+_SYMBOL = re.compile(r"llvm\.func @(cblas_[sdcz]gem[mv])\(")
+
+
+@cache
+def library_path() -> Path | None:
+    """The shared library; None where the package is not installed, or has none for this machine."""
+    spec = find_spec(_PACKAGE)
+    places = spec.submodule_search_locations if spec else None
+    found = [
+        path for place in places or () for path in Path(place, "lib").glob("libscipy_openblas.*") if path.is_file()
+    ]
+    return next((path for path in found if path.suffix in (".so", ".dylib")), None)
+
+
+def addresses(text: str) -> dict[str, int]:
+    """The address of each function of BLAS that a program in the LLVM dialect calls, by symbol."""
+    symbols = set(_SYMBOL.findall(text))
+    if not symbols:
+        return {}
+    library = _library()
+    return {one: ctypes.cast(library[_PREFIX + one], ctypes.c_void_p).value or 0 for one in symbols}
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(library_path()))
+    # Ranks share the cores of a machine.
+    library[f"{_PREFIX}openblas_set_num_threads"](1)
+    return library

@@ -1,0 +1,357 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Lowering of contractions in memory to calls of `gemm` and `gemv`, in loops where these do not do it at once.
+
+They are accumulated in the type of the result, those of floats narrower than f32 in f32. Those of integers that are
+widened are computed in a type of floats that holds every sum; other integers are left to loops. A convolution is a
+product of matrices for each place of its window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.ir import index_arithmetic as index
+from mlir_shard.ir.editing import operations_where
+from mlir_shard.runtime.collectives import buffers
+from mlir_shard.runtime.launch import blas
+from mlir_shard.runtime.lowering.contractions import FEWEST, Contraction, contraction
+from mlir_shard.runtime.lowering.gemm_plan import GemmPlan, Operand, plan_gemm
+
+_arith, _complex, _func, _linalg = map(host.dialect, ("arith", "complex", "func", "linalg"))
+_memref, _scf = map(host.dialect, ("memref", "scf"))
+_ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
+# The largest integers up to which floats hold all.
+_EXACT_F32, _EXACT_F64 = 1 << 24, 1 << 53
+# How many times the products of a call have to be for another operand to be copied.
+_WORTH_A_COPY = 4
+
+
+def lower(module: Any) -> None:
+    """Replaces contractions in memory by calls, in place, if OpenBLAS is installed."""
+    if blas.library_path() is None:
+        return
+    found = map(contraction, operations_where(module, lambda name: name.startswith("linalg.")))
+    calls = _Calls(module)
+    for one in [one for one in found if one is not None and one.volume >= FEWEST]:
+        type_ = _accumulator(one)
+        if type_ is not None:
+            with ir.InsertionPoint(one.op), one.op.location:
+                if calls.emit(one, type_):
+                    one.op.erase()
+
+
+def _accumulator(found: Contraction) -> Any:
+    """The type to accumulate a contraction in; None where BLAS has none."""
+    op = found.op
+    type_ = op.operands[2].type.element_type
+    if isinstance(type_, ir.ComplexType):
+        return type_ if isinstance(type_.element_type, (ir.F32Type, ir.F64Type)) else None
+    if isinstance(type_, (ir.F32Type, ir.F64Type)):
+        return type_
+    if isinstance(type_, ir.FloatType):
+        return ir.F32Type.get() if type_.width < 32 else None
+    names = [one.operation.name for one in op.regions[0].blocks[0].operations]
+    if names.count("arith.extsi") != 2:
+        return None
+    summed = prod(found.sizes[loop] for loop in found.summed)
+    largest = summed << sum(one.type.element_type.width - 1 for one in op.operands[:2])
+    floats = (ir.F32Type, _EXACT_F32), (ir.F64Type, _EXACT_F64)
+    return next((one.get() for one, most in floats if largest <= most), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where an operand is read: in its memory, or in a copy whose dimension `i` is `order[i]` of it."""
+
+    operand: Operand
+    order: tuple[int, ...] | None = None
+
+
+def _sources(found: Contraction, place: int, type_: Any) -> Iterator[_Source]:
+    """Where an operand may be read, cheapest first."""
+    memory = found.op.operands[place]
+    strides, shape = _strides(memory.type), memory.type.shape
+    if memory.type.element_type == type_ and strides is not None:
+        yield _Source(_indexed(found, place, strides))
+    if found.is_plain(place):
+        of_dims, order = found.plain_loops(place), found.orders[place]
+        contiguous = _contiguous([found.sizes[loop] for loop in order])
+        yield _Source(Operand(tuple(order), contiguous), tuple(of_dims.index(loop) for loop in order))
+    else:
+        yield _Source(_indexed(found, place, _contiguous(shape)), tuple(range(len(shape))))
+
+
+def _indexed(found: Contraction, place: int, strides: Sequence[int]) -> Operand:
+    """An operand in memory whose dimensions have these strides."""
+    of_loop: dict[int, int] = {}
+    for terms, stride in zip(found.indices[place], strides, strict=True):
+        for loop, times in terms:
+            of_loop[loop] = of_loop.get(loop, 0) + times * stride
+    return Operand(tuple(of_loop), tuple(of_loop.values()))
+
+
+def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
+
+
+def _chosen(found: Contraction, type_: Any) -> tuple[GemmPlan, tuple[_Source, ...]] | None:
+    """The plan with as few copies as its calls are still large."""
+    options = []
+    for sources in product(*(_sources(found, place, type_) for place in range(3))):
+        plan = plan_gemm(found.sizes, *(one.operand for one in sources))
+        if plan is not None and plan.volume >= FEWEST:
+            options.append((sum(one.order is not None for one in sources), plan, sources))
+    largest = max((plan.volume for _, plan, _ in options), default=0)
+    worth = [one for one in options if one[1].volume * _WORTH_A_COPY > largest]
+    return min(worth, key=lambda one: (one[0], -one[1].volume))[1:] if worth else None
+
+
+class _Calls:
+    """Calls of BLAS in a module."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._declared: set[str] = set()
+
+    def emit(self, found: Contraction, type_: Any) -> bool:
+        """Emits a contraction at the current insertion point; whether calls do it well.
+
+        Args:
+            type_: what it is accumulated in.
+        """
+        chosen = _chosen(found, type_)
+        if chosen is None:
+            return False
+        plan, sources = chosen
+        a, b, result = found.op.operands
+        # Loops over sums outside of the calls add to what the calls before have computed.
+        adds_up = any(loop.steps[2] == 0 for loop in plan.loops)
+        *inputs, of_result = sources
+        is_copied = of_result.order is not None
+        fill = _fill_before(found.op) if is_copied or not adds_up else None
+        memories = [_read(memory, source, type_) for memory, source in zip((a, b), inputs, strict=True)]
+        memories.append(_room(result, of_result.order, type_) if of_result.order is not None else result)
+        if is_copied and adds_up:
+            _linalg.fill(_zero(type_), outs=[memories[2]])
+        self._loops(plan, memories, type_, adds=adds_up or (not is_copied and fill is None))
+        if of_result.order is not None:
+            # A copy of the result is added to it afterwards.
+            back = [of_result.order.index(dim) for dim in range(len(of_result.order))]
+            _copy(memories[2], result, back, adds=fill is None)
+        if fill is not None:
+            fill.erase()
+        for memory, source in zip(memories, sources, strict=True):
+            if source.order is not None:
+                _memref.DeallocOp(memory)
+        return True
+
+    def _loops(self, plan: GemmPlan, memories: Sequence[Any], type_: Any, adds: bool) -> None:
+        """The loops of a plan around its call."""
+        size = _bytes(type_)
+        order = (1, 0, 2) if plan.swaps else (0, 1, 2)
+        addresses = [_address(memories[place], size) for place in order]
+        factors = self._factor(type_, 1), self._factor(type_, int(adds))
+        points = []
+        for loop in plan.loops:
+            made = _scf.ForOp(index.constant(0), index.constant(loop.size), index.constant(1))
+            point = ir.InsertionPoint(made.body)
+            point.__enter__()
+            points.append(point)
+            for place, step in enumerate(loop.steps):
+                if step:
+                    offset = index.multiply(made.induction_variable, index.constant(step * size))
+                    addresses[place] = index.add(addresses[place], offset)
+        self._call(plan, addresses, factors, type_)
+        for point in reversed(points):
+            _scf.YieldOp([])
+            point.__exit__(None, None, None)
+
+    def _factor(self, type_: Any, value: int) -> Any:
+        """What the product, or the former result, is multiplied with."""
+        if not isinstance(type_, ir.ComplexType):
+            return _arith.ConstantOp(type_, ir.FloatAttr.get(type_, value)).result
+        real = type_.element_type
+        symbol, memory_type = f"blas_{value}_{real}", ir.MemRefType.get([2], real)
+        if symbol not in self._declared:
+            self._declared.add(symbol)
+            parts = [ir.FloatAttr.get(real, part) for part in (value, 0)]
+            constant = ir.DenseElementsAttr.get(parts, ir.RankedTensorType.get([2], real))
+            with ir.InsertionPoint.at_block_begin(self._module.body):
+                attribute = ir.TypeAttr.get(memory_type)
+                _memref.GlobalOp(symbol, attribute, sym_visibility="private", initial_value=constant, constant=True)
+        memory = _memref.GetGlobalOp(memory_type, symbol).result
+        return buffers.pointer(memory)
+
+    def _call(self, plan: GemmPlan, addresses: Sequence[Any], factors: tuple[Any, Any], type_: Any) -> None:
+        a, b, c = map(buffers.pointer_at, addresses)
+        times, plus = factors
+        if 1 in (plan.m, plan.n):
+            name = "gemv"
+            arguments = self._of_gemv(plan, a, b, c, times, plus)
+        else:
+            name = "gemm"
+            forms = [_int(_TRANSPOSED if factor.is_transposed else _AS_IT_IS) for factor in (plan.a, plan.b)]
+            sizes = [_int(size) for size in (plan.m, plan.n, plan.k)]
+            a_leading, b_leading, c_leading = map(_int, (plan.a.leading, plan.b.leading, plan.c_leading))
+            arguments = [_int(_ROW_MAJOR), *forms, *sizes, times, a, a_leading, b, b_leading, plus, c, c_leading]
+        symbol = f"cblas_{_letter(type_)}{name}"
+        if symbol not in self._declared:
+            self._declared.add(symbol)
+            with ir.InsertionPoint.at_block_begin(self._module.body):
+                signature = ir.FunctionType.get([value.type for value in arguments], [])
+                _func.FuncOp(symbol, signature, visibility="private")
+        _func.CallOp([], symbol, arguments)
+
+    def _of_gemv(self, plan: GemmPlan, a: Any, b: Any, c: Any, times: Any, plus: Any) -> list[Any]:
+        """The arguments where the result has one row or column."""
+        if plan.n == 1:
+            matrix, form, rows, vector = a, plan.a, plan.m, b
+            is_applied_transposed = form.is_transposed
+            steps = plan.b.leading, plan.c_leading
+        else:
+            # One row is the transposed matrix times a column.
+            matrix, form, rows, vector = b, plan.b, plan.k, a
+            is_applied_transposed = not form.is_transposed
+            steps = plan.a.leading if plan.a.is_transposed else 1, 1
+        shape = (rows, plan.k) if plan.n == 1 else (rows, plan.n)
+        if form.is_transposed:
+            shape = shape[::-1]
+        what = _int(_TRANSPOSED if is_applied_transposed else _AS_IT_IS)
+        step, result_step = map(_int, steps)
+        head = [_int(_ROW_MAJOR), what, *map(_int, shape), times, matrix, _int(form.leading)]
+        return [*head, vector, step, plus, c, result_step]
+
+
+def _fill_before(op: Any) -> Any | None:
+    """The operation that makes all memory of the result zero, if nothing is there between the two."""
+    memory = op.operands[2]
+    allocation = memory.owner
+    if isinstance(allocation, ir.Block) or allocation.operation.name != "memref.alloc":
+        return None
+    users = {_within(use.owner.operation, op.block) for use in memory.uses}
+    last = None
+    for one in op.block.operations:
+        if one.operation == op:
+            break
+        last = one.operation if one.operation in users else last
+    if last is None or last.name != "linalg.fill" or last.operands[1] != memory:
+        return None
+    value = last.operands[0].owner
+    is_constant = not isinstance(value, ir.Block) and value.operation.name in ("arith.constant", "complex.constant")
+    return last if is_constant and _is_zero(value.operation.attributes["value"]) else None
+
+
+def _within(op: Any, block: Any) -> Any:
+    """The operation of a block that an operation is, or is in; None if it is in none."""
+    while op is not None and op.block != block:
+        op = op.parent and op.parent.operation
+    return op
+
+
+def _zero(type_: Any) -> Any:
+    if isinstance(type_, ir.ComplexType):
+        parts = ir.ArrayAttr.get([ir.FloatAttr.get(type_.element_type, 0.0)] * 2)
+        return _complex.ConstantOp(type_, parts).result
+    return _arith.ConstantOp(type_, ir.FloatAttr.get(type_, 0.0)).result
+
+
+def _is_zero(attribute: Any) -> bool:
+    if isinstance(attribute, ir.ArrayAttr):
+        return all(map(_is_zero, attribute))
+    return isinstance(attribute, (ir.FloatAttr, ir.IntegerAttr)) and attribute.value == 0
+
+
+def _strides(type_: Any) -> tuple[int, ...] | None:
+    """The strides of memory in elements; None where one is not known."""
+    strides, _ = type_.get_strides_and_offset()
+    return None if any(map(type_.is_dynamic_stride_or_offset, strides)) else tuple(strides)
+
+
+def _room(memory: Any, order: Sequence[int], type_: Any) -> Any:
+    """New memory for the elements, its dimensions in another order."""
+    shape = [memory.type.shape[dim] for dim in order]
+    return _memref.AllocOp(ir.MemRefType.get(shape, type_), [], []).result
+
+
+def _read(memory: Any, source: _Source, type_: Any) -> Any:
+    """The memory that an operand is read from."""
+    if source.order is None:
+        return memory
+    made = _room(memory, source.order, type_)
+    _copy(memory, made, source.order)
+    return made
+
+
+def _copy(source: Any, target: Any, order: Sequence[int], *, adds: bool = False) -> None:
+    """Copies and converts elements, or adds them; dimension `i` of `target` is `order[i]` of `source`."""
+    rank = len(order)
+    maps = [
+        ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(order.index(dim)) for dim in range(rank)]),
+        ir.AffineMap.get_identity(rank),
+    ]
+    attributes = {
+        "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
+        "iterator_types": ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank),
+    }
+    made = ir.Operation.create("linalg.generic", [], [source, target], attributes, regions=1)
+    types = source.type.element_type, target.type.element_type
+    block = made.regions[0].blocks.append(*types, arg_locs=[ir.Location.unknown()] * 2)
+    with ir.InsertionPoint(block):
+        value, before = block.arguments
+        if adds and isinstance(types[1], ir.ComplexType):
+            value = _complex.AddOp(value, before).result
+        elif adds and isinstance(types[1], ir.FloatType):
+            # Added in the wider type, and rounded once.
+            value = _arith.AddFOp(value, _converted(before, types[0])).result
+        value = _converted(value, types[1])
+        if adds and isinstance(types[1], ir.IntegerType):
+            value = _arith.AddIOp(value, before).result
+        _linalg.YieldOp([value])
+
+
+def _converted(value: Any, type_: Any) -> Any:
+    """A value in another type; an integer of floats wraps around."""
+    if value.type == type_:
+        return value
+    if isinstance(value.type, ir.IntegerType):
+        return _arith.SIToFPOp(type_, value).result
+    if isinstance(type_, ir.IntegerType):
+        whole = _arith.FPToSIOp(ir.IntegerType.get_signless(64), value).result
+        return whole if type_.width == 64 else _arith.TruncIOp(type_, whole).result
+    convert = _arith.ExtFOp if value.type.width < type_.width else _arith.TruncFOp
+    return convert(type_, value).result
+
+
+def _bytes(type_: Any) -> int:
+    return 2 * _bytes(type_.element_type) if isinstance(type_, ir.ComplexType) else int(type_.width) // 8
+
+
+def _letter(type_: Any) -> str:
+    is_double = _bytes(type_.element_type if isinstance(type_, ir.ComplexType) else type_) == 8
+    return ("cz" if isinstance(type_, ir.ComplexType) else "sd")[is_double]
+
+
+def _address(memory: Any, size: int) -> Any:
+    """The address of the first element, an index."""
+    address = _memref.ExtractAlignedPointerAsIndexOp(memory).result
+    _, offset = memory.type.get_strides_and_offset()
+    if offset == 0:
+        return address
+    if memory.type.is_dynamic_stride_or_offset(offset):
+        elements = _memref.ExtractStridedMetadataOp(memory).offset
+    else:
+        elements = index.constant(offset)
+    return index.add(address, index.multiply(elements, index.constant(size)))
+
+
+def _int(value: int) -> Any:
+    type_ = ir.IntegerType.get_signless(32)
+    return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result

@@ -1,0 +1,157 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Contractions: structured ops that add up products of two inputs, convolutions among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+from mlir_shard import host
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_where, replace_with
+
+_linalg = host.dialect("linalg")
+_GENERIC, _CONTRACT = "linalg.generic", "linalg.contract"
+_MAPS, _SEGMENTS = "indexing_maps", "operandSegmentSizes"
+_MULTIPLY: Final = {"arith.mulf": "arith.addf", "complex.mul": "complex.add", "arith.muli": "arith.addi"}
+_WIDEN: Final = ("arith.extf", "arith.extsi")
+FEWEST: Final = 512
+"""The multiplications from which a call of BLAS takes less time than loops."""
+
+Index = tuple[tuple[int, int], ...]
+"""What a dimension is indexed by: the sum of these loops, each times a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """An op in tensors or memory of static shapes that adds `a * b` to `c`.
+
+    Attributes:
+        indices: for `a`, `b` and `c`, what each dimension is indexed by; those of `c` are loops.
+        sizes: how many iterations each loop has.
+    """
+
+    op: Any
+    indices: tuple[tuple[Index, ...], ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def volume(self) -> int:
+        """How many products there are."""
+        return prod(self.sizes)
+
+    @property
+    def loops(self) -> tuple[frozenset[int], ...]:
+        """The loops that index each operand."""
+        return tuple(frozenset(loop for index in of for loop, _ in index) for of in self.indices)
+
+    @property
+    def summed(self) -> frozenset[int]:
+        """The loops that products are added up over."""
+        a, b, c = self.loops
+        return a & b - c
+
+    def is_plain(self, operand: int) -> bool:
+        """Whether each dimension of an operand is indexed by a loop of its own."""
+        of = self.indices[operand]
+        return all(len(index) == 1 and index[0][1] == 1 for index in of) and len(self.loops[operand]) == len(of)
+
+    def plain_loops(self, operand: int) -> list[int]:
+        """The loop of each dimension of an operand that is plain."""
+        return [index[0][0] for index in self.indices[operand]]
+
+    @property
+    def orders(self) -> tuple[list[int], ...]:
+        """The loops of each operand with those of batches first, then of rows, then of columns."""
+        a, b, c = self.loops
+        batch = sorted(a & b & c)
+        rows, columns, summed = (sorted(one.difference(batch)) for one in (a & c, b & c, a & b))
+        return batch + rows + summed, batch + summed + columns, batch + rows + columns
+
+
+def contraction(op: Any) -> Contraction | None:
+    """Returns an op of linalg as a contraction, None where it is none.
+
+    Inputs may be widened first. Every loop has to index two of the operands, and one only the inputs.
+    """
+    if len(op.regions) != 1 or len(op.operands) != 3 or list(ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS])) != [2, 1]:
+        return None
+    types = [one.type for one in op.operands]
+    if not all(isinstance(one, (ir.RankedTensorType, ir.MemRefType)) and one.has_static_shape for one in types):
+        return None
+    maps = _linalg.get_indexing_maps(op)
+    if maps is None or not _adds_products(op.regions[0].blocks[0]):
+        return None
+    indices: list[tuple[Index, ...]] = []
+    for of in maps:
+        terms = [_index(one) for one in of.value.results]
+        if None in terms:
+            return None
+        indices.append(tuple(one for one in terms if one is not None))
+    size_of = {
+        index[0][0]: size
+        for of, type_ in zip(indices, types, strict=True)
+        for index, size in zip(of, type_.shape, strict=True)
+        if len(index) == 1 and index[0][1] == 1
+    }
+    count = maps[0].value.n_dims
+    if len(size_of) < count:
+        return None
+    found = Contraction(op, tuple(indices), tuple(size_of[loop] for loop in range(count)))
+    is_of_two = all(sum(loop in of for of in found.loops) > 1 for loop in range(count))
+    return found if is_of_two and found.summed and found.is_plain(2) and min(found.sizes) > 0 else None
+
+
+def name(module: Any) -> None:
+    """Makes `linalg.contract` of each generic on tensors that is a product of matrices or batches, in place.
+
+    The host fuses what makes the inputs of a generic into its body, where it would be computed again and again.
+    """
+    for op in operations_where(module, lambda name: name == _GENERIC):
+        found = contraction(op) if op.results else None
+        if found is None or found.volume < FEWEST or not all(map(found.is_plain, range(3))):
+            continue
+        attributes = {_MAPS: op.attributes[_MAPS], _SEGMENTS: op.attributes[_SEGMENTS]}
+        types, operands = [one.type for one in op.results], list(op.operands)
+        with ir.InsertionPoint(op), op.location:
+            made = ir.Operation.create(_CONTRACT, types, operands, attributes, regions=1)
+        op.regions[0].blocks[0].append_to(made.regions[0])
+        replace_with(op, made.results)
+
+
+def _adds_products(body: Any) -> bool:
+    """Whether a body adds the product of its two inputs to what it has."""
+    a, b, c = body.arguments
+    multiply = add = None
+    widened = {a: a, b: b}
+    for one in body.operations:
+        inner = one.operation
+        operands = list(inner.operands)
+        if inner.name in _WIDEN and operands[0] in (a, b):
+            widened[inner.results[0]] = operands[0]
+        elif inner.name in _MULTIPLY and multiply is None and all(one in widened for one in operands):
+            if {widened[one] for one in operands} != {a, b}:
+                return False
+            multiply = inner
+        elif multiply is not None and add is None and inner.name == _MULTIPLY[multiply.name]:
+            if {*operands} != {c, multiply.results[0]}:
+                return False
+            add = inner
+        elif inner.name != "linalg.yield" or add is None or operands[0] != add.results[0]:
+            return False
+    return add is not None
+
+
+def _index(expression: Any) -> Index | None:
+    """The terms of a linear expression; None where it is not one."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return ((expression.position, 1),)
+    if isinstance(expression, ir.AffineAddExpr):
+        left, right = _index(expression.lhs), _index(expression.rhs)
+        return None if left is None or right is None else left + right
+    if isinstance(expression, ir.AffineMulExpr) and isinstance(expression.rhs, ir.AffineConstantExpr):
+        terms = _index(expression.lhs)
+        return terms and tuple((loop, times * expression.rhs.value) for loop, times in terms)
+    return None
