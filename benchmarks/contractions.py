@@ -1,13 +1,13 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Contractions in local programs of the MPI engine on one core, beside numpy's OpenBLAS and XLA:CPU.
+"""Contractions and convolutions in local programs of the MPI engine on one core, beside OpenBLAS and XLA:CPU.
 
     python benchmarks/contractions.py
 
-Each case is a `stablehlo.dot_general` of one rank, and `jax.lax.dot_general` and `numpy.matmul` of the same arrays;
-bf16 and i8 have no numpy. All run in this process, in turn, with one thread. Prints the billions of operations a
-second, and the ratio of our speed to that of the peer: numpy where it runs the case, XLA otherwise. The last line has
-the geometric mean of the ratios, and the smallest.
+Each case is a `stablehlo.dot_general` of one rank, and `jax.lax.dot_general` and `numpy.matmul` of the same arrays, or
+a convolution by JAX; bf16, i8 and convolutions have no numpy. All run in this process, in turn, with one thread. Prints
+the billions of operations a second, and the ratio of our speed to that of the peer: numpy where it runs the case, XLA
+otherwise. The last line has the geometric mean of the ratios, and the smallest.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from statistics import geometric_mean, median
 from typing import Any
 
@@ -99,9 +100,56 @@ class Case:
           }}"""
 
 
-def cases() -> list[Case]:
-    """Square, thin, odd, transposed, and batched."""
-    found = [Case(type_, size, size, size) for type_ in ("f32", "f64") for size in (64, 128, 256, 512, 1024, 2048)]
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution with padding, in f32.
+
+    Attributes:
+        layout: of input and result, and `kernel` of the kernel.
+        sizes: batch, height, width, channels of input and result.
+        window: its height and width.
+    """
+
+    layout: str
+    kernel: str
+    sizes: tuple[int, int, int, int, int]
+    window: int
+    stride: int = 1
+    element_type = "f32"
+
+    @property
+    def name(self) -> str:
+        """As in the table."""
+        n, h, w, c, d = self.sizes
+        return f"{self.layout} {n}x{h}x{w}x{c}->{d} by {self.window}/{self.stride}"
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return 2 * prod(self.sizes) * self.window**2 // self.stride**2
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of the input and the kernel."""
+        n, h, w, c, d = self.sizes
+        of_input, of_kernel = {"N": n, "H": h, "W": w, "C": c}, {"H": self.window, "W": self.window, "I": c, "O": d}
+        return [tuple(of_input[one] for one in self.layout), tuple(of_kernel[one] for one in self.kernel)]
+
+    def convolve(self, x: Any, kernel: Any) -> Any:
+        """By JAX."""
+        numbers = (self.layout, self.kernel, self.layout)
+        return jax.lax.conv_general_dilated(x, kernel, (self.stride,) * 2, "SAME", dimension_numbers=numbers)
+
+    def text(self) -> str:
+        """The program."""
+        arguments = [jax.ShapeDtypeStruct(shape, np.float32) for shape in self.shapes()]
+        return str(jax.jit(self.convolve).lower(*arguments).compiler_ir("stablehlo"))
+
+
+def cases() -> list[Case | Convolution]:
+    """Matrices: square, thin, odd, transposed, and batched. Convolutions: those of a ResNet, in two layouts."""
+    found: list[Case | Convolution] = [
+        Case(type_, size, size, size) for type_ in ("f32", "f64") for size in (64, 128, 256, 512, 1024, 2048)
+    ]
     found += [Case("bf16", size, size, size) for size in (64, 256, 512, 1024)]
     found += [Case("i8", size, size, size) for size in (64, 256, 512)]
     for type_ in ("f32", "f64"):
@@ -114,10 +162,16 @@ def cases() -> list[Case]:
             Case(type_, 128, 128, 64, 32, (False, True)),
             Case(type_, 16, 16, 16, 512),
         ]
+    for layout, kernel in (("NHWC", "HWIO"), ("NCHW", "OIHW")):
+        sizes = (8, 56, 56, 64, 64), (8, 28, 28, 128, 128), (8, 14, 14, 256, 256)
+        found += [Convolution(layout, kernel, one, 3) for one in sizes]
+        found += [Convolution(layout, kernel, (4, 112, 112, 3, 64), 7, 2)]
+        found += [Convolution(layout, kernel, (8, 28, 28, 256, 64), 1)]
+        found += [Convolution(layout, kernel, (8, 56, 56, 64, 128), 3, 2)]
     return found
 
 
-def ours(case: Case, arrays: list[Any]) -> Callable[[], Any]:
+def ours(case: Case | Convolution, arrays: list[Any]) -> Callable[[], Any]:
     """The program of one rank in machine code."""
     module = mlir_shard.parse(case.text(), mlir_shard.create_context())
     # One device has no shardings, which is said.
@@ -127,13 +181,16 @@ def ours(case: Case, arrays: list[Any]) -> Callable[[], Any]:
     return lambda: executable(arrays)[0]
 
 
-def xla(case: Case, arrays: list[Any]) -> Callable[[], Any]:
+def xla(case: Case | Convolution, arrays: list[Any]) -> Callable[[], Any]:
     """The same by JAX."""
+    on_device = [jax.device_put(one) for one in arrays]
+    if isinstance(case, Convolution):
+        convolve = jax.jit(case.convolve)
+        return lambda: convolve(*on_device).block_until_ready()
     left, right = case.contracted
     batch = ((0,), (0,)) if case.batch else ((), ())
     dtype = {"f32": np.float32, "f64": np.float64, "i32": np.int32}[RESULTS[case.element_type]]
     dot = jax.jit(lambda a, b: jax.lax.dot_general(a, b, (((left,), (right,)), batch), preferred_element_type=dtype))
-    on_device = [jax.device_put(one) for one in arrays]
     return lambda: dot(*on_device).block_until_ready()
 
 
@@ -161,22 +218,24 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5, help="at least, for each case")
     parser.add_argument("--only", default="", help="cases with this in their names")
     arguments = parser.parse_args()
-    print(f"{'GF/s':<28}{'ours':>8}{'numpy':>8}{'XLA':>8}{'ratio':>8}")
+    print(f"{'GF/s':<30}{'ours':>8}{'numpy':>8}{'XLA':>8}{'ratio':>8}")
     ratios = []
     for case in cases():
         if arguments.only not in case.name:
             continue
         draw = np.random.default_rng(0)
         arrays = [draw.integers(-8, 8, shape).astype(DTYPES[case.element_type]) for shape in case.shapes()]
-        has_numpy = case.element_type in ("f32", "f64")
-        sides = [ours(case, arrays), xla(case, arrays), *([numpy(case, arrays)] if has_numpy else [])]
+        has_numpy = isinstance(case, Case) and case.element_type in ("f32", "f64")
+        sides = [ours(case, arrays), xla(case, arrays)]
+        if isinstance(case, Case) and has_numpy:
+            sides.append(numpy(case, arrays))
         expected, *others = (np.asarray(side(), np.float64) for side in sides)
         assert all(np.allclose(expected, one, rtol=1e-3) for one in others), case.name
         times = in_turn(sides, arguments.seconds)
         speeds = [case.operations / one / 1e9 for one in times]
         ratios.append(speeds[0] / speeds[-1])
         peer = f"{speeds[2]:8.1f}" if has_numpy else f"{'-':>8}"
-        print(f"{case.name:<28}{speeds[0]:8.1f}{peer}{speeds[1]:8.1f}{ratios[-1]:8.2f}", flush=True)
+        print(f"{case.name:<30}{speeds[0]:8.1f}{peer}{speeds[1]:8.1f}{ratios[-1]:8.2f}", flush=True)
     if ratios:
         print(f"geometric mean {geometric_mean(ratios):.2f}, smallest {min(ratios):.2f} of {len(ratios)} cases")
 

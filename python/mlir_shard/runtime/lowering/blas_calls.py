@@ -84,8 +84,13 @@ def _sources(found: Contraction, place: int, type_: Any) -> Iterator[_Source]:
         of_dims, order = found.plain_loops(place), found.orders[place]
         contiguous = _contiguous([found.sizes[loop] for loop in order])
         yield _Source(Operand(tuple(order), contiguous), tuple(of_dims.index(loop) for loop in order))
-    else:
-        yield _Source(_indexed(found, place, _contiguous(shape)), tuple(range(len(shape))))
+        return
+    # The steps of a window are not contiguous; where the channels are last, these are.
+    summed = [len(terms) == 1 and terms[0][0] in found.summed for terms in found.indices[place]]
+    dims = range(len(shape))
+    for dims_of_copy in dict.fromkeys((tuple(dims), tuple(sorted(dims, key=summed.__getitem__)))):
+        of_copy = _contiguous([shape[dim] for dim in dims_of_copy])
+        yield _Source(_indexed(found, place, [of_copy[dims_of_copy.index(dim)] for dim in dims]), dims_of_copy)
 
 
 def _indexed(found: Contraction, place: int, strides: Sequence[int]) -> Operand:
