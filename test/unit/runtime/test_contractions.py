@@ -155,6 +155,21 @@ def test_what_makes_an_input_is_not_computed_for_each_product() -> None:
     np.testing.assert_allclose(run(text, a, b)[0], np.tanh(a) @ b, rtol=1e-4, atol=1e-4)
 
 
+def test_what_makes_the_input_of_a_convolution_is_computed_once() -> None:
+    draw = np.random.default_rng(0)
+    x, w = (draw.standard_normal(one).astype(np.float32) for one in ((2, 16, 12, 40), (24, 16, 1, 1)))
+
+    @jax.jit
+    def convolve(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.nn.relu(jax.lax.conv(jax.numpy.tanh(x), w, (1, 1), "VALID"))
+
+    text = str(convolve.lower(x, w).compiler_ir("stablehlo"))
+    lowered = lower([text], "main")[0]
+    assert "cblas_sgemm" in lowered
+    assert "outside of fusion" not in lowered
+    np.testing.assert_allclose(run(text, x, w)[0], convolve(x, w), rtol=1e-4, atol=1e-4)
+
+
 GENERIC = """
   func.func @main(%a: tensor<16x32x{from}>, %b: tensor<32x24x{from}>, %c: tensor<16x24x{to}>) -> tensor<16x24x{to}> {{
     %0 = linalg.generic {{

@@ -4,19 +4,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_where, replace_with
+from mlir_shard.ir.editing import clone_with, inline_body, operations_named, operations_where, replace_with
 
-_linalg = host.dialect("linalg")
+_func, _linalg = host.dialect("func"), host.dialect("linalg")
 _GENERIC, _CONTRACT = "linalg.generic", "linalg.contract"
 _MAPS, _SEGMENTS = "indexing_maps", "operandSegmentSizes"
 _MULTIPLY: Final = {"arith.mulf": "arith.addf", "complex.mul": "complex.add", "arith.muli": "arith.addi"}
 _WIDEN: Final = ("arith.extf", "arith.extsi")
+_OUTLINED: Final = "contraction outside of fusion "
 FEWEST: Final = 512
 """The multiplications from which a call of BLAS takes less time than loops."""
 
@@ -104,21 +106,58 @@ def contraction(op: Any) -> Contraction | None:
     return found if is_of_two and found.summed and found.is_plain(2) and min(found.sizes) > 0 else None
 
 
-def name(module: Any) -> None:
-    """Makes `linalg.contract` of each generic on tensors that is a product of matrices or batches, in place.
+def protect(module: Any) -> list[Any]:
+    """Keeps the host from fusing what makes the inputs of contractions into these, in place, until `release`.
 
-    The host fuses what makes the inputs of a generic into its body, where it would be computed again and again.
+    What is fused into the body of a contraction is computed again for each product. A generic on tensors that is a
+    product of matrices or batches becomes a `linalg.contract`, others are put into functions, which are returned.
     """
+    functions: list[Any] = []
     for op in operations_where(module, lambda name: name == _GENERIC):
         found = contraction(op) if op.results else None
-        if found is None or found.volume < FEWEST or not all(map(found.is_plain, range(3))):
+        if found is None or found.volume < FEWEST:
             continue
-        attributes = {_MAPS: op.attributes[_MAPS], _SEGMENTS: op.attributes[_SEGMENTS]}
-        types, operands = [one.type for one in op.results], list(op.operands)
-        with ir.InsertionPoint(op), op.location:
-            made = ir.Operation.create(_CONTRACT, types, operands, attributes, regions=1)
-        op.regions[0].blocks[0].append_to(made.regions[0])
-        replace_with(op, made.results)
+        if all(map(found.is_plain, range(3))):
+            _name(op)
+        else:
+            functions.append(_outline(module, op, f"{_OUTLINED}{len(functions)}"))
+    return functions
+
+
+def release(module: Any, functions: Sequence[Any]) -> None:
+    """Puts contractions back where they were, given what `protect` has returned."""
+    by_name = {one.attributes["sym_name"].value: one for one in functions}
+    for call in operations_named(module, "func.call"):
+        function = by_name.get(call.attributes["callee"].value)
+        if function is not None:
+            inline_body(call, function)
+    for function in functions:
+        function.operation.erase()
+
+
+def _name(op: Any) -> None:
+    attributes = {_MAPS: op.attributes[_MAPS], _SEGMENTS: op.attributes[_SEGMENTS]}
+    types, operands = [one.type for one in op.results], list(op.operands)
+    with ir.InsertionPoint(op), op.location:
+        made = ir.Operation.create(_CONTRACT, types, operands, attributes, regions=1)
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    replace_with(op, made.results)
+
+
+def _outline(module: Any, op: Any, symbol: str) -> Any:
+    operands, types = list(op.operands), [one.type for one in op.results]
+    with op.location:
+        with ir.InsertionPoint(module.body):
+            signature = ir.FunctionType.get([one.type for one in operands], types)
+            function = _func.FuncOp(symbol, signature, visibility="private")
+        block = function.add_entry_block()
+        with ir.InsertionPoint(block):
+            copy = clone_with(op, dict(zip(operands, block.arguments, strict=True)))
+            _func.ReturnOp(list(copy.results))
+        with ir.InsertionPoint(op):
+            call = _func.CallOp(types, symbol, operands)
+    replace_with(op, call.results)
+    return function
 
 
 def _adds_products(body: Any) -> bool:
