@@ -165,7 +165,7 @@ void RewriteTemplate::replace(MlirOperation other) const {
     const MlirOperation copy = capi.mlirOperationClone(replacement[number]);
     for (std::size_t i = 0; i < sources[number].size(); ++i)
       capi.mlirOperationSetOperand(copy, static_cast<std::intptr_t>(i), valueOf(sources[number][i]));
-    relocate(copy, place, static_cast<std::int32_t>(number) == kept ? other : MlirOperation{});
+    relocate(copy, place, other);
     capi.mlirBlockInsertOwnedOperationBefore(block, other, copy);
     copies.push_back(copy);
   }
@@ -174,18 +174,27 @@ void RewriteTemplate::replace(MlirOperation other) const {
   capi.mlirOperationDestroy(other);
 }
 
-// Gives a copy, and what is in it, a location: that of its like in the operation that it takes the place of.
-void RewriteTemplate::relocate(MlirOperation copy, MlirLocation place, MlirOperation like) const {
+// Gives a copy, and what is in it, a location: that of its like in the operation that it takes the place of. What is in
+// it is either made by the rewrite, at the location of the operation, or from the regions of the operation.
+void RewriteTemplate::relocate(MlirOperation copy, MlirLocation place, MlirOperation other) const {
   capi.mlirOperationSetLocation(copy, place);
-  std::vector<MlirLocation> places;
-  if (like)
-    eachInside(
-        like, [&](MlirOperation one) { places.push_back(capi.mlirOperationGetLocation(one)); },
-        [&](MlirValue argument) { places.push_back(capi.mlirValueGetLocation(argument)); });
+  std::vector<MlirLocation> made, places;
+  auto collect = [&](std::vector<MlirLocation> &found) {
+    return std::pair{[&](MlirOperation one) { found.push_back(capi.mlirOperationGetLocation(one)); },
+                     [&](MlirValue argument) { found.push_back(capi.mlirValueGetLocation(argument)); }};
+  };
+  const auto [ofMadeOps, ofMadeArguments] = collect(made);
+  eachInside(copy, ofMadeOps, ofMadeArguments);
+  const bool isFromRegions =
+      std::any_of(made.begin(), made.end(), [&](MlirLocation one) { return !(one == location); });
+  if (isFromRegions) {
+    const auto [ofOps, ofArguments] = collect(places);
+    eachInside(other, ofOps, ofArguments);
+  }
   std::size_t number = 0;
   auto next = [&] {
     const std::size_t at = number++;
-    return at < places.size() ? places[at] : place;
+    return places.size() == made.size() ? places[at] : place;
   };
   eachInside(
       copy, [&](MlirOperation one) { capi.mlirOperationSetLocation(one, next()); },

@@ -52,7 +52,7 @@ private:
   void compareAttributes();
   void changeInPlace(MlirOperation op) const;
   void replace(MlirOperation op) const;
-  void relocate(MlirOperation copy, MlirLocation location, MlirOperation like) const;
+  void relocate(MlirOperation copy, MlirLocation location, MlirOperation other) const;
 
   const Capi &capi;
   MlirOperation op;

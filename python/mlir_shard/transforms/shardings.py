@@ -173,7 +173,7 @@ def shardings_in(root: Any) -> Iterator[TensorSharding]:
 
 
 def used_axes(module: Any) -> tuple[list[tuple[Mesh, Axes]], dict[str | Mesh, Mesh]]:
-    """The mesh and the axes of every sharding in a module, and the meshes by how shardings refer to them.
+    """The mesh and the axes of every sharding and all-reduce of a module, and the meshes by how shardings name them.
 
     PassFailure where a sharding refers to a mesh that the module does not define.
     """
@@ -187,6 +187,11 @@ def used_axes(module: Any) -> tuple[list[tuple[Mesh, Axes]], dict[str | Mesh, Me
             raise PassFailure(f"a sharding refers to mesh @{ref}, which the module does not define", module)
         if not refs[ref].is_maximal:
             used.append((refs[ref], sharding.used_axes))
+    # A sum may be reduced along a part of an axis that shards no tensor.
+    for op in editing.operations_named(module, "sdy.all_reduce"):
+        mesh = refs[op.attributes["out_sharding"].value.mesh_or_ref]
+        if not mesh.is_maximal:
+            used.append((mesh, op.attributes["reduction_axes"].value.value))
     return used, refs
 
 

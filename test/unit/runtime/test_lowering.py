@@ -125,3 +125,20 @@ def test_functions_of_jax(name: str) -> None:
     for result, wanted in zip(results, expected, strict=True):
         comparison = compare(result.array, np.asarray(wanted), result.port.spec.element_type)
         assert comparison.is_equal, f"{result.port.name}: {comparison}"
+
+
+def test_padding_between_what_is_padded() -> None:
+    """The host's canonicalization takes the stride of an insertion for 1 where what is inserted is padded."""
+    text = """
+      func.func @main(%x: tensor<3x4xf32>) -> tensor<4x11xf32> {
+        %one = stablehlo.constant dense<1.0> : tensor<f32>
+        %0 = stablehlo.pad %x, %one, low = [1, 1], high = [0, 1], interior = [0, 0]
+          : (tensor<3x4xf32>, tensor<f32>) -> tensor<4x6xf32>
+        %1 = stablehlo.pad %0, %one, low = [0, 0], high = [0, 0], interior = [0, 1]
+          : (tensor<4x6xf32>, tensor<f32>) -> tensor<4x11xf32>
+        return %1 : tensor<4x11xf32>
+      }"""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    expected = np.ones((4, 11), np.float32)
+    expected[1:, 2:-2:2] = x
+    np.testing.assert_array_equal(in_process.run(text, x)[0], expected)

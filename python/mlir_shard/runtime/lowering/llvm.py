@@ -9,7 +9,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects.registered_function import specific_name
 from mlir_shard.host import ir, passmanager
-from mlir_shard.ir import empty_tensors
+from mlir_shard.ir import empty_tensors, strided_inserts
 from mlir_shard.ir.editing import functions, operations_named, ops_below, replace_with
 from mlir_shard.ir.values import is_token
 from mlir_shard.passes import diagnostic
@@ -144,6 +144,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     tosa_ops.legalize(module)
     _run(module, _TO_LINALG)
     aggregated_ops.decompose(module)
+    strided_inserts.separate(module)
     protected = contractions.protect(module)
     generic_operations.prepare(module)
     _run(module, _SIMPLIFY)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.type_runs import type_run_attributes
 from mlir_shard.host import ir, rewrite
+from mlir_shard.ir import strided_inserts
 from mlir_shard.ir.editing import first_names, inline_region
 from mlir_shard.ir.patterns import Pattern, apply_greedily
 from mlir_shard.ir.values import users
@@ -153,6 +154,7 @@ class Canonicalize(Pass):
         return config
 
     def _run_host(self, op: Any) -> None:
+        strided_inserts.separate(op)
         given = [(one.name, getattr(self, one.field), one.default) for one in self.options()]
         options = " ".join(f"{name}={format_value(value)}" for name, value, default in given if value != default)
         pipeline = f"{op.name}(canonicalize{{{options}}})"
