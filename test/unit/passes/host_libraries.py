@@ -75,3 +75,7 @@ def _read_only_data(data: mmap.mmap, path: Path) -> Iterator[tuple[int, int]]:
     for name, _, _, _, start, size in sections:
         if data[names_start + name : names_start + name + 8] == b".rodata\0":
             yield start, size
+
+
+if __name__ == "__main__":
+    print(*pass_names())
