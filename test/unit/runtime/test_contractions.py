@@ -254,6 +254,18 @@ def test_a_result_that_begins_as_zero(between: str) -> None:
     np.testing.assert_allclose(run(text, a, b, np.float32(0))[0], 2 * a @ b, rtol=1e-4, atol=1e-4)
 
 
+def test_a_vector_that_begins_as_zero() -> None:
+    text = """
+      func.func @main(%a: tensor<16x64xf32>, %x: tensor<64xf32>) -> tensor<16xf32> {
+        %0 = stablehlo.dot_general %a, %x, contracting_dims = [1] x [0]
+          : (tensor<16x64xf32>, tensor<64xf32>) -> tensor<16xf32>
+        return %0 : tensor<16xf32>
+      }"""
+    assert "cblas_sgemv" in lower([text], "main")[0]
+    a, x = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in ((16, 64), 64))
+    np.testing.assert_allclose(run(text, a, x)[0], a @ x, rtol=1e-4, atol=1e-4)
+
+
 def test_a_result_that_begins_as_something_else() -> None:
     text = """
       func.func @main(%a: tensor<16x32xf32>, %b: tensor<32x24xf32>) -> tensor<16x24xf32> {

@@ -136,8 +136,9 @@ class _Calls:
             return False
         plan, sources = chosen
         a, b, result = found.op.operands
-        # Loops over sums outside of the calls add to what the calls before have computed.
-        adds_up = any(loop.steps[2] == 0 for loop in plan.loops)
+        # Loops over sums outside of the calls add to what the calls before have computed; `gemv` of some versions
+        # multiplies what is there by 0, where there may be NaN.
+        adds_up = plan.is_of_vectors or any(loop.steps[2] == 0 for loop in plan.loops)
         *inputs, of_result = sources
         is_copied = of_result.order is not None
         fill = _fill_before(found.op) if is_copied or not adds_up else None
@@ -197,7 +198,7 @@ class _Calls:
     def _call(self, plan: GemmPlan, addresses: Sequence[Any], factors: tuple[Any, Any], type_: Any) -> None:
         a, b, c = map(buffers.pointer_at, addresses)
         times, plus = factors
-        if 1 in (plan.m, plan.n):
+        if plan.is_of_vectors:
             name = "gemv"
             arguments = self._of_gemv(plan, a, b, c, times, plus)
         else:
@@ -245,7 +246,11 @@ def _fill_before(op: Any) -> Any | None:
     for one in op.block.operations:
         if one.operation == op:
             break
-        last = one.operation if one.operation in users else last
+        if one.operation in users:
+            last = one.operation
+            if any(isinstance(result.type, ir.MemRefType) for result in last.results):
+                # Through a view of the memory others may use it.
+                return None
     if last is None or last.name != "linalg.fill" or last.operands[1] != memory:
         return None
     value = last.operands[0].owner

@@ -61,6 +61,11 @@ class GemmPlan:
     loops: tuple[OuterLoop, ...]
 
     @property
+    def is_of_vectors(self) -> bool:
+        """Whether a call is that of `gemv`."""
+        return 1 in (self.m, self.n)
+
+    @property
     def volume(self) -> int:
         """The products of a call."""
         return self.m * self.n * self.k
