@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from runtime.in_process import lower, run
 
+from mlir_shard.runtime import RunError
 from mlir_shard.runtime.launch import blas
 
 DTYPES = {
@@ -116,30 +117,20 @@ def test_accumulation_of_narrow_floats_is_in_f32() -> None:
     assert run(text, ones, ones.T.copy())[0] == 1024
 
 
-def test_slices_are_read_where_they_are() -> None:
-    text = """
-      func.func @main(%a: tensor<20x64xf32>, %b: tensor<32x24xf32>) -> tensor<10x24xf32> {
-        %cut = tensor.extract_slice %a[4, 16] [10, 32] [1, 1] : tensor<20x64xf32> to tensor<10x32xf32>
+@pytest.mark.parametrize("step", [1, 2])
+def test_slices(step: int) -> None:
+    """Those without steps are read where they are, others are copied."""
+    text = f"""
+      func.func @main(%a: tensor<20x96xf32>, %b: tensor<32x24xf32>) -> tensor<10x24xf32> {{
+        %cut = tensor.extract_slice %a[4, 16] [10, 32] [1, {step}] : tensor<20x96xf32> to tensor<10x32xf32>
         %zero = arith.constant dense<0.0> : tensor<10x24xf32>
         %0 = linalg.matmul ins(%cut, %b : tensor<10x32xf32>, tensor<32x24xf32>)
           outs(%zero : tensor<10x24xf32>) -> tensor<10x24xf32>
         return %0 : tensor<10x24xf32>
-      }"""
-    a, b = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in ((20, 64), (32, 24)))
-    np.testing.assert_allclose(run(text, a, b)[0], a[4:14, 16:48] @ b, rtol=1e-4, atol=1e-4)
-
-
-def test_every_second_column_is_copied() -> None:
-    text = """
-      func.func @main(%a: tensor<10x64xf32>, %b: tensor<32x24xf32>) -> tensor<10x24xf32> {
-        %cut = tensor.extract_slice %a[0, 1] [10, 32] [1, 2] : tensor<10x64xf32> to tensor<10x32xf32>
-        %zero = arith.constant dense<0.0> : tensor<10x24xf32>
-        %0 = linalg.matmul ins(%cut, %b : tensor<10x32xf32>, tensor<32x24xf32>)
-          outs(%zero : tensor<10x24xf32>) -> tensor<10x24xf32>
-        return %0 : tensor<10x24xf32>
-      }"""
-    a, b = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in ((10, 64), (32, 24)))
-    np.testing.assert_allclose(run(text, a, b)[0], a[:, 1::2] @ b, rtol=1e-4, atol=1e-4)
+      }}"""
+    assert "cblas_sgemm" in lower([text], "main")[0]
+    a, b = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in ((20, 96), (32, 24)))
+    np.testing.assert_allclose(run(text, a, b)[0], a[4:14, 16 : 16 + 32 * step : step] @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_what_makes_an_input_is_not_computed_for_each_product() -> None:
@@ -376,3 +367,10 @@ def test_without_the_library_all_are_loops(monkeypatch: pytest.MonkeyPatch) -> N
 def test_programs_for_another_cpu_are_loops() -> None:
     text = contract("mk,kn->mn", "f32", "f32")
     assert "cblas_" not in lower([text], "main", "x86-64-v2")[0]
+
+
+def test_a_rank_without_the_library_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blas, "library_path", lambda: None)
+    assert blas.addresses("llvm.func @malloc(i64)") == {}
+    with pytest.raises(RunError, match=r"calls OpenBLAS, which is not installed here: pip install 'mlir-shard\[run\]'"):
+        blas.addresses("llvm.func @cblas_sgemm(i32)")

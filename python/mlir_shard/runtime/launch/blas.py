@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from mlir_shard.runtime.error import RunError
+
 _PACKAGE: Final = "scipy_openblas32"
 # The package adds a prefix to the symbols.
 _PREFIX: Final = "scipy_"
@@ -29,17 +31,24 @@ def library_path() -> Path | None:
 
 
 def addresses(text: str) -> dict[str, int]:
-    """The address of each function of BLAS that a program in the LLVM dialect calls, by symbol."""
+    """The address of each function of BLAS that a program in the LLVM dialect calls, by symbol.
+
+    Raises:
+        RunError: it calls one, and the library is not installed.
+    """
     symbols = set(_SYMBOL.findall(text))
     if not symbols:
         return {}
-    library = _library()
+    path = library_path()
+    if path is None:
+        raise RunError("the program calls OpenBLAS, which is not installed here: pip install 'mlir-shard[run]'")
+    library = _library(path)
     return {one: ctypes.cast(library[_PREFIX + one], ctypes.c_void_p).value or 0 for one in symbols}
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(library_path()))
+def _library(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
     # Ranks share the cores of a machine.
     library[f"{_PREFIX}openblas_set_num_threads"](1)
     return library

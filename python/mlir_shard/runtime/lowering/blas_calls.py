@@ -241,16 +241,12 @@ def _fill_before(op: Any) -> Any | None:
     allocation = memory.owner
     if isinstance(allocation, ir.Block) or allocation.operation.name != "memref.alloc":
         return None
-    users = {_within(use.owner.operation, op.block) for use in memory.uses}
-    last = None
-    for one in op.block.operations:
-        if one.operation == op:
-            break
-        if one.operation in users:
-            last = one.operation
-            if any(isinstance(result.type, ir.MemRefType) for result in last.results):
-                # Through a view of the memory others may use it.
-                return None
+    users = {_within(use.owner.operation, op.block) for use in memory.uses} - {None, op}
+    before = [user for user in users if user.is_before_in_block(op)]
+    if any(isinstance(result.type, ir.MemRefType) for user in before for result in user.results):
+        # Through a view of the memory others may use it.
+        return None
+    last = next((one for one in before if not any(one.is_before_in_block(other) for other in before)), None)
     if last is None or last.name != "linalg.fill" or last.operands[1] != memory:
         return None
     value = last.operands[0].owner
