@@ -12,30 +12,18 @@ otherwise. The last line has the geometric mean of the ratios, and the smallest.
 
 from __future__ import annotations
 
-import os
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-os.environ["JAX_ENABLE_X64"] = "1"
-
 import argparse
-import contextlib
-import io
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from statistics import geometric_mean, median
+from statistics import geometric_mean
 from typing import Any
+
+from local_programs import in_turn, ours  # isort: skip
 
 import jax
 import ml_dtypes
 import numpy as np
-
-import mlir_shard
-from mlir_shard.runtime.compile import compile_module
-from mlir_shard.runtime.launch.jit import Executable
-from mlir_shard.runtime.lowering.lowering_process import lower
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
 RESULTS = {"f32": "f32", "f64": "f64", "bf16": "f32", "i8": "i32"}
@@ -171,16 +159,6 @@ def cases() -> list[Case | Convolution]:
     return found
 
 
-def ours(case: Case | Convolution, arrays: list[Any]) -> Callable[[], Any]:
-    """The program of one rank in machine code."""
-    module = mlir_shard.parse(case.text(), mlir_shard.create_context())
-    # One device has no shardings, which is said.
-    with contextlib.redirect_stderr(io.StringIO()):
-        program = compile_module(module, with_unsharded=False, lower=lambda texts, entry: lower(texts, entry)).sharded
-    executable = Executable(program)
-    return lambda: executable(arrays)[0]
-
-
 def xla(case: Case | Convolution, arrays: list[Any]) -> Callable[[], Any]:
     """The same by JAX."""
     on_device = [jax.device_put(one) for one in arrays]
@@ -200,18 +178,6 @@ def numpy(case: Case, arrays: list[Any]) -> Callable[[], Any]:
     return lambda: np.matmul(a, b)
 
 
-def in_turn(functions: list[Callable[[], Any]], seconds: float) -> list[float]:
-    """The median seconds of a call of each."""
-    times: list[list[float]] = [[] for _ in functions]
-    begin = time.perf_counter()
-    while len(times[0]) < 5 or time.perf_counter() - begin < seconds:
-        for function, taken in zip(functions, times, strict=True):
-            start = time.perf_counter()
-            function()
-            taken.append(time.perf_counter() - start)
-    return [median(taken) for taken in times]
-
-
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -226,7 +192,11 @@ def main() -> None:
         draw = np.random.default_rng(0)
         arrays = [draw.integers(-8, 8, shape).astype(DTYPES[case.element_type]) for shape in case.shapes()]
         has_numpy = isinstance(case, Case) and case.element_type in ("f32", "f64")
-        sides = [ours(case, arrays), xla(case, arrays)]
+        compiled = ours(case.text())
+        sides: list[Callable[[], Any]] = [
+            lambda compiled=compiled, arrays=arrays: compiled(arrays)[0],
+            xla(case, arrays),
+        ]
         if isinstance(case, Case) and has_numpy:
             sides.append(numpy(case, arrays))
         expected, *others = (np.asarray(side(), np.float64) for side in sides)

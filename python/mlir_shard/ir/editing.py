@@ -216,6 +216,15 @@ def operations_where(root: Any, is_wanted: Callable[[str], bool]) -> list[Any]:
     return operations_named(root, *names) if names else []
 
 
+def op_in_block(op: Any, block: Any) -> Any | None:
+    """The op of a block that an op is, or is inside; None if it is in none of the block's."""
+    while op.name != "func.func" and op.block != block:
+        if op.parent is None:
+            return None
+        op = op.parent.operation
+    return None if op.name == "func.func" else op
+
+
 def operations_named(root: Any, *names: str) -> list[Any]:
     """The operations below `root` that have one of the names, in pre-order."""
     return _operations(native_host().operations_named(root.operation._CAPIPtr, names, post_order=False))

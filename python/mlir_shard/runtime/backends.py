@@ -11,11 +11,11 @@ from functools import partial
 from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Lower, Pipelines
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import launched
+from mlir_shard.runtime.launch.cpu import NATIVE, Cpu
 from mlir_shard.runtime.launch.launched import LaunchedEngine
 from mlir_shard.runtime.launch.mpi import WHEEL, MpiEngine, MpiInstallation, SingleProcessEngine
 from mlir_shard.runtime.launch.mpi_library import MPICH
 from mlir_shard.runtime.lowering import lowering_process
-from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
 from mlir_shard.runtime.pjrt import engine as pjrt_engine
 from mlir_shard.runtime.pjrt import xla_module
 from mlir_shard.runtime.pjrt.engine import CPU, PjrtEngine

@@ -13,9 +13,9 @@ import mlir_shard
 from mlir_shard.host import ir
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.execution import run_program
+from mlir_shard.runtime.launch.cpu import NATIVE, Cpu
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.lowering import llvm
-from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
 from mlir_shard.runtime.program import Program
 
 Array = npt.NDArray[Any]

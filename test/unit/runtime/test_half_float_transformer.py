@@ -17,8 +17,8 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.execution import run_program
+from mlir_shard.runtime.launch.cpu import NATIVE
 from mlir_shard.runtime.launch.mpi import MpiEngine
-from mlir_shard.runtime.lowering.cpu import NATIVE
 from mlir_shard.runtime.reference.verify import compare
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 

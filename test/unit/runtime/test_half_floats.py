@@ -16,8 +16,8 @@ from runtime.in_process import lower, run
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
 from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launch.cpu import CPUS, NATIVE, Cpu
 from mlir_shard.runtime.lowering import external_symbols
-from mlir_shard.runtime.lowering.cpu import CPUS, NATIVE, Cpu
 
 Array = npt.NDArray[Any]
 DTYPES: dict[str, Any] = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}

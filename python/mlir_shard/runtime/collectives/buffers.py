@@ -53,6 +53,12 @@ def pointer_at(address: Any) -> Any:
     return _llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr"), as_integer).result
 
 
+def strides(type_: Any) -> tuple[int, ...] | None:
+    """The strides of memory in elements; None where one is not known."""
+    found, _ = type_.get_strides_and_offset()
+    return None if any(map(type_.is_dynamic_stride_or_offset, found)) else tuple(found)
+
+
 def is_movable(element_type: Any) -> bool:
     """Whether elements are in memory as 1, 2, 4, or 8 bytes, or two times that."""
     if isinstance(element_type, ir.ComplexType):

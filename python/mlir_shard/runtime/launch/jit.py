@@ -20,7 +20,7 @@ from mlir_shard.passes.diagnostic import standard_error_to
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import blas, mpi_library
+from mlir_shard.runtime.launch import blas, mpi_library, vector_math
 from mlir_shard.runtime.launch.lapack import LapackFunctions
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, object_file
@@ -93,7 +93,7 @@ class Executable:
         self._program = program
         libraries = [process.path] if process else []
         self._lapack = LapackFunctions(program.text)
-        addresses = self._lapack.addresses | blas.addresses(program.text)
+        addresses = self._lapack.addresses | blas.addresses(program.text) | vector_math.addresses(program.text)
         code = shared.take() if shared else None
         if code is not None:
             self._engine: Any = LoadedCode(code, libraries, addresses)
@@ -162,6 +162,7 @@ def _compiled(
     module = ir.Module.parse(program.text, context)
     if process:
         _check_implementation(module, process)
+    vector_math.declare(module)
     return make_engine(module, libraries, program.entry, addresses)
 
 

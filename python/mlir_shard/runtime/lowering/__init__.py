@@ -3,6 +3,7 @@
 """Lowering of one program to the LLVM dialect.
 
 Read `llvm` first, which has the pipelines. `stablehlo_ops`, `linear_algebra` and `element_loops` lower what the host
-does not; `contractions`, `gemm_plan` and `blas_calls` make calls of BLAS; `floats`, `generic_operations` and
+does not; `contractions`, `gemm_plan` and `blas_calls` make calls of BLAS; `destinations`, `lifetimes`, `accumulators`,
+`loop_order`, `transposes` and `math_calls` make loops fast and memory small; `floats`, `generic_operations` and
 `external_symbols` correct what the host leaves.
 """

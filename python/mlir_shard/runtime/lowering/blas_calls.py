@@ -18,7 +18,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
-from mlir_shard.ir.editing import operations_where
+from mlir_shard.ir.editing import op_in_block, operations_where
 from mlir_shard.runtime.collectives import buffers
 from mlir_shard.runtime.launch import blas
 from mlir_shard.runtime.lowering.contractions import FEWEST, Contraction, contraction
@@ -77,7 +77,7 @@ class _Source:
 def _sources(found: Contraction, place: int, type_: Any) -> Iterator[_Source]:
     """Where an operand may be read, cheapest first."""
     memory = found.op.operands[place]
-    strides, shape = _strides(memory.type), memory.type.shape
+    strides, shape = buffers.strides(memory.type), memory.type.shape
     if memory.type.element_type == type_ and strides is not None:
         yield _Source(_indexed(found, place, strides))
     if found.is_plain(place):
@@ -241,8 +241,8 @@ def _fill_before(op: Any) -> Any | None:
     allocation = memory.owner
     if isinstance(allocation, ir.Block) or allocation.operation.name != "memref.alloc":
         return None
-    users = {_within(use.owner.operation, op.block) for use in memory.uses} - {None, op}
-    before = [user for user in users if user.is_before_in_block(op)]
+    users = {op_in_block(use.owner.operation, op.block) for use in memory.uses} - {op}
+    before = [user for user in users if user is not None and user.is_before_in_block(op)]
     if any(isinstance(result.type, ir.MemRefType) for user in before for result in user.results):
         # Through a view of the memory others may use it.
         return None
@@ -252,13 +252,6 @@ def _fill_before(op: Any) -> Any | None:
     value = last.operands[0].owner
     is_constant = not isinstance(value, ir.Block) and value.operation.name in ("arith.constant", "complex.constant")
     return last if is_constant and _is_zero(value.operation.attributes["value"]) else None
-
-
-def _within(op: Any, block: Any) -> Any:
-    """The operation of a block that an operation is, or is in; None if it is in none."""
-    while op is not None and op.block != block:
-        op = op.parent and op.parent.operation
-    return op
 
 
 def _zero(type_: Any) -> Any:
@@ -272,12 +265,6 @@ def _is_zero(attribute: Any) -> bool:
     if isinstance(attribute, ir.ArrayAttr):
         return all(map(_is_zero, attribute))
     return isinstance(attribute, (ir.FloatAttr, ir.IntegerAttr)) and attribute.value == 0
-
-
-def _strides(type_: Any) -> tuple[int, ...] | None:
-    """The strides of memory in elements; None where one is not known."""
-    strides, _ = type_.get_strides_and_offset()
-    return None if any(map(type_.is_dynamic_stride_or_offset, strides)) else tuple(strides)
 
 
 def _room(memory: Any, order: Sequence[int], type_: Any) -> Any:

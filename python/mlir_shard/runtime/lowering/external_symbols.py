@@ -15,7 +15,7 @@ from mlir_shard.ir.editing import operations_named, operations_where
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import jit
-from mlir_shard.runtime.lowering.cpu import Cpu
+from mlir_shard.runtime.launch.cpu import Cpu
 
 _FUNCTION = "llvm.func"
 _CALL = "llvm.call"

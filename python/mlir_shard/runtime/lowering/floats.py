@@ -12,8 +12,8 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.runtime.launch.cpu import Cpu
 from mlir_shard.runtime.lowering import float8
-from mlir_shard.runtime.lowering.cpu import Cpu
 
 _func = host.dialect("func")
 _arith = host.dialect("arith")

@@ -9,10 +9,10 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
-from mlir_shard.ir.editing import inline_region, operations_named_in_post_order, replace_with
+from mlir_shard.ir.editing import clone_with, inline_region, operations_named_in_post_order, replace_with
 
 _tensor = host.dialect("tensor")
-_GENERIC = "linalg.generic"
+_GENERIC, _FILL = "linalg.generic", "linalg.fill"
 _PARALLEL = "#linalg.iterator_type<parallel>"
 _MAPS = "indexing_maps"
 _SEGMENTS = "operandSegmentSizes"
@@ -27,6 +27,36 @@ def prepare(module: Any) -> None:
                 _to_scalars(op)
         elif all(str(one) == _PARALLEL for one in op.attributes[_ITERATORS]):
             _read_as_input(op)
+    for op in operations_named_in_post_order(module, _GENERIC, _FILL):
+        _repeat(op)
+
+
+def _repeat(op: Any) -> None:
+    """Makes a generic that only repeats elements or a constant once for each use, so that each is fused with its user.
+
+    The host fuses what has one use alone; others are written to memory.
+    """
+    if len(op.results) != 1 or not _repeats(op):
+        return
+    for use in list(op.results[0].uses)[1:]:
+        user = use.owner.operation
+        if user.name == _GENERIC and use.operand_number < ir.DenseI32ArrayAttr(user.attributes[_SEGMENTS])[0]:
+            with ir.InsertionPoint(user):
+                user.operands[use.operand_number] = clone_with(op, {}).results[0]
+
+
+def _repeats(op: Any) -> bool:
+    body = op.regions[0].blocks[0]
+    (first, *more) = [one.operation for one in body.operations]
+    if more or any("reduction" in str(one) for one in op.attributes.get(_ITERATORS, ())):
+        return False
+    value = first.operands[0]
+    inputs = list(op.operands)[: ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS])[0]]
+    return value not in list(body.arguments)[len(inputs) :] and all(_is_smaller(one, op.results[0]) for one in inputs)
+
+
+def _is_smaller(value: Any, result: Any) -> bool:
+    return not isinstance(value.type, ir.RankedTensorType) or value.type.rank < result.type.rank
 
 
 def _has_one_element(value: Any) -> bool:

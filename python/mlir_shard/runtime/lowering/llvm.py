@@ -18,19 +18,24 @@ from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stab
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.interface import donated_arguments
 from mlir_shard.runtime.launch import mpi_library
+from mlir_shard.runtime.launch.cpu import NATIVE, Cpu
 from mlir_shard.runtime.lowering import (
+    accumulators,
     aggregated_ops,
     blas_calls,
     contractions,
+    destinations,
     external_symbols,
     float8,
     floats,
     generic_operations,
     lapack_calls,
+    lifetimes,
+    loop_order,
+    math_calls,
     stablehlo_ops,
     tosa_ops,
 )
-from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
 
 _arith = host.dialect("arith")
 
@@ -69,10 +74,10 @@ _TO_STABLEHLO = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to
 _TO_LINALG = (
     "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,"
     "func.func(tosa-optional-decompositions,tosa-to-linalg-named,tosa-to-linalg,"
-    "tosa-to-arith{include-apply-rescale=true},tosa-to-tensor,tosa-to-scf),"
-    "convert-elementwise-to-linalg"
+    "tosa-to-arith{include-apply-rescale=true},tosa-to-tensor,tosa-to-scf)"
 )
-_SIMPLIFY = "linalg-fuse-elementwise-ops,canonicalize,cse"
+_ELEMENTWISE_TO_LINALG = "convert-elementwise-to-linalg"
+_SIMPLIFY = "linalg-fold-unit-extent-dims,linalg-fuse-elementwise-ops,canonicalize,cse"
 # Nothing is simplified between this and buffers: a tensor is read as memory where a message is sent, which one-shot
 # bufferization would not know once two such reads were merged, or one folded into the memory the tensor came from.
 _TO_MPI = "convert-shard-to-mpi"
@@ -81,6 +86,7 @@ _TO_BUFFERS = (
     "function-boundary-type-conversion=identity-layout-map},"
     "buffer-deallocation-pipeline,convert-bufferization-to-memref,canonicalize"
 )
+_TO_GENERIC = "linalg-generalize-named-ops"
 _TO_SCALARS = f"convert-linalg-to-loops,convert-complex-to-standard,{floats.EMULATE}"
 _TO_LLVM = (
     "expand-strided-metadata,lower-affine,convert-scf-to-cf,"
@@ -143,6 +149,8 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     stablehlo_ops.legalize(module)
     tosa_ops.legalize(module)
     _run(module, _TO_LINALG)
+    accumulators.widen(module)
+    _run(module, _ELEMENTWISE_TO_LINALG)
     aggregated_ops.decompose(module)
     strided_inserts.separate(module)
     protected = contractions.protect(module)
@@ -156,17 +164,22 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _check_dialects(module, _BUFFERIZABLE)
     _erase_deallocations(module)
     _drop_destinations(module)
+    destinations.separate(module)
     _run(module, _TO_BUFFERS)
     if cpu.name == NATIVE:
         # Elsewhere results do not depend on the machine: OpenBLAS has kernels for each.
         blas_calls.lower(module)
+    lifetimes.shorten(module)
     _copies_to_linalg(module)
+    _run(module, _TO_GENERIC)
+    loop_order.arrange(module, cpu)
     _run(module, _TO_SCALARS)
     floats.round_each_result(module)
     floats.by_f32(module)
     float8.convert_by_integers(module)
     floats.saturate(module)
     floats.convert_f16_by_integers(module, cpu)
+    math_calls.lower(module)
     _run(module, _TO_LLVM)
     _check_dialects(module, frozenset({"builtin", "llvm"}))
     for op in module.body.operations:

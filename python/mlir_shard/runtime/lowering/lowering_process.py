@@ -19,7 +19,7 @@ from mlir_shard.dialects.contexts import create_context
 from mlir_shard.passes.diagnostic import Diagnostic, Position
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import mpi_library, processes
-from mlir_shard.runtime.lowering.cpu import NATIVE, Cpu
+from mlir_shard.runtime.launch.cpu import NATIVE, Cpu
 
 _LINES_SHOWN = 12
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.ir import stablehlo
+from mlir_shard.ir import shard, stablehlo
 from mlir_shard.ir.editing import operations_named_in_post_order, replace_with
 from mlir_shard.ir.stablehlo import binary
 from mlir_shard.runtime.lowering import element_loops, linear_algebra
@@ -58,6 +58,16 @@ def _case(number: Any, first: int, blocks: Sequence[Any], types: Sequence[Any]) 
     with ir.InsertionPoint(made.regions[1].blocks.append()):
         _scf.YieldOp(_case(number, first + 1, blocks[1:], types))
     return list(made.results)
+
+
+def concatenate(op: Any) -> list[Any]:
+    """Copies of the operands side by side; the host chooses among them for each element."""
+    dim, result = op.attributes["dimension"].value, op.results[0].type
+    joined, start = element_loops.empty(result), 0
+    for operand in op.operands:
+        joined = shard.insert_slice(operand, joined, [start if place == dim else 0 for place in range(result.rank)])
+        start += operand.type.shape[dim]
+    return [joined]
 
 
 def barrier(op: Any) -> list[Any]:
@@ -204,6 +214,7 @@ _REWRITES: dict[str, _Rewrite] = {
     "stablehlo.batch_norm_training": training,
     "stablehlo.case": case,
     "stablehlo.cholesky": linear_algebra.cholesky,
+    "stablehlo.concatenate": concatenate,
     "stablehlo.fft": linear_algebra.fft,
     "stablehlo.gather": element_loops.gather,
     "stablehlo.if": if_,

@@ -18,6 +18,9 @@ NATIVE: Final = "native"
 _LEVELS: Final = {"x86-64": "+sse2", "x86-64-v2": "+sse4.2", "x86-64-v3": "+avx2", "x86-64-v4": "+avx512f"}
 # Levels with instructions that convert between f16 and f32.
 _WITH_F16C: Final = ("x86-64-v3", "x86-64-v4")
+# Bytes of a vector register, and what Linux calls the feature that has registers of a level.
+_WIDTHS: Final = {"x86-64-v3": 32, "x86-64-v4": 64}
+_FEATURES: Final = {"avx2": "x86-64-v3", "avx512f": "x86-64-v4"}
 CPUS: Final = (NATIVE, *_LEVELS)
 
 
@@ -37,6 +40,13 @@ class Cpu:
         if self.name == NATIVE:
             return not _is_x86() or "f16c" in _flags()
         return self.name in _WITH_F16C
+
+    @property
+    def vector_bytes(self) -> int:
+        """The size of a vector register, 16 where it is not known."""
+        widths = _WIDTHS if self.name != NATIVE else {feature: _WIDTHS[level] for feature, level in _FEATURES.items()}
+        has = _flags() if self.name == NATIVE else (self.name,)
+        return max((width for one, width in widths.items() if one in has), default=16)
 
     def set_on(self, function: Any) -> None:
         """Has LLVM compile an `llvm.func` for this CPU."""

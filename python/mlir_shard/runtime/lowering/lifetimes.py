@@ -1,0 +1,81 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Lifetimes of buffers: memory is freed after its last use, and not at the end of the function.
+
+Upstream's `optimize-allocation-liveness` does not follow the addresses that calls of libraries are given.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import op_in_block, operations_named
+
+_ALLOCATION, _DEALLOCATION = "memref.alloc", "memref.dealloc"
+_ADDRESS: Final = "memref.extract_aligned_pointer_as_index"
+# Ops whose results are addresses where an operand is.
+_OF_ADDRESSES: Final = frozenset(
+    {"arith.addi", "arith.muli", "arith.index_cast", "arith.select", "llvm.inttoptr", "llvm.getelementptr"}
+    | {_ADDRESS, "builtin.unrealized_conversion_cast"}
+)
+_ENDS: Final = frozenset({"func.return", "scf.condition", "scf.yield"})
+_CALLS: Final = ("func.call", "llvm.call")
+# Messages that are under way until they are waited for, by a call that does not name the memory.
+_STARTED: Final = "MPI_I"
+
+
+def shorten(module: Any) -> None:
+    """Moves the deallocations of a module to behind the last use of what they free, in place."""
+    for op in operations_named(module, _DEALLOCATION):
+        allocation = op.operands[0].owner
+        if isinstance(allocation, ir.Block) or allocation.operation.block != op.block:
+            continue
+        if allocation.operation.name == _ALLOCATION:
+            last = _last_use(allocation.operation, op)
+            if last is not None:
+                op.move_after(last)
+
+
+def _last_use(allocation: Any, deallocation: Any) -> Any | None:
+    """The last op of the deallocation's block with a use of the memory; None where it is not known."""
+    block = deallocation.block
+    last = allocation
+    seen, values = {allocation.results[0]}, [allocation.results[0]]
+    while values:
+        for use in values.pop().uses:
+            op = use.owner.operation
+            if op == deallocation:
+                continue
+            if len(op.successors) or (op.name in _CALLS and _callee(op).startswith(_STARTED)):
+                return None
+            made = [*op.results, *_results_of_parent(op)] if _passes_on(op) else []
+            for one in made:
+                if one not in seen:
+                    seen.add(one)
+                    values.append(one)
+            at = op_in_block(op, block)
+            if at is None:
+                return None
+            if last.is_before_in_block(at):
+                last = at
+    return None if last.name in _ENDS else last
+
+
+def _callee(op: Any) -> str:
+    return str(op.attributes["callee"].value) if "callee" in op.attributes else ""
+
+
+def _passes_on(op: Any) -> bool:
+    """Whether the memory may be reached through results of an op, or of the one around it."""
+    return op.name in _OF_ADDRESSES or any(isinstance(one.type, ir.MemRefType) for one in op.operands)
+
+
+def _results_of_parent(op: Any) -> list[Any]:
+    """The values that a terminator may pass on to."""
+    parent = op.parent
+    if parent is None or op.name not in _ENDS:
+        return []
+    outer = parent.operation
+    regions = [block for region in outer.regions for block in region.blocks]
+    return [*outer.results, *(one for block in regions for one in block.arguments)]
