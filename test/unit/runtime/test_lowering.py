@@ -88,6 +88,47 @@ def test_a_crash_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         lowering_process.lower([reduction("f32", "sum")], "main")
 
 
+@pytest.mark.parametrize(("name", "type_"), [("tanh", "f64"), ("expf", "f32"), ("malloc", "f32"), ("MPI_Init", "f32")])
+@pytest.mark.parametrize("entry", [True, False])
+def test_functions_may_be_named_like_those_of_libraries(name: str, type_: str, entry: bool) -> None:
+    functions = {
+        name: f"""
+        (%x: tensor<4x{type_}>) -> tensor<4x{type_}> {{
+          %0 = stablehlo.exponential %x : tensor<4x{type_}>
+          %1 = stablehlo.tanh %0 : tensor<4x{type_}>
+          return %1 : tensor<4x{type_}>
+        }}"""
+    }
+    if not entry:
+        functions["main"] = f"""
+        (%x: tensor<4x{type_}>) -> tensor<4x{type_}> {{
+          %0 = call @{name}(%x) : (tensor<4x{type_}>) -> tensor<4x{type_}>
+          return %0 : tensor<4x{type_}>
+        }}"""
+    x = np.linspace(-1, 1, 4, dtype=np.float32 if type_ == "f32" else np.float64)
+    kinds = {one: "private " if one != "main" and not entry else "" for one in functions}
+    text = "".join(f"func.func {kinds[one]}@{one}{body}" for one, body in functions.items())
+    (result,) = in_process.run(text, x)
+    np.testing.assert_allclose(result, np.tanh(np.exp(x)), rtol=1e-6)
+
+
+def test_a_filled_tensor_is_the_destination_of_several_ops() -> None:
+    text = """
+      func.func @main(%x: tensor<3x4xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>) {
+        %one = arith.constant 1.0 : f32
+        %empty = tensor.empty() : tensor<4x3xf32>
+        %filled = linalg.fill ins(%one : f32) outs(%empty : tensor<4x3xf32>) -> tensor<4x3xf32>
+        %0 = linalg.transpose ins(%x : tensor<3x4xf32>) outs(%filled : tensor<4x3xf32>) permutation = [1, 0]
+        %1 = linalg.transpose ins(%x : tensor<3x4xf32>) outs(%filled : tensor<4x3xf32>) permutation = [1, 0]
+        return %0, %1, %filled : tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>
+      }"""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    transposed, again, filled = in_process.run(text, x)
+    np.testing.assert_array_equal(transposed, x.T)
+    np.testing.assert_array_equal(again, x.T)
+    np.testing.assert_array_equal(filled, np.ones((4, 3), np.float32))
+
+
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 X = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)

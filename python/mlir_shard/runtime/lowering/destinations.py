@@ -32,4 +32,8 @@ def separate(module: Any) -> None:
 
 def _is_destination(op: Any, place: int) -> bool:
     """Whether an op writes to an operand."""
-    return op.name.startswith("linalg.") and place >= ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS])[0]
+    if not op.name.startswith("linalg."):
+        return False
+    # An op whose numbers of operands are fixed, such as a transpose, has no segments: its destinations are the last.
+    inputs = op.attributes[_SEGMENTS][0] if _SEGMENTS in op.attributes else len(op.operands) - len(op.results)
+    return bool(place >= inputs)

@@ -28,6 +28,7 @@ from mlir_shard.runtime.lowering import (
     external_symbols,
     float8,
     floats,
+    function_names,
     generic_operations,
     lapack_calls,
     lifetimes,
@@ -138,6 +139,7 @@ def lower(module: Any, entry: str, implementation: str = mpi_library.MPICH, cpu:
 
 
 def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> None:
+    entry = function_names.set_apart(module, entry)
     _prepare_functions(module, entry)
     _name_assertions(module)
     module.operation.attributes[mpi_library.ATTRIBUTE] = ir.Attribute.parse(abi.attribute)
@@ -185,6 +187,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     for op in module.body.operations:
         if op.operation.name == "llvm.func":
             cpu.set_on(op.operation)
+    function_names.restore(module, entry)
     external_symbols.check(module, cpu)
 
 
