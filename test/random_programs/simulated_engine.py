@@ -14,8 +14,8 @@ from mlir_shard.host import ir
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.launch import blas
+from mlir_shard.runtime.launch.array_calls import ArrayFunctions
 from mlir_shard.runtime.launch.jit import Executable
-from mlir_shard.runtime.launch.lapack import LapackFunctions
 from mlir_shard.runtime.program import Program
 from random_programs.simulated_mpi import World
 
@@ -46,12 +46,12 @@ class _Executable(Executable):
     def __init__(self, program: Program, world: World) -> None:
         # The engine binds a registered function to this prefix and its name.
         text = re.sub(r"@(?=MPI_\w+\()", "@_mlir_ciface_", program.text)
-        self._program, self._lapack = replace(program, text=text), LapackFunctions(text)
+        self._program, self._array_calls = replace(program, text=text), ArrayFunctions(text)
         context = ir.Context()
         context.enable_multithreading(False)
         self._engine = host.execution_engine().ExecutionEngine(ir.Module.parse(text, context), opt_level=1)
         self._functions = world.functions()
         for name, function in self._functions.items():
             self._engine.register_runtime(name, function)
-        for symbol, address in (self._lapack.addresses | blas.addresses(text)).items():
+        for symbol, address in (self._array_calls.addresses | blas.addresses(text)).items():
             self._engine.raw_register_runtime(symbol, ctypes.c_void_p(address))

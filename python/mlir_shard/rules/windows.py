@@ -18,6 +18,7 @@ from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg_loops import is_structured, loops_of, steps_of
 from mlir_shard.rules.partition import Blocks, is_everywhere
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number
+from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import TensorMapping
 
@@ -102,6 +103,27 @@ def is_padding_neutral(op: Any) -> bool:
         return True
     scalars = list(op.operands)[len(op.results) :]
     return all(map(_repeats, combiners_of_elements(op), scalars))
+
+
+def cumulative_dim(op: Any) -> int | None:
+    """The dimension along which a windowed reduction is cumulative, its only one with windows; None of any other.
+
+    Only where its body is one operation, and its initial value changes nothing.
+    """
+    if len(op.results) != 1 or not has_static_shapes(op):
+        return None
+    windows = windows_along_dims(op)
+    if len(windows) != 1:
+        return None
+    (one,) = windows
+    size = op.operands[0].type.shape[one.dim]
+    is_cumulative = (one.stride, one.dilation, one.extent) == (1, 1, size)
+    if not is_cumulative or sorted((one.low, one.high)) != [0, size - 1]:
+        return None
+    block = op.regions[0].blocks[0]
+    combiner, *rest = (inner.operation for inner in block.operations)
+    is_plain = [inner.name for inner in rest] == ["stablehlo.return"] and set(combiner.operands) == set(block.arguments)
+    return one.dim if is_plain and is_padding_neutral(op) else None
 
 
 def _repeats(combiner: Combiner | None, scalar: Any) -> bool:

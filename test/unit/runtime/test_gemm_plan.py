@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from mlir_shard.runtime.lowering.gemm_plan import Factor, GemmPlan, Operand, plan_gemm
+from mlir_shard.runtime.lowering.blas.gemm_plan import Factor, GemmPlan, Operand, plan_gemm
 
 # The loops of a, b and c, a letter each.
 KINDS = {"batch": (1, 1, 1), "rows": (1, 0, 1), "columns": (0, 1, 1), "summed": (1, 1, 0)}

@@ -16,8 +16,9 @@ from mlir_shard.runtime import RunError
 from mlir_shard.runtime.arrays import TensorSpec
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.execution import run_program
-from mlir_shard.runtime.launch.lapack import LapackCall, LapackFunctions, is_known
-from mlir_shard.runtime.lowering import lapack_calls
+from mlir_shard.runtime.launch.array_calls import ArrayCall, ArrayFunctions
+from mlir_shard.runtime.launch.lapack import is_known
+from mlir_shard.runtime.lowering import array_calls
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -112,9 +113,9 @@ def test_functions_of_jax(name: str, dtype: str) -> None:
 
 def test_a_call_is_its_symbol() -> None:
     operand, result = TensorSpec((2, 3, 3), "complex<f32>"), TensorSpec((), "i32")
-    call = LapackCall("lapack_cpotrf_ffi", (("uplo", 76), ("left", 1)), (operand,), (operand, result))
-    assert LapackCall.of_symbol(call.symbol) == call
-    assert list(LapackFunctions(f'llvm.func @"{call.symbol}"(!llvm.ptr)').addresses) == [call.symbol]
+    call = ArrayCall("lapack_cpotrf_ffi", (("uplo", 76), ("left", 1)), (operand,), (operand, result))
+    assert ArrayCall.of_symbol(call.symbol) == call
+    assert list(ArrayFunctions(f'llvm.func @"{call.symbol}"(!llvm.ptr)').addresses) == [call.symbol]
     assert is_known(call.target)
     assert not is_known("lapack_cpotrx_ffi")
 
@@ -129,7 +130,7 @@ func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
 
 
 def test_without_scipy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lapack_calls, "find_spec", lambda name: None)
+    monkeypatch.setattr(array_calls, "find_spec", lambda name: None)
     with pytest.raises(
         RunError, match=r"3:10: error: 'lapack_spotrf_ffi' needs SciPy: pip install 'mlir-shard\[run\]'"
     ):
@@ -140,6 +141,6 @@ def test_what_goes_wrong_in_a_call_is_raised(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*arguments: Any) -> None:
         raise RunError("the call failed")
 
-    monkeypatch.setattr(LapackCall, "__call__", fail)
+    monkeypatch.setattr(ArrayCall, "__call__", fail)
     with pytest.raises(RunError, match="the call failed"):
         in_process.run(TEXT, np.eye(2, dtype=np.float32))

@@ -146,8 +146,21 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "sort of unsigned": (lambda x: (jnp.sort(x), jnp.argsort(x, stable=True)), (INTEGERS,)),
     "sort of what is not finite": (jnp.sort, (np.array([np.nan, 1, -np.inf, -0.0, 0.0, np.inf], np.float32),)),
     "top k": (lambda x: lax.top_k(x, 3), (F32,)),
+    "top k of equal ones": (lambda x: lax.top_k(x // 1, 5), (F32.reshape(1, -1),)),
+    "first of a sort": (lambda x: (jnp.sort(x, 0)[:2], lax.sort((-x, x), dimension=1)[1][:, 1:3]), (F32,)),
+    "first of a sort, and more": (lambda x: (jnp.sort(x)[:, :2], jnp.sort(x)[:, 1:]), (F32,)),
     "scatter": (lambda x: (x.at[jnp.array([1, 1, 9])].add(x[:3]), x.at[2, 3].set(0), x.at[:, 1].mul(3)), (F32,)),
     "gather": (lambda x: jax.vmap(lambda row, i: row[i])(x, jnp.array([0, 9, 2, 5, 1])), (F32,)),
+    "cumulative": (
+        lambda x: [
+            f(x, dim, reverse=reverse)
+            for f in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin)
+            for dim in (0, 1)
+            for reverse in (False, True)
+        ],
+        (F32,),
+    ),
+    "cumulative in the middle": (lambda x: (lax.cumsum(x, 1), lax.cumsum(x, 2, reverse=True)), (IMAGE,)),
     "windows": (jax.grad(_pooled), (IMAGE,)),
     "FFT": (lambda x: [f(jnp.fft.fft2(x + 1j)) for f in (jnp.real, jnp.imag)], (F32,)),
     "RFFT": (lambda x: [f(jnp.fft.rfftn(x)) for f in (jnp.real, jnp.imag)], (F32,)),

@@ -21,7 +21,7 @@ from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import blas, mpi_library, vector_math
-from mlir_shard.runtime.launch.lapack import LapackFunctions
+from mlir_shard.runtime.launch.array_calls import ArrayFunctions
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, object_file
 from mlir_shard.runtime.program import Program
@@ -92,8 +92,8 @@ class Executable:
     def __init__(self, program: Program, process: MpiProcess | None = None, shared: SharedCode | None = None) -> None:
         self._program = program
         libraries = [process.path] if process else []
-        self._lapack = LapackFunctions(program.text)
-        addresses = self._lapack.addresses | blas.addresses(program.text) | vector_math.addresses(program.text)
+        self._array_calls = ArrayFunctions(program.text)
+        addresses = self._array_calls.addresses | blas.addresses(program.text) | vector_math.addresses(program.text)
         code = shared.take() if shared else None
         if code is not None:
             self._engine: Any = LoadedCode(code, libraries, addresses)
@@ -133,7 +133,7 @@ class Executable:
         begin, size = ctypes.addressof(pointers), ctypes.sizeof(ctypes.c_void_p)
         packed = (ctypes.c_void_p * len(structures))(*range(begin, begin + size * len(structures), size))
         self._function(packed)
-        self._lapack.check()
+        self._array_calls.check()
         owners: dict[int, object] = {array.ctypes.data: array for array in inputs}
         results = []
         for index, port in enumerate(program.results):

@@ -7,25 +7,19 @@ Operands and results are batches of matrices, as in the FFI handlers of jaxlib.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from math import prod
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from mlir_shard.runtime import arrays
-from mlir_shard.runtime.arrays import Array, TensorSpec
+from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 
 _TARGET = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
-_SYMBOL = re.compile(r"lapack_[sdcz][a-z0-9]+_ffi\{[\w=,]*\}\([\w<>,]*\)->\([\w<>,]*\)")
-_SPEC = re.compile(r"tensor<((?:\d+x)*)([\w<>]+?)>(?=,|$)")
 
 
 class Routines:
@@ -193,92 +187,18 @@ def is_known(target: str) -> bool:
     return found is not None and found[2] in _ROUTINES
 
 
-@dataclass(frozen=True, slots=True)
-class LapackCall:
-    """A call with the types of its local operands and results."""
-
-    target: str
-    options: tuple[tuple[str, int], ...]
-    operands: tuple[TensorSpec, ...]
-    results: tuple[TensorSpec, ...]
-
-    @property
-    def symbol(self) -> str:
-        """The symbol that compiled code calls with the addresses of the operands and results."""
-        options = ",".join(f"{name}={value}" for name, value in self.options)
-        operands, results = (",".join(map(str, side)) for side in (self.operands, self.results))
-        return f"{self.target}{{{options}}}({operands})->({results})"
-
-    @classmethod
-    def of_symbol(cls, symbol: str) -> LapackCall:
-        """Returns the call with this symbol, the inverse of `symbol`."""
-        target, options, operands, results = re.split(r"\{|\}\(|\)->\(", symbol.removesuffix(")"))
-        pairs = (one.split("=") for one in options.split(",") if one)
-        return cls(target, tuple((name, int(value)) for name, value in pairs), _specs(operands), _specs(results))
-
-    def __call__(self, operands: Sequence[Array], results: Sequence[Array]) -> None:
-        """Computes the results in place; results that the options disable are zero."""
-        found = _TARGET.fullmatch(self.target)
-        assert found
-        routine, routines, options = _ROUTINES[found[2]], Routines(found[1]), dict(self.options)
-        for result in results:
-            result[...] = 0
-        if not all(array.size for array in operands):
-            return
-        batch = operands[0].shape[: operands[0].ndim - _RANKS.get(found[2], 2)]
-        for place in np.ndindex(batch):
-            made = routine(routines, options, *(array[place] for array in operands))
-            for result, value in zip(results, made, strict=True):
-                if value is not None:
-                    result[place] = value
-
-
-def _specs(text: str) -> tuple[TensorSpec, ...]:
-    return tuple(
-        TensorSpec(tuple(map(int, shape.split("x")[:-1])), element_type) for shape, element_type in _SPEC.findall(text)
-    )
-
-
-class LapackFunctions:
-    """The LAPACK functions that a program calls. They are valid while this object is alive.
-
-    Args:
-        text: the program, in the LLVM dialect.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._failure: RunError | None = None
-        calls = [LapackCall.of_symbol(symbol) for symbol in sorted(set(_SYMBOL.findall(text)))]
-        self._functions = {call.symbol: self._function(call) for call in calls}
-
-    @property
-    def addresses(self) -> dict[str, int]:
-        """The address of each function, by symbol."""
-        return {
-            symbol: ctypes.cast(function, ctypes.c_void_p).value or 0 for symbol, function in self._functions.items()
-        }
-
-    def check(self) -> None:
-        """Raises RunError if a function has failed since the last check."""
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-
-    def _function(self, call: LapackCall) -> Any:
-        specs = (*call.operands, *call.results)
-
-        def compute(*addresses: int) -> None:
-            # Exceptions cannot propagate through compiled code.
-            try:
-                views = [_at(address, spec) for address, spec in zip(addresses, specs, strict=True)]
-                call(views[: len(call.operands)], views[len(call.operands) :])
-            except Exception as error:
-                self._failure = self._failure or RunError(f"'{call.target}' failed: {error}")
-
-        return ctypes.CFUNCTYPE(None, *([ctypes.c_void_p] * len(specs)))(compute)
-
-
-def _at(address: int, spec: TensorSpec) -> Array:
-    dtype = arrays.storage_dtype(spec.element_type)
-    memory: Any = (ctypes.c_char * (prod(spec.shape) * dtype.itemsize)).from_address(address)
-    return np.frombuffer(memory, dtype).reshape(spec.shape)
+def compute(target: str, options: Options, operands: Sequence[Array], results: Sequence[Array]) -> None:
+    """Computes the results in place; results that the options disable are zero."""
+    found = _TARGET.fullmatch(target)
+    assert found
+    routine, routines = _ROUTINES[found[2]], Routines(found[1])
+    for result in results:
+        result[...] = 0
+    if not all(array.size for array in operands):
+        return
+    batch = operands[0].shape[: operands[0].ndim - _RANKS.get(found[2], 2)]
+    for place in np.ndindex(batch):
+        made = routine(routines, options, *(array[place] for array in operands))
+        for result, value in zip(results, made, strict=True):
+            if value is not None:
+                result[place] = value

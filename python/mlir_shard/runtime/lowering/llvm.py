@@ -20,23 +20,24 @@ from mlir_shard.runtime.interface import donated_arguments
 from mlir_shard.runtime.launch import mpi_library
 from mlir_shard.runtime.launch.cpu import NATIVE, Cpu
 from mlir_shard.runtime.lowering import (
-    accumulators,
     aggregated_ops,
-    blas_calls,
-    contractions,
-    destinations,
+    array_calls,
     external_symbols,
     float8,
     floats,
     function_names,
     generic_operations,
-    lapack_calls,
+    tosa_ops,
+)
+from mlir_shard.runtime.lowering.blas import blas_calls, contractions
+from mlir_shard.runtime.lowering.loops import (
+    accumulators,
+    destinations,
     lifetimes,
     loop_order,
     math_calls,
-    stablehlo_ops,
-    tosa_ops,
 )
+from mlir_shard.runtime.lowering.stablehlo import operations
 
 _arith = host.dialect("arith")
 
@@ -148,7 +149,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     stand_ins = stablehlo_collectives.legalize(module)
     _run(module, _TO_STABLEHLO)
     empty_tensors.fold(module)
-    stablehlo_ops.legalize(module)
+    operations.legalize(module)
     tosa_ops.legalize(module)
     _run(module, _TO_LINALG)
     accumulators.widen(module)
@@ -159,7 +160,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     generic_operations.prepare(module)
     _run(module, _SIMPLIFY)
     contractions.release(module, protected)
-    lapack_calls.lower(module)
+    array_calls.lower(module)
     shard_to_mpi.lower(module, functions(module)[entry], stand_ins, abi)
     _run(module, _TO_MPI)
     _erase_grids(module)

@@ -12,7 +12,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.values import defining_op
-from mlir_shard.runtime.lowering.element_loops import empty, nest
+from mlir_shard.runtime.lowering.stablehlo.element_loops import empty, nest
 
 _arith, _linalg, _tensor = map(host.dialect, ("arith", "linalg", "tensor"))
 _CONSTANT = "tosa.const"

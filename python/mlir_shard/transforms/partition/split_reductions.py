@@ -18,7 +18,7 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.reduction import combination_of, may_combine, may_repeat_initial_values, reduction_op
 from mlir_shard.rules.registry import has_static_shapes
-from mlir_shard.rules.windows import REDUCE_WINDOW, is_padding_neutral, set_padding, windows_along_dims
+from mlir_shard.rules.windows import REDUCE_WINDOW, cumulative_dim, set_padding, windows_along_dims
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.partition.sharded_pieces import ShardedValue
 from mlir_shard.transforms.shardings import meshes_around, rule_cache, sharding_and_mesh
@@ -112,27 +112,6 @@ class ScanInBlocks(Pass):
             inner.erase()
             changed = True
         return changed
-
-
-def cumulative_dim(op: Any) -> int | None:
-    """The dimension along which a windowed reduction is cumulative, its only one with windows; None of any other.
-
-    Only where its body is one operation, and its initial value changes nothing.
-    """
-    if len(op.results) != 1 or not has_static_shapes(op):
-        return None
-    windows = windows_along_dims(op)
-    if len(windows) != 1:
-        return None
-    (one,) = windows
-    size = op.operands[0].type.shape[one.dim]
-    is_cumulative = (one.stride, one.dilation, one.extent) == (1, 1, size)
-    if not is_cumulative or sorted((one.low, one.high)) != [0, size - 1]:
-        return None
-    block = op.regions[0].blocks[0]
-    combiner, *rest = (inner.operation for inner in block.operations)
-    is_plain = [inner.name for inner in rest] == ["stablehlo.return"] and set(combiner.operands) == set(block.arguments)
-    return one.dim if is_plain and is_padding_neutral(op) else None
 
 
 def _scanned(op: Any, dim: int, shards: int, sharding: TensorSharding) -> Any:

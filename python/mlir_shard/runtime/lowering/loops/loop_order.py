@@ -19,7 +19,7 @@ from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir.editing import clone_with, operations_named
 from mlir_shard.runtime.collectives import buffers
 from mlir_shard.runtime.launch.cpu import Cpu
-from mlir_shard.runtime.lowering import transposes
+from mlir_shard.runtime.lowering.loops import transposes
 
 _memref, _scf = host.dialect("memref"), host.dialect("scf")
 _GENERIC, _INDEX = "linalg.generic", "linalg.index"

@@ -21,8 +21,8 @@ from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir.editing import op_in_block, operations_where
 from mlir_shard.runtime.collectives import buffers
 from mlir_shard.runtime.launch import blas
-from mlir_shard.runtime.lowering.contractions import FEWEST, Contraction, contraction
-from mlir_shard.runtime.lowering.gemm_plan import GemmPlan, Operand, plan_gemm
+from mlir_shard.runtime.lowering.blas.contractions import FEWEST, Contraction, contraction
+from mlir_shard.runtime.lowering.blas.gemm_plan import GemmPlan, Operand, plan_gemm
 
 _arith, _complex, _func, _linalg = map(host.dialect, ("arith", "complex", "func", "linalg"))
 _memref, _scf = map(host.dialect, ("memref", "scf"))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, replace_with
-from mlir_shard.runtime.lowering.contractions import contraction
+from mlir_shard.runtime.lowering.blas.contractions import contraction
 
 _arith = host.dialect("arith")
 _GENERIC = "linalg.generic"

@@ -1,9 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations of StableHLO as loops over elements: gathers, scatters, sorts, and selections by window.
-
-A sort merges runs that double in length, which is stable.
-"""
+"""Operations of StableHLO as loops over elements: gathers, scatters, selections by window, cumulative sums."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import inline_region
 from mlir_shard.ir.slice_numbers import SliceNumbers
+from mlir_shard.rules.windows import cumulative_dim, windows_along_dims
 
 _arith = host.dialect("arith")
 _scf = host.dialect("scf")
@@ -170,66 +168,6 @@ def scatter(op: Any) -> list[Any]:
     return nest(list(updates[0].type.shape), inputs, element)
 
 
-def sort(op: Any) -> list[Any]:
-    """Sorts the operands together along a dimension, by the region of the operation."""
-    shape = list(op.operands[0].type.shape)
-    if not shape or 0 in shape:
-        return list(op.operands)
-    dim = op.attributes["dimension"].value % len(shape) if "dimension" in op.attributes else len(shape) - 1
-    length, rest = shape[dim], [*shape[:dim], *shape[dim + 1 :]]
-    if length == 1:
-        return list(op.operands)
-    end, last = index.constant(length), index.constant(length - 1)
-
-    def merge(start: Any, run: Any, line: list[Any], sources: list[Any], targets: list[Any]) -> list[Any]:
-        """Merges the run at `start` with the one behind it, in the line at a position in the other dimensions."""
-        middle = index.least(index.add(start, run), end)
-        stop = index.least(index.add(middle, run), end)
-
-        def place(position: Any) -> list[Any]:
-            return [*line[:dim], position, *line[dim:]]
-
-        def step(target: Any, carried: list[Any]) -> list[Any]:
-            left, right, *written = carried
-            ahead, behind = (
-                [read_element(source, place(index.least(position, last))) for source in sources]
-                for position in (left, right)
-            )
-            pairs = [one for pair in zip(behind, ahead, strict=True) for one in pair]
-            (is_less,) = inlined(op.regions[0], pairs)
-            is_left_empty = index.reaches(left, middle)
-            is_right_empty = index.reaches(right, stop)
-            takes_right = both(negation(is_right_empty), either(is_left_empty, unboxed(is_less)))
-            chosen = [
-                boxed(index.choose(takes_right, unboxed(two), unboxed(one)))
-                for one, two in zip(ahead, behind, strict=True)
-            ]
-            written = [write(one, into, place(target)) for one, into in zip(chosen, written, strict=True)]
-            one = index.constant(1)
-            return [
-                index.choose(takes_right, left, index.add(left, one)),
-                index.choose(takes_right, index.add(right, one), right),
-                *written,
-            ]
-
-        return loop(start, stop, [start, middle, *targets], step)[2:]
-
-    def double(_: Any, carried: list[Any]) -> list[Any]:
-        run, *sources = carried
-        twice = index.add(run, run)
-        targets = [empty(source.type) for source in sources]
-
-        def line(position: list[Any], held: list[Any]) -> list[Any]:
-            return loop(
-                index.constant(0), end, held, lambda start, now: merge(start, run, position, sources, now), twice
-            )
-
-        return [twice, *nest(rest, targets, line)]
-
-    rounds = index.constant((length - 1).bit_length())
-    return loop(index.constant(0), rounds, [index.constant(1), *op.operands], double)[1:]
-
-
 def select_and_scatter(op: Any) -> list[Any]:
     """Each element of the source is combined with that which its window selects; padding is never selected."""
     operand, source, initial = op.operands
@@ -279,3 +217,59 @@ def select_and_scatter(op: Any) -> list[Any]:
 def result_of(result: Any, source: Any, shape: list[int], element: NestBody) -> list[Any]:
     """The result after all elements of the source; one without elements stays as it is."""
     return [result] if 0 in shape else nest(list(source.type.shape), [result], element)
+
+
+def is_cumulative(op: Any) -> bool:
+    """Whether a windowed reduction is, for example, a cumulative sum."""
+    return cumulative_dim(op) is not None
+
+
+def cumulative(op: Any) -> list[Any]:
+    """Each element of the result is what the one before it is combined with; narrow floats are combined in f32."""
+    dim = cumulative_dim(op)
+    assert dim is not None
+    (window,) = windows_along_dims(op)
+    combiner = op.regions[0].blocks[0].operations[0].operation.name.removeprefix("stablehlo.")
+    type_ = op.results[0].type
+    narrow, wide = type_.element_type, stablehlo.tensor(_accumulated(type_.element_type))
+    first = stablehlo.convert(op.operands[1], wide.element_type)
+    size = type_.shape[dim]
+
+    def step(position: list[Any], before: Any, into: Any) -> tuple[Any, Any]:
+        here = stablehlo.convert(read_element(op.operands[0], position), wide.element_type)
+        now = stablehlo.build(combiner, wide, before, here)
+        return now, write(stablehlo.convert(now, narrow), into, position)
+
+    def place(outer: list[Any], number: Any, inner: list[Any]) -> list[Any]:
+        along = number if window.low else index.subtract(index.constant(size - 1), number)
+        return [*outer, along, *inner]
+
+    def line(outer: list[Any], carried: list[Any]) -> list[Any]:
+        def at(number: Any, held: list[Any]) -> list[Any]:
+            now, written = step(place(outer, number, []), boxed(held[0]), held[1])
+            return [unboxed(now), written]
+
+        return loop(index.constant(0), index.constant(size), [unboxed(first), *carried], at)[1:]
+
+    def plane(outer: list[Any], carried: list[Any]) -> list[Any]:
+        """Row by row, with the row before in memory: the elements of a row do not wait for each other."""
+
+        def row(number: Any, held: list[Any]) -> list[Any]:
+            def at(inner: list[Any], now: list[Any]) -> list[Any]:
+                sums, into = now
+                combined, into = step(place(outer, number, inner), read_element(sums, inner), into)
+                return [write(combined, sums, inner), into]
+
+            return nest(type_.shape[dim + 1 :], held, at)
+
+        start = stablehlo.broadcast(first, type_.shape[dim + 1 :])
+        return loop(index.constant(0), index.constant(size), [start, *carried], row)[1:]
+
+    if 0 in type_.shape:
+        return [empty(type_)]
+    return nest(type_.shape[:dim], [empty(type_)], line if dim == len(type_.shape) - 1 else plane)
+
+
+def _accumulated(element_type: Any) -> Any:
+    is_narrow = isinstance(element_type, host.ir.FloatType) and element_type.width < 32
+    return host.ir.F32Type.get() if is_narrow else element_type

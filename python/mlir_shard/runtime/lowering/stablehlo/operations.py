@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operations of StableHLO that the host does not lower, as operations that it does: entry, control flow, normalization.
 
-Decompositions are in `linear_algebra`, loops over elements in `element_loops`.
+Decompositions are in `linear_algebra`, loops over elements in `element_loops` and `sorting`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import shard, stablehlo
 from mlir_shard.ir.editing import operations_named_in_post_order, replace_with
 from mlir_shard.ir.stablehlo import binary
-from mlir_shard.runtime.lowering import element_loops, linear_algebra
+from mlir_shard.runtime.lowering.stablehlo import element_loops, linear_algebra, sorting
 
 _arith = host.dialect("arith")
 _scf = host.dialect("scf")
@@ -215,14 +215,14 @@ _REWRITES: dict[str, _Rewrite] = {
     "stablehlo.case": case,
     "stablehlo.cholesky": linear_algebra.cholesky,
     "stablehlo.concatenate": concatenate,
-    "stablehlo.fft": linear_algebra.fft,
     "stablehlo.gather": element_loops.gather,
     "stablehlo.if": if_,
     "stablehlo.optimization_barrier": barrier,
     "stablehlo.reduce": along_nothing,
+    "stablehlo.reduce_window": element_loops.cumulative,
     "stablehlo.scatter": element_loops.scatter,
     "stablehlo.select_and_scatter": element_loops.select_and_scatter,
-    "stablehlo.sort": element_loops.sort,
+    "stablehlo.sort": sorting.sort,
     "stablehlo.triangular_solve": linear_algebra.triangular_solve,
     "stablehlo.while": while_,
 }
@@ -230,6 +230,7 @@ _REWRITES: dict[str, _Rewrite] = {
 _FORMS: dict[str, Callable[[Any], bool]] = {
     "stablehlo.gather": element_loops.has_batch_dimensions,
     "stablehlo.reduce": is_along_nothing,
+    "stablehlo.reduce_window": element_loops.is_cumulative,
 }
 
 
