@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import operations_named, ops_below, replace_with
 from mlir_shard.runtime.launch.cpu import Cpu
 from mlir_shard.runtime.lowering import float8
 
@@ -205,3 +207,39 @@ def _constant(type_: Any, number: int) -> Any:
     """An integer by its bits."""
     half = 2 ** (type_.width - 1)
     return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, (number + half) % (2 * half) - half)).result
+
+
+# What moves a value and does not compute with it.
+_MOVES = frozenset(
+    f"llvm.{name}"
+    for name in ("bitcast", "br", "cond_br", "load", "mlir.constant", "mlir.poison", "mlir.undef", "mlir.zero")
+    + ("select", "store", "switch")
+)
+
+
+def hold_bf16_in_integers(module: Any) -> None:
+    """Replaces bf16 by integers of 16 bits in a module of the LLVM dialect, where all arithmetic is on other types.
+
+    LLVM holds a bf16 that lives from one basic block to another as an f32 where the CPU has no instructions for bf16,
+    and makes it a bf16 again by a function of a library.
+    """
+    held = [op for op in ops_below(module) if any(map(_is_bf16, (*op.operands, *op.results)))]
+    blocks = [block for op in ops_below(module) for region in op.regions for block in region.blocks]
+    is_passed = any(
+        _is_bf16(one) for block in blocks if block.owner.regions[0].blocks[0] == block for one in block.arguments
+    )
+    if is_passed or not all(op.name in _MOVES for op in held):
+        return
+    values = [*(one for op in held for one in op.results), *(one for block in blocks for one in block.arguments)]
+    for value in filter(_is_bf16, values):
+        value.set_type(_i16())
+    for op in held:
+        if op.name == "llvm.mlir.constant":
+            bits = np.float32(op.attributes["value"].value).view(np.int32) >> 16
+            op.attributes["value"] = ir.IntegerAttr.get(_i16(), int(bits))
+        elif op.name == "llvm.bitcast" and op.operands[0].type == op.results[0].type:
+            replace_with(op, [op.operands[0]])
+
+
+def _is_bf16(value: Any) -> bool:
+    return isinstance(value.type, ir.BF16Type)

@@ -24,11 +24,19 @@ def set_apart(module: Any, entry: str) -> str:
 
 
 def restore(module: Any, entry: str) -> None:
-    """Gives the C interface of a lowered module's entry, renamed by `set_apart`, the name that callers look up."""
+    """Gives the C interface of a lowered module's entry, renamed by `set_apart`, the name that callers look up.
+
+    Other functions become internal: LLVM's execution engine makes each that is not callable in one more way.
+    """
     interface = _C_INTERFACE + entry
+    internal = ir.Attribute.parse("#llvm.linkage<internal>")
     for op in list(module.body.operations):
-        if op.operation.name == "llvm.func" and op.operation.attributes["sym_name"].value == interface:
+        if op.operation.name != "llvm.func" or not len(op.operation.regions[0].blocks):
+            continue
+        if op.operation.attributes["sym_name"].value == interface:
             _rename(module, op.operation, interface.removesuffix(_SUFFIX))
+        else:
+            op.operation.attributes["linkage"] = internal
 
 
 def _rename(module: Any, function: Any, name: str) -> None:

@@ -36,6 +36,7 @@ from mlir_shard.runtime.lowering.loops import (
     lifetimes,
     loop_order,
     math_calls,
+    shared_loops,
 )
 from mlir_shard.runtime.lowering.stablehlo import operations
 
@@ -175,6 +176,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     lifetimes.shorten(module)
     _copies_to_linalg(module)
     _run(module, _TO_GENERIC)
+    shared_loops.outline(module)
     loop_order.arrange(module, cpu)
     _run(module, _TO_SCALARS)
     floats.round_each_result(module)
@@ -185,9 +187,11 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     math_calls.lower(module)
     _run(module, _TO_LLVM)
     _check_dialects(module, frozenset({"builtin", "llvm"}))
+    floats.hold_bf16_in_integers(module)
     for op in module.body.operations:
         if op.operation.name == "llvm.func":
             cpu.set_on(op.operation)
+            shared_loops.finish(op.operation)
     function_names.restore(module, entry)
     external_symbols.check(module, cpu)
 
