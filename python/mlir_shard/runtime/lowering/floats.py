@@ -212,8 +212,10 @@ def _constant(type_: Any, number: int) -> Any:
 # What moves a value and does not compute with it.
 _MOVES = frozenset(
     f"llvm.{name}"
-    for name in ("bitcast", "br", "cond_br", "load", "mlir.constant", "mlir.poison", "mlir.undef", "mlir.zero")
-    + ("select", "store", "switch")
+    for name in (
+        *("bitcast", "br", "cond_br", "load", "mlir.constant", "mlir.poison", "mlir.undef", "mlir.zero"),
+        *("select", "store", "switch"),
+    )
 )
 
 
