@@ -59,6 +59,8 @@ def backend(
     platform: str = CPU,
     collectives: str | None = None,
     observe: Observe | None = None,
+    repeat: int = 1,
+    threads: int = 1,
     remarks_above: str = "",
     verify_repetition: bool = False,
 ) -> Backend:
@@ -68,7 +70,8 @@ def backend(
     any other one starts ranks on this machine.
     timeout: seconds after which a call is stopped; mpi: which MPI, see `MpiInstallation.find`; cpu: what LLVM compiles
     for, see `Cpu`; platform: of PJRT, see `PjrtEngine`; collectives: of the local program, `shard` or
-    `stablehlo`, by default what the engine is at home with; observe: is told the times of the sharded run;
+    `stablehlo`, by default what the engine is at home with; observe: is told the times of the sharded run; repeat: how
+    often that calls the program; threads: of a rank of MPI, for what OpenBLAS computes;
     remarks_above, verify_repetition: the options of these names of the pipelines, the first of which has a default.
     """
     if collectives is not None and collectives not in COLLECTIVES:
@@ -77,11 +80,12 @@ def backend(
     if name == MPI:
         engine: DeviceEngine
         if launched.is_launched():
-            engine, implementation = LaunchedEngine(mpi, timeout, observe), launched.join(mpi).implementation
+            engine = LaunchedEngine(mpi, timeout, observe, repeat, threads)
+            implementation = launched.join(mpi).implementation
         else:
             # The wheel, which is not needed to compile, is looked for when the program is run.
             implementation = MPICH if mpi == WHEEL else MpiInstallation.find(mpi).implementation
-            engine = MpiEngine(timeout, mpi, observe)
+            engine = MpiEngine(timeout, mpi, observe, repeat, threads)
         lower = partial(lowering_process.lower, implementation=implementation, cpu=Cpu(cpu).name)
         return Backend(_pipelines(collectives or SHARD, options), lower, engine, SingleProcessEngine(timeout))
     if name == PJRT:
@@ -89,7 +93,7 @@ def backend(
             raise RunError("PJRT runs StableHLO's collectives, and none of shard")
         pjrt_engine.check_installed()
         make = partial(PjrtEngine, timeout, platform)
-        return Backend(_pipelines(STABLEHLO, options), xla_module.lower, make(observe), make())
+        return Backend(_pipelines(STABLEHLO, options), xla_module.lower, make(observe, repeat), make())
     raise RunError(f"unknown engine '{name}': choose {' or '.join(ENGINES)}")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Protocol
 
 from mlir_shard.runtime.arrays import Array, TensorSpec
@@ -56,8 +57,12 @@ class Devices(Protocol):
     Every method raises RunError if a device fails; then all have ended.
     """
 
-    def __call__(self, inputs: Sequence[Array | Held]) -> list[Held]:
-        """Runs the program on global inputs in storage form, or tensors that devices hold as arguments or results."""
+    def __call__(self, inputs: Sequence[Array | Held], repeat: int = 1) -> list[Held]:
+        """Runs the program on global inputs in storage form, or tensors that devices hold as arguments or results.
+
+        It is called `repeat` times, each time with the same inputs, for its times; what is donated has to be an array
+        then.
+        """
         ...
 
     def put(self, index: int, array: Array) -> Held:
@@ -94,31 +99,56 @@ class DeviceEngine(Engine, Protocol):
         ...
 
 
-def run_once(devices: Devices, inputs: Sequence[Array], ranks: int) -> list[list[Array]]:
-    """Returns the local results of each rank, from devices that are closed then."""
+def run_and_close(devices: Devices, inputs: Sequence[Array], ranks: int, repeat: int = 1) -> list[list[Array]]:
+    """Returns the local results of each rank, of the last of `repeat` calls, from devices that are closed then."""
     try:
-        of_results = devices.fetch(devices(inputs))
+        of_results = devices.fetch(devices(inputs, repeat))
     finally:
         devices.close()
     return [[of_result[rank] for of_result in of_results] for rank in range(ranks)]
 
 
 @dataclass(frozen=True, slots=True)
-class RankTimes:
-    """Seconds that a rank took for each part, None for one that it has not done.
+class MessageTimes:
+    """What one call spent on messages, in seconds.
 
-    load: to have its place among the ranks; compile: to machine code; run: of the last call, from when all ranks have
-    their inputs to the results.
+    waited: in the functions of MPI; overlapped: elsewhere, while a message was under way; calls: of functions of MPI.
+    """
+
+    waited: float
+    overlapped: float
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankTimes:
+    """What the parts of a rank's work took, in seconds and bytes; None for a part that it has not done.
+
+    load: to have its place among the ranks; compile: to machine code; runs: of the calls with the last inputs, each
+    from when all ranks have their inputs to the results; messages: of the last of them; peak_bytes: the most memory
+    that a call has had, its inputs included.
     """
 
     load: float | None = None
     compile: float | None = None
-    run: float | None = None
+    runs: tuple[float, ...] = ()
+    messages: MessageTimes | None = None
+    peak_bytes: int | None = None
+
+    @property
+    def first_run(self) -> float | None:
+        """The first call."""
+        return self.runs[0] if self.runs else None
+
+    @property
+    def later_runs(self) -> float | None:
+        """The median of the calls after the first."""
+        return median(self.runs[1:]) if len(self.runs) > 1 else None
 
     @property
     def parts_done(self) -> int:
-        """How many of the three parts are done."""
-        return sum(one is not None for one in (self.load, self.compile, self.run))
+        """How many of loading, compiling and running are done."""
+        return sum(one is not None for one in (self.load, self.compile, self.first_run))
 
 
 # Called with the times of all ranks, now and then while they run and once when they have ended.

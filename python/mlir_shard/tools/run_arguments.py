@@ -17,6 +17,8 @@ MPI, PJRT = "mpi", "pjrt"
 ENGINES = (MPI, PJRT)
 SHARD, STABLEHLO = "shard", "stablehlo"
 COLLECTIVES = (SHARD, STABLEHLO)
+TABLE, JSON, NO_TIMES = "table", "json", "none"
+TIMINGS = (TABLE, JSON, NO_TIMES)
 
 _DESCRIPTION = """\
 Shards a program by its annotations and runs it, on MPI ranks or devices of PJRT, then compares what it computes with
@@ -44,7 +46,9 @@ class RunArguments:
     expect: list[str]
     rtol: float | None
     atol: float | None
-    timing: bool | None
+    timing: str | None
+    repeat: int
+    threads: int
     show: tuple[str, ...]
     communication_report: str | None
     remarks_above: str
@@ -57,7 +61,7 @@ class RunArguments:
 def parse(argv: Sequence[str]) -> RunArguments:
     """Reads a command line; UsageError where it cannot be carried out. Prints and exits for --help and --version."""
     given = vars(_parser().parse_args(argv))
-    for option, engine in (("mpi", MPI), ("cpu", MPI), ("platform", PJRT)):
+    for option, engine in (("mpi", MPI), ("cpu", MPI), ("threads", MPI), ("platform", PJRT)):
         if given[option] is not None and given["engine"] != engine:
             raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given['engine']}")
     if given["collectives"] == SHARD and given["engine"] == PJRT:
@@ -69,7 +73,7 @@ def parse(argv: Sequence[str]) -> RunArguments:
     for option in ("rtol", "atol"):
         if given[option] is not None and not given["verify"] and not given["expect"]:
             raise UsageError(f"--{option} is for a comparison, and --no-verify leaves it out")
-    defaults = {"mpi": "wheel", "cpu": "native", "platform": "cpu", "remarks_above": ""}
+    defaults = {"mpi": "wheel", "cpu": "native", "platform": "cpu", "remarks_above": "", "threads": 1}
     return RunArguments(**given | {option: given[option] or default for option, default in defaults.items()})
 
 
@@ -158,8 +162,25 @@ def _parser() -> ArgumentParser:
     )
     add(
         "--timing",
-        action=argparse.BooleanOptionalAction,
-        help="print how long each rank took (default: where the output is a terminal)",
+        type=one_of(TIMINGS, "is not a form of times"),
+        nargs="?",
+        const=TABLE,
+        metavar="FORM",
+        help="print what each rank took, as a table (default: where the output is a terminal) or as json",
+    )
+    add("--no-timing", dest="timing", action="store_const", const=NO_TIMES, help="print no times")
+    add(
+        "--repeat",
+        type=number("is not a number of calls: 1 or more", 1),
+        default=1,
+        metavar="N",
+        help="call the program N times, for its times (default: 1)",
+    )
+    add(
+        "--threads",
+        type=number("is not a number of threads: 1 or more", 1),
+        metavar="N",
+        help="compute matrix products and convolutions with N threads a rank (default: 1)",
     )
     add(
         "--show",

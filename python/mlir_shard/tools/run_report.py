@@ -37,19 +37,11 @@ def table(results: Sequence[Result], comparisons: Sequence[Comparison] | None, n
     for index, result in enumerate(results):
         row = (name_of(index, names), str(result.port.spec), result.port.sharding or "replicated")
         rows.append((*row, *_errors(result, comparisons[index])) if comparisons is not None else row)
-    return _aligned(rows)
+    return aligned(rows)
 
 
-def times(ranks: Sequence[RankTimes]) -> str:
-    """The time of each rank; one process with all devices has no ranks."""
-    rows: list[tuple[str, ...]] = [("rank" if len(ranks) > 1 else "", "load", "compile", "run")]
-    for rank, one in enumerate(ranks):
-        seconds = ("" if part is None else f"{part:.3f} s" for part in (one.load, one.compile, one.run))
-        rows.append((str(rank) if len(ranks) > 1 else "all", *seconds))
-    return _aligned(rows)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as text, in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "\n".join(lines)

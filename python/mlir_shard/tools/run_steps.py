@@ -174,6 +174,8 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         platform=arguments.platform,
         collectives=arguments.collectives,
         observe=progress.observe,
+        repeat=arguments.repeat,
+        threads=arguments.threads,
         remarks_above=arguments.remarks_above,
         verify_repetition=arguments.verify_repetition,
     )
@@ -185,9 +187,10 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     result_names = names.result_names(entry_function(module, arguments.function))
 
     reports: list[CommunicationReport] = []
+    is_reported = arguments.communication_report is not None or arguments.timing == run_arguments.JSON
 
     def watch(stage: str, shown: Any) -> None:
-        if stage == run_arguments.LOCAL and arguments.communication_report is not None:
+        if stage == run_arguments.LOCAL and is_reported:
             reports.append(of_module(shown))
         if stage in arguments.show:
             _show(stage, shown)
@@ -231,7 +234,7 @@ def run(prepared: Prepared) -> Ended:
 
 def report(ended: Ended) -> int:
     """Compares, writes and prints the results; returns the exit status."""
-    from mlir_shard.tools import run_comparison, run_report
+    from mlir_shard.tools import run_comparison, run_report, run_times
 
     prepared, arguments = ended.prepared, ended.prepared.arguments
     with run_report.shown(not arguments.show) as progress:
@@ -242,8 +245,10 @@ def report(ended: Ended) -> int:
     compared_with = "nothing" if comparisons is None else "expected results" if arguments.expect else ""
     print(run_report.title(prepared.compiled.sharded, compared_with, device))
     print(run_report.table(ended.results, comparisons, prepared.result_names), flush=True)
-    if arguments.timing or (arguments.timing is None and sys.stdout.isatty()):
-        print(f"\n{run_report.times(ended.times)}", flush=True)
+    if arguments.timing == run_arguments.JSON:
+        print(f"\n{run_times.as_json(ended.times, prepared.communication)}", flush=True)
+    elif arguments.timing == run_arguments.TABLE or (arguments.timing is None and sys.stdout.isatty()):
+        print(f"\n{run_times.table(ended.times)}", flush=True)
     if prepared.communication is not None and arguments.communication_report is not None:
         write_communication(arguments.communication_report, prepared.communication)
     for result in ended.results:

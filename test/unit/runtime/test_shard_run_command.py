@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import pty
@@ -129,14 +130,41 @@ def test_times_of_ranks(program: Path, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     _, _, table = ended.stdout.partition("\n\n")
     rows = [line.split() for line in table.splitlines()]
-    assert rows[0] == ["rank", "load", "compile", "run"]
+    assert rows[0] == ["rank", "load", "compile", "run", "peak", "memory"]
     assert [row[0] for row in rows[1:]] == ["0", "1", "2", "3"]
     assert all(
-        float(seconds) >= 0 and unit == "s"
+        float(amount) >= 0 and unit in ("s", "ms", "µs", "ns", "MiB")
         for row in rows[1:]
-        for seconds, unit in zip(row[1::2], row[2::2], strict=True)
+        for amount, unit in zip(row[1::2], row[2::2], strict=True)
     )
     assert "compile" not in shard_run(program, cwd=tmp_path).stdout
+
+
+PROGRAM_WITH_ALL_REDUCE = """
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                %b: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+"""
+
+
+@needs_mpich
+def test_times_of_repeated_calls_as_json(tmp_path: Path) -> None:
+    program = tmp_path / "program.mlir"
+    program.write_text(PROGRAM_WITH_ALL_REDUCE)
+    ended = shard_run(program, "--timing=json", "--repeat", "3", "--threads", "2", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    times = json.loads(ended.stdout.partition("\n\n")[2])
+    assert len(times["ranks"]) == 4
+    for rank in times["ranks"]:
+        assert len(rank["runs"]) == 3 and rank["first_run"] == rank["runs"][0]
+        assert rank["later_runs"] == sum(rank["runs"][1:]) / 2
+        assert rank["message_calls"] > 0 and 0 < rank["in_messages"] < rank["runs"][2]
+        assert rank["peak_bytes"] > 0
+    assert times["predicted_communication"]["bytes_received"] > 0
 
 
 @needs_mpich

@@ -46,6 +46,13 @@ def addresses(text: str) -> dict[str, int]:
     return {one: ctypes.cast(library[_PREFIX + one], ctypes.c_void_p).value or 0 for one in symbols}
 
 
+def set_threads(threads: int) -> None:
+    """Has OpenBLAS, where it is installed, compute with this many threads in this process."""
+    path = library_path()
+    if path is not None:
+        _library(path)[f"{_PREFIX}openblas_set_num_threads"](threads)
+
+
 @cache
 def _library(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from mlir_shard import host
 from mlir_shard.host import ir
@@ -24,11 +24,13 @@ from mlir_shard.runtime.launch import blas, mpi_library, vector_math
 from mlir_shard.runtime.launch.array_calls import ArrayFunctions
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, object_file
-from mlir_shard.runtime.program import Program
+from mlir_shard.runtime.program import MessageTimes, Program
 
 # How LLVM's JIT reports symbols on standard error; the exception does not name them.
 _NOT_FOUND = re.compile(r"Symbols not found: \[ ([^]]*) \]")
-
+# The function of a program that writes what it has spent on messages, and begins anew; `lookup` adds the prefix.
+_MESSAGES = "read_message_counters"
+MESSAGES_INTERFACE: Final = f"_mlir_ciface_{_MESSAGES}"
 
 _free = ctypes.CDLL(None).free
 _free.argtypes = [ctypes.c_void_p]
@@ -128,11 +130,7 @@ class Executable:
         descriptors = [arrays.describe(array) for array in inputs]
         returned: Any = self._returned_type()
         structures = [*([returned] if program.results else []), *descriptors]
-        # The interface takes the addresses of pointers.
-        pointers = (ctypes.c_void_p * len(structures))(*map(ctypes.addressof, structures))
-        begin, size = ctypes.addressof(pointers), ctypes.sizeof(ctypes.c_void_p)
-        packed = (ctypes.c_void_p * len(structures))(*range(begin, begin + size * len(structures), size))
-        self._function(packed)
+        _call(self._function, structures)
         self._array_calls.check()
         owners: dict[int, object] = {array.ctypes.data: array for array in inputs}
         results = []
@@ -142,6 +140,22 @@ class Executable:
                 owners[of_result.allocated] = _Allocated(of_result.allocated)
             results.append(arrays.in_memory(of_result, port.local, owners[of_result.allocated]))
         return results
+
+    def messages(self) -> MessageTimes | None:
+        """What calls have spent on messages since this was last read; None for a program that sends none."""
+        if MESSAGES_INTERFACE not in self._program.text:
+            return None
+        counters = (ctypes.c_int64 * 3)()
+        _call(self._engine.lookup(_MESSAGES), [counters])
+        waited, overlapped, calls = counters
+        return MessageTimes(waited * 1e-9, overlapped * 1e-9, calls)
+
+
+def _call(function: Any, structures: Sequence[Any]) -> None:
+    """Calls a function of the C interface, which takes the addresses of pointers, with pointers to structures."""
+    pointers = (ctypes.c_void_p * len(structures))(*map(ctypes.addressof, structures))
+    begin, size = ctypes.addressof(pointers), ctypes.sizeof(ctypes.c_void_p)
+    function((ctypes.c_void_p * len(structures))(*range(begin, begin + size * len(structures), size)))
 
 
 class _Allocated:

@@ -7,22 +7,28 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import pickle
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
+
+import numpy as np
 
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launch import blas
 from mlir_shard.runtime.launch.launcher_place import is_by_srun_alone, place
+from mlir_shard.runtime.launch.measured_calls import measure
 from mlir_shard.runtime.launch.mpi import WHEEL, MpiInstallation, is_wheel, site_library
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
-from mlir_shard.runtime.program import Held, Observe, Program, RankTimes, run_once
+from mlir_shard.runtime.program import Held, Observe, Program, RankTimes, run_and_close
 
 FAILED = 1
 
@@ -69,22 +75,26 @@ def _advice() -> str:
 class LaunchedEngine:
     """Runs a program on the ranks that are there; each gets the results of all.
 
-    A run that takes longer than `timeout` seconds ends all ranks. `observe` is told the times once they have run.
+    A run that takes longer than `timeout` seconds ends all ranks. `observe` is told the times once they have run;
+    `repeat` and `threads` as for `MpiEngine`.
     """
 
     choice: str = WHEEL
     timeout: float | None = None
     observe: Observe | None = None
+    repeat: int = 1
+    threads: int = 1
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`; what one rank raises before the program runs, others raise as OtherRankFailed."""
-        return run_once(self.start(program), inputs, program.ranks)
+        return run_and_close(self.start(program), inputs, program.ranks, self.repeat)
 
     def start(self, program: Program) -> LaunchedDevices:
         """As `DeviceEngine.start`, on all ranks."""
         process = join(self.choice)
         if program.ranks != process.size:
             raise RunError(f"the program is for {program.ranks} ranks, and the launcher has started {process.size}")
+        blas.set_threads(self.threads)
         return LaunchedDevices(program, process, self.timeout, self.observe)
 
 
@@ -118,23 +128,33 @@ class LaunchedDevices:
             raise OtherRankFailed(f"rank {who} of {process.size} cannot compile the program")
         self._compile_time = time.perf_counter() - begin
 
-    def __call__(self, inputs: Sequence[Array | Held]) -> list[Held]:
+    def __call__(self, inputs: Sequence[Array | Held], repeat: int = 1) -> list[Held]:
         """As `Devices.__call__`."""
         process, begin = self._process, time.perf_counter()
         with self._limited():
-            local = [
-                given.array if isinstance(given, LocalTensor) else self._part(index, cast("Array", given))
-                for index, given in enumerate(inputs)
-            ]
-            times = RankTimes(load=time.perf_counter() - begin, compile=self._compile_time)
-            process.barrier()
-            begin = time.perf_counter()
+            local = [self._local(index, given) for index, given in enumerate(inputs)]
+            loaded = time.perf_counter() - begin
             with _all_or_none(process):
-                results = self._executable(local)
-            times = replace(times, run=time.perf_counter() - begin)
+                measured = measure(self._executable, local, repeat, self._begin)
+            messages = self._executable.messages()
+            times = RankTimes(loaded, self._compile_time, measured.seconds, messages, measured.peak_bytes)
             if self._observe:
                 self._observe(_of_all(process, times))
-        return [LocalTensor(one) for one in results]
+        return [LocalTensor(one) for one in measured.results]
+
+    def _begin(self) -> None:
+        self._executable.messages()
+        self._process.barrier()
+
+    def _local(self, index: int, given: Array | Held) -> Callable[[], Array]:
+        """What makes this rank's part of an argument for each call, anew where a call may overwrite it."""
+        if isinstance(given, LocalTensor):
+            return lambda: given.array
+        whole = cast("Array", given)
+        if self._program.arguments[index].donated:
+            return partial(self._part, index, whole)
+        part = self._part(index, whole)
+        return lambda: part
 
     def put(self, index: int, array: Array) -> LocalTensor:
         """As `Devices.put`."""
@@ -195,10 +215,11 @@ def _leave(process: MpiProcess) -> None:
 
 
 def _of_all(process: MpiProcess, times: RankTimes) -> list[RankTimes]:
-    import numpy as np
-
-    mine = np.array([times.load, times.compile, times.run])
-    return [RankTimes(*map(float, one)) for one in process.all_gather(mine)]
+    written = pickle.dumps(times)
+    sizes = process.all_gather(np.array([len(written)]))
+    padded = np.zeros(max(int(one[0]) for one in sizes), np.uint8)
+    padded[: len(written)] = np.frombuffer(written, np.uint8)
+    return [pickle.loads(one.tobytes()) for one in process.all_gather(padded)]
 
 
 def _give_up(timeout: float) -> None:

@@ -23,7 +23,7 @@ from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import mpi_library, processes
 from mlir_shard.runtime.launch.mpi_library import MPICH, OPEN_MPI
 from mlir_shard.runtime.launch.processes import RankProcesses
-from mlir_shard.runtime.program import Observe, Program, run_once
+from mlir_shard.runtime.program import Observe, Program, run_and_close
 
 WHEEL = "wheel"
 SYSTEM = "system"
@@ -195,22 +195,26 @@ _INHERITED = (
 class MpiEngine:
     """Runs each rank as a process under mpiexec; a run that takes longer than `timeout` seconds is stopped.
 
-    choice: which MPI, see `MpiInstallation.find`; observe: is told the times of the ranks.
+    choice: which MPI, see `MpiInstallation.find`; observe: is told the times of the ranks; repeat: how often `run`
+    calls the program; threads: of a rank, for what OpenBLAS computes.
     """
 
     timeout: float | None = None
     choice: str = WHEEL
     observe: Observe | None = None
+    repeat: int = 1
+    threads: int = 1
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
-        return run_once(self.start(program), inputs, program.ranks)
+        return run_and_close(self.start(program), inputs, program.ranks, self.repeat)
 
     def start(self, program: Program) -> RankProcesses:
         """As `DeviceEngine.start`."""
         found = MpiInstallation.find(self.choice)
         launcher, arguments = found.command(program.ranks), ["mpi", str(found.library)]
-        return RankProcesses(program, launcher, arguments, _environment(), self.timeout, observe=self.observe)
+        environment = _environment(self.threads)
+        return RankProcesses(program, launcher, arguments, environment, self.timeout, observe=self.observe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +226,10 @@ class SingleProcessEngine:
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
         devices = RankProcesses(program, [], [], processes.python_environment(), self.timeout)
-        return run_once(devices, inputs, program.ranks)
+        return run_and_close(devices, inputs, program.ranks)
 
 
-def _environment() -> dict[str, str]:
+def _environment(threads: int) -> dict[str, str]:
     settings = {name: os.environ.get(name, value) for name, value in _SETTINGS.items()}
-    inherited = processes.python_environment(settings)
+    inherited = processes.python_environment(settings, threads)
     return {name: value for name, value in inherited.items() if not name.startswith(_INHERITED)}

@@ -46,8 +46,6 @@ _LINES_SHOWN = 12
 # What a process, or a device of one, takes at the least; more than a machine holds would stall it, not fail.
 _BYTES_OF_PROCESS = 32 << 20
 _BYTES_OF_DEVICE = 4 << 20
-# One thread a rank: they share the machine's cores already.
-_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def check_memory(ranks: int, *, in_one_process: bool) -> None:
@@ -111,8 +109,8 @@ class RankProcesses:
                 self._watch.until(partial(self._accept, listener))
                 self._await_answers()
 
-    def __call__(self, inputs: Sequence[Array | Held]) -> list[Held]:
-        """Runs the program; the results stay on the ranks. Tensors of donated arguments are gone afterwards."""
+    def __call__(self, inputs: Sequence[Array | Held], repeat: int = 1) -> list[Held]:
+        """As `Devices.__call__`; the results stay on the ranks. Tensors of donated arguments are gone afterwards."""
         with self._lock, self._ending_on_error():
             self._restart()
             numbers: list[int | None] = []
@@ -125,7 +123,7 @@ class RankProcesses:
                     numbers.append(None)
             results = [self._next_number() for _ in self._program.results]
             freed, self._freed = self._freed, []
-            self._send(Call(tuple(numbers), tuple(results), tuple(freed)))
+            self._send(Call(tuple(numbers), tuple(results), tuple(freed), repeat))
             self._await_answers()
             self._exchange.remove_inputs()
             self._watch.tell()
@@ -329,14 +327,16 @@ def python_command(module: str) -> list[str]:
     return [sys.executable, "-m", module]
 
 
-def python_environment(additions: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+def python_environment(additions: Mapping[str, str] = MappingProxyType({}), threads: int = 1) -> dict[str, str]:
     """This process's environment for a Python that finds what this one finds, and does not look where it is started.
 
-    Before Python 3.11 it does look there, so it should be started in a folder of the project's own.
+    Before Python 3.11 it does look there, so it should be started in a folder of the project's own. OpenBLAS computes
+    with `threads` threads.
     """
     path = [os.path.abspath(entry) for entry in sys.path if entry]
     found = {"PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
-    return {**os.environ, **_ONE_THREAD, **found, **additions}
+    computing = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    return {**os.environ, **computing, **found, **additions}
 
 
 def _end(

@@ -22,10 +22,12 @@ import socket
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlir_shard.runtime.launch.launcher_place import place
+from mlir_shard.runtime.launch.measured_calls import measure
 from mlir_shard.runtime.launch.run_folder import (
     COMPLETED,
     ENDED,
@@ -39,7 +41,7 @@ from mlir_shard.runtime.launch.run_folder import (
 from mlir_shard.runtime.program import RankTimes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mlir_shard.runtime.launch.mpi_library import MpiProcess
     from mlir_shard.runtime.launch.run_folder import Call, Exchange
@@ -138,11 +140,16 @@ def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int
 def _call(worker: _Rank | _AllRanks, message: Call, held: dict[int, Any], program: Program) -> None:
     for number in message.freed:
         held.pop(number, None)
-    inputs = [worker.read(index) if number is None else held[number] for index, number in enumerate(message.arguments)]
-    for given, port in zip(message.arguments, program.arguments, strict=True):
-        if given is not None and port.donated:
-            held.pop(given, None)
-    held.update(zip(message.results, worker.call(inputs), strict=True))
+
+    def input_of(index: int, number: int | None) -> Callable[[], Any]:
+        donated = program.arguments[index].donated
+        if number is None and donated:
+            return partial(worker.read, index)
+        value = worker.read(index) if number is None else held.pop(number) if donated else held[number]
+        return lambda: value
+
+    inputs = [input_of(index, number) for index, number in enumerate(message.arguments)]
+    held.update(zip(message.results, worker.call(inputs, message.repeat), strict=True))
 
 
 class _Rank:
@@ -166,14 +173,17 @@ class _Rank:
         port = self._program.arguments[index]
         return arrays.cut(self._exchange.read_input(index), port.boxes[self._clock.rank], port.local.shape)
 
-    def call(self, inputs: Sequence[Any]) -> Sequence[Any]:
+    def call(self, inputs: Sequence[Callable[[], Any]], repeat: int) -> Sequence[Any]:
         """Runs the program together with the other ranks."""
+        measured = measure(self._executable, inputs, repeat, self._begin)
+        messages = self._executable.messages()
+        self._clock.write(runs=measured.seconds, messages=messages, peak_bytes=measured.peak_bytes)
+        return measured.results
+
+    def _begin(self) -> None:
+        self._executable.messages()
         if self._mpi:
             self._mpi.barrier()
-        self._clock.restart()
-        results = self._executable(inputs)
-        self._clock.note("run")
-        return results
 
     def write(self, number: int, value: Any) -> None:
         """Writes a local tensor."""
@@ -204,12 +214,11 @@ class _AllRanks:
         cut = (arrays.cut(given, box, port.local.shape) for box in port.boxes)
         return self._executable.put([arrays.presented(block, port.spec.element_type) for block in cut])
 
-    def call(self, inputs: Sequence[Any]) -> Sequence[Any]:
+    def call(self, inputs: Sequence[Callable[[], Any]], repeat: int) -> Sequence[Any]:
         """Runs the program on all devices."""
-        self._clock.restart()
-        results = self._executable(inputs)
-        self._clock.note("run")
-        return results
+        measured = measure(self._executable, inputs, repeat)
+        self._clock.write(runs=measured.seconds)
+        return measured.results
 
     def write(self, number: int, value: Any) -> None:
         """Writes the local tensors of all devices."""
@@ -228,15 +237,15 @@ class _Clock:
         self._times = RankTimes()
         self._begin = time.perf_counter()
 
-    def restart(self) -> None:
-        """The part that is next begins now."""
+    def note(self, part: str) -> None:
+        """Writes the time of the part that has ended, `load` or `compile`; the next one begins now."""
+        self.write(**{part: time.perf_counter() - self._begin})
         self._begin = time.perf_counter()
 
-    def note(self, part: str) -> None:
-        """Writes the time of the part that has ended, `load`, `compile` or `run`; the next one begins now."""
-        self._times = dataclasses.replace(self._times, **{part: time.perf_counter() - self._begin})
+    def write(self, **parts: Any) -> None:
+        """Writes fields of `RankTimes`."""
+        self._times = dataclasses.replace(self._times, **parts)
         self.run.write(self.rank, TIMES, self._times)
-        self.restart()
 
 
 def _begin_mpi(library: Path, run: RankStatus, rank: int) -> MpiProcess:

@@ -31,11 +31,13 @@ class Call:
         arguments: the number of the tensor that ranks hold, or None for one whose global array is in the folder.
         results: the numbers that results get.
         freed: the numbers of tensors that are used no more, before the call.
+        repeat: how many times to call the program, each time with the same inputs.
     """
 
     arguments: tuple[int | None, ...]
     results: tuple[int, ...]
     freed: tuple[int, ...]
+    repeat: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.runtime.launch.jit import MESSAGES_INTERFACE
 
 # No name in C has a dot.
 _SUFFIX = ".local"
@@ -33,9 +34,10 @@ def restore(module: Any, entry: str) -> None:
     for op in list(module.body.operations):
         if op.operation.name != "llvm.func" or not len(op.operation.regions[0].blocks):
             continue
-        if op.operation.attributes["sym_name"].value == interface:
+        name = op.operation.attributes["sym_name"].value
+        if name == interface:
             _rename(module, op.operation, interface.removesuffix(_SUFFIX))
-        else:
+        elif name != MESSAGES_INTERFACE:
             op.operation.attributes["linkage"] = internal
 
 

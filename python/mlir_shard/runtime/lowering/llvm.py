@@ -27,6 +27,7 @@ from mlir_shard.runtime.lowering import (
     floats,
     function_names,
     generic_operations,
+    message_times,
     tosa_ops,
 )
 from mlir_shard.runtime.lowering.blas import blas_calls, contractions
@@ -188,6 +189,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _run(module, _TO_LLVM)
     _check_dialects(module, frozenset({"builtin", "llvm"}))
     floats.hold_bf16_in_integers(module)
+    message_times.count(module)
     for op in module.body.operations:
         if op.operation.name == "llvm.func":
             cpu.set_on(op.operation)

@@ -14,7 +14,7 @@ from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import processes
 from mlir_shard.runtime.launch.processes import RankProcesses
-from mlir_shard.runtime.program import Observe, Program, run_once
+from mlir_shard.runtime.program import Observe, Program, run_and_close
 
 CPU = "cpu"
 _DEVICE_COUNT = "--xla_force_host_platform_device_count"
@@ -31,10 +31,11 @@ class PjrtEngine:
     timeout: float | None = None
     platform: str = CPU
     observe: Observe | None = None
+    repeat: int = 1
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
-        return run_once(self.start(program), inputs, program.ranks)
+        return run_and_close(self.start(program), inputs, program.ranks, self.repeat)
 
     def start(self, program: Program) -> RankProcesses:
         """As `DeviceEngine.start`."""
