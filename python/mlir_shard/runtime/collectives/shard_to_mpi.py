@@ -40,10 +40,10 @@ _NEIGHBOURS = "shard.neighbors_linear_indices"
 _INDICES = frozenset({"shard.process_linear_index", "shard.process_multi_index"})
 
 
-def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> None:
+def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> Library:
     """Lowers the collectives of a module that `collectives.legalize` has seen, for the function `entry` to run.
 
-    With them goes what `stand_ins` stand for. Calls are in the interface `abi`.
+    With them goes what `stand_ins` stand for. Calls are in the interface `abi`; returns what declares more of them.
     """
     grids, calls = shard.grids(module), Library(module, abi)
     communicators = Communicators(module, calls)
@@ -71,6 +71,7 @@ def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> None:
         replace_with(op, values)
     stand_ins.lower(exchange)
     communicators.make(entry)
+    return calls
 
 
 def _demand_ranks(found: Sequence[Any], entry: Any, grids: point_to_point.Grids) -> None:

@@ -36,6 +36,20 @@ _free = ctypes.CDLL(None).free
 _free.argtypes = [ctypes.c_void_p]
 
 
+# Parameters of mallopt in glibc.
+_TRIM_THRESHOLD = -1
+_MAPPED_BLOCKS = -4
+
+
+def _keep_freed_memory() -> None:
+    """Has this process keep what it frees, for the next call: the system clears each page that it gives anew."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_MAPPED_BLOCKS, 0)
+        # No limit.
+        libc.mallopt(_TRIM_THRESHOLD, -1)
+
+
 class SymbolsNotFound(RunError):
     """Machine code refers to `symbols` that neither it nor a library here defines."""
 
@@ -92,6 +106,7 @@ class Executable:
     """
 
     def __init__(self, program: Program, process: MpiProcess | None = None, shared: SharedCode | None = None) -> None:
+        _keep_freed_memory()
         self._program = program
         libraries = [process.path] if process else []
         self._array_calls = ArrayFunctions(program.text)

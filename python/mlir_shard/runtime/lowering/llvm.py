@@ -28,6 +28,7 @@ from mlir_shard.runtime.lowering import (
     function_names,
     generic_operations,
     message_times,
+    nonblocking_messages,
     tosa_ops,
 )
 from mlir_shard.runtime.lowering.blas import blas_calls, contractions
@@ -86,7 +87,7 @@ _SIMPLIFY = "linalg-fold-unit-extent-dims,linalg-fuse-elementwise-ops,canonicali
 # bufferization would not know once two such reads were merged, or one folded into the memory the tensor came from.
 _TO_MPI = "convert-shard-to-mpi"
 _TO_BUFFERS = (
-    "one-shot-bufferize{allow-return-allocs-from-loops=true bufferize-function-boundaries=true "
+    "eliminate-empty-tensors,one-shot-bufferize{allow-return-allocs-from-loops=true bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map},"
     "buffer-deallocation-pipeline,convert-bufferization-to-memref,canonicalize"
 )
@@ -163,7 +164,9 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _run(module, _SIMPLIFY)
     contractions.release(module, protected)
     array_calls.lower(module)
-    shard_to_mpi.lower(module, functions(module)[entry], stand_ins, abi)
+    nonblocking_messages.hoist(module)
+    calls = shard_to_mpi.lower(module, functions(module)[entry], stand_ins, abi)
+    nonblocking_messages.start_early(module, calls)
     _run(module, _TO_MPI)
     _erase_grids(module)
     _check_dialects(module, _BUFFERIZABLE)

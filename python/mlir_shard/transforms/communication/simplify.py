@@ -26,6 +26,7 @@ from mlir_shard.transforms.communication.collective_forms import (
     reduction,
 )
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
+from mlir_shard.transforms.communication.shard_collective_matmul import overlap
 
 # Of these, a device that is alone in its group has the result.
 _FOLDABLE = frozenset(("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"))
@@ -219,6 +220,7 @@ class FoldEmptyTensors(ModulePass):
 @register_pipeline("shard-optimize-communication", "Makes what a local program communicates less")
 def shard_optimize_communication(
     collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives"),
+    overlap: bool = overlap(),
 ) -> str:
     """Each pass depends on the program alone, so the order of collectives is the same on every device."""
     common = "shard-drop-collectives,shard-fold-uniform-collectives,shard-hoist-collectives"
@@ -227,4 +229,5 @@ def shard_optimize_communication(
         return f"{common},{sinking},shard-merge-collectives,shard-drop-collectives,canonicalize,cse"
     simplify = "shard-simplify,shard-fold-uniform-collectives"
     merged = "shard-split-all-reduces,shard-merge-collectives"
-    return f"{common},shard-simplify,{sinking},{merged},{simplify},canonicalize,cse"
+    rings = ["shard-collective-matmul"] if overlap else []
+    return ",".join((common, "shard-simplify", sinking, merged, simplify, *rings, "canonicalize", "cse"))

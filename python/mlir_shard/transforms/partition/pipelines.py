@@ -9,6 +9,7 @@ from typing import Literal
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.canonicalize import reshard
+from mlir_shard.transforms.communication.shard_collective_matmul import overlap
 from mlir_shard.transforms.gathers import bound_text, remarks_above
 from mlir_shard.transforms.pipeline_steps import step
 from mlir_shard.transforms.verified_repetition import verify_repetition
@@ -26,6 +27,7 @@ def shard_spmdize(
     planner: Literal["shardy", "optimal"] = option(
         "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
     ),
+    overlap: bool = overlap(),
     remarks_above: int | None = remarks_above(),
     verify_repetition: bool = verify_repetition(),
 ) -> str:
@@ -70,7 +72,7 @@ def shard_spmdize(
         local,
         "shard-gather-to-linalg",
         "cse",
-        step("shard-optimize-communication", collectives=collectives),
+        step("shard-optimize-communication", collectives=collectives, overlap=overlap),
     ]
     return ",".join(passes)
 
@@ -84,6 +86,7 @@ def spmd_pipeline(
     planner: Literal["shardy", "optimal"] = option(
         "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
     ),
+    overlap: bool = overlap(),
     remarks_above: int | None = remarks_above(),
     verify_repetition: bool = verify_repetition(),
 ) -> str:
@@ -95,6 +98,7 @@ def spmd_pipeline(
             "shard-spmdize",
             collectives=collectives,
             planner=planner,
+            overlap=overlap,
             remarks_above=bound_text(remarks_above),
             verify_repetition=verify,
         ),

@@ -21,7 +21,7 @@ _OF_ADDRESSES: Final = frozenset(
 )
 _ENDS: Final = frozenset({"func.return", "scf.condition", "scf.yield"})
 _CALLS: Final = ("func.call", "llvm.call")
-# Messages that are under way until they are waited for, by a call that does not name the memory.
+# Messages that are under way until their request is waited for.
 _STARTED: Final = "MPI_I"
 
 
@@ -45,11 +45,15 @@ def _last_use(allocation: Any, deallocation: Any) -> Any | None:
     while values:
         for use in values.pop().uses:
             op = use.owner.operation
-            if op == deallocation:
+            if op.name == _DEALLOCATION:
+                # Its own, or that of a request, which has been waited for.
                 continue
-            if len(op.successors) or (op.name in _CALLS and _callee(op).startswith(_STARTED)):
+            if len(op.successors):
                 return None
             made = [*op.results, *_results_of_parent(op)] if _passes_on(op) else []
+            if op.name in _CALLS and _callee(op).startswith(_STARTED):
+                # The memory is in use until the request, which is the last argument, is waited for.
+                made.append(_allocated(op.operands[len(op.operands) - 1]))
             for one in made:
                 if one not in seen:
                     seen.add(one)
@@ -60,6 +64,13 @@ def _last_use(allocation: Any, deallocation: Any) -> Any | None:
             if last.is_before_in_block(at):
                 last = at
     return None if last.name in _ENDS else last
+
+
+def _allocated(address: Any) -> Any:
+    """What an address was taken of."""
+    while not isinstance(address.owner, ir.Block) and address.owner.operation.name in _OF_ADDRESSES:
+        address = address.owner.operation.operands[0]
+    return address
 
 
 def _callee(op: Any) -> str:

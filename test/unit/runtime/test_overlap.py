@@ -1,0 +1,99 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Messages that are under way while ranks compute: collective matmuls, and nonblocking calls of MPI."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from runtime.in_process import lower
+from runtime.local_program import needs_mpich
+
+import mlir_shard
+from mlir_shard.runtime import execute
+from mlir_shard.runtime.compile import Pipelines
+
+RINGS = Pipelines(
+    "shard-propagate", "shard-spmdize{overlap=false},shard-collective-matmul{always=true},canonicalize,cse"
+)
+SHARDED = {"rows": '{"x"}, {}', "columns": '{}, {"x"}', "whole": "{}, {}"}
+
+
+def matmul(a: str, b: str, c: str, op: str) -> str:
+    """A product of 24x36 and 36x12 matrices whose dimensions are on an axis of three devices."""
+
+    def sharding(of: str) -> str:
+        return f"#sdy.sharding<@mesh, [{SHARDED[of]}]>"
+
+    return f"""
+      sdy.mesh @mesh = <["y"=2, "x"=3]>
+      func.func @main(%a: tensor<24x36xf32> {{sdy.sharding = {sharding(a)}}},
+                      %b: tensor<36x12xf32> {{sdy.sharding = {sharding(b)}}})
+          -> (tensor<24x12xf32> {{sdy.sharding = {sharding(c)}}}) {{
+        {op}
+        return %0 : tensor<24x12xf32>
+      }}"""
+
+
+DOT = """%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+            : (tensor<24x36xf32>, tensor<36x12xf32>) -> tensor<24x12xf32>"""
+MATMUL = """%init = arith.constant dense<0.5> : tensor<24x12xf32>
+        %0 = linalg.matmul ins(%a, %b : tensor<24x36xf32>, tensor<36x12xf32>)
+            outs(%init : tensor<24x12xf32>) -> tensor<24x12xf32>"""
+
+
+@needs_mpich
+@pytest.mark.parametrize("op", [DOT, MATMUL], ids=["stablehlo", "linalg"])
+@pytest.mark.parametrize(
+    ("a", "b", "c"), [("rows", "columns", "columns"), ("columns", "columns", "columns"), ("columns", "rows", "rows")]
+)
+def test_rings_compute_what_one_device_does(a: str, b: str, c: str, op: str) -> None:
+    module = mlir_shard.parse(matmul(a, b, c, op), mlir_shard.create_context())
+    generator = np.random.default_rng(0)
+    left, right = (generator.standard_normal(shape, np.float32) for shape in ((24, 36), (36, 12)))
+    local = module.operation.clone()
+    mlir_shard.run(local, f"builtin.module({RINGS.propagate},{RINGS.spmdize})")
+    assert str(local).count("shard.shift") == 2
+    (result,) = execute(module, [left, right], pipelines=RINGS)
+    np.testing.assert_allclose(result, left @ right + (0.5 if op is MATMUL else 0), rtol=1e-4, atol=1e-4)
+
+
+LOCAL = """
+shard.grid @g(shape = 4)
+func.func @main(%a: tensor<{rows}x512xf32>, %b: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512x512xf32>) {{
+  %0 = linalg.matmul ins(%b, %b : tensor<512x512xf32>, tensor<512x512xf32>) outs(%b : tensor<512x512xf32>)
+      -> tensor<512x512xf32>
+  {collective}
+  return %0, %1 : tensor<512x512xf32>, tensor<512x512xf32>
+}}
+"""
+GATHER = "%1 = shard.all_gather %a on @g grid_axes = [0] gather_axis = 0 : tensor<128x512xf32> -> tensor<512x512xf32>"
+SHIFT = """%1 = shard.shift %a on @g grid_axes = [0] shift_axis = 0 offset = 1 rotate
+      : tensor<512x512xf32> -> tensor<512x512xf32>"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "collective", "started"),
+    [(128, GATHER, ["MPI_Iallgather"]), (512, SHIFT, ["MPI_Irecv", "MPI_Isend"])],
+    ids=["all_gather", "shift"],
+)
+def test_messages_are_under_way_while_a_product_is_computed(rows: int, collective: str, started: list[str]) -> None:
+    (lowered,) = lower([LOCAL.format(rows=rows, collective=collective)], "main")
+    called = re.findall(r"llvm\.call @(?:timed\.)?(MPI_\w+|cblas_\w+)", lowered.partition("timed.clock() ->")[0])
+    called = [name for name in called if not name.startswith("MPI_Comm")]
+    assert called == [*started, "cblas_sgemm", *["MPI_Wait" for _ in started]]
+
+
+def test_a_message_that_is_needed_at_once_is_waited_for() -> None:
+    collective = GATHER.replace("%1", "%2") + """
+  %1 = linalg.matmul ins(%2, %0 : tensor<512x512xf32>, tensor<512x512xf32>) outs(%b : tensor<512x512xf32>)
+      -> tensor<512x512xf32>"""
+    text = LOCAL.format(rows=128, collective=collective).replace("ins(%b, %b", "ins(%2, %2").splitlines()
+    gather = next(line for line in text if "all_gather" in line)
+    text.remove(gather)
+    text.insert(3, gather)
+    (lowered,) = lower(["\n".join(text)], "main")
+    assert "@timed.MPI_Allgather" in lowered
+    assert "MPI_Iallgather" not in lowered
