@@ -7,21 +7,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import Final
 
 from mlir_shard.runtime.compile import DEFAULT_PIPELINES, Lower, Pipelines
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import launched
+from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.cpu import NATIVE, Cpu
 from mlir_shard.runtime.launch.launched import LaunchedEngine
 from mlir_shard.runtime.launch.mpi import WHEEL, MpiEngine, MpiInstallation, SingleProcessEngine
 from mlir_shard.runtime.launch.mpi_library import MPICH
-from mlir_shard.runtime.lowering import lowering_process
+from mlir_shard.runtime.lowering.lowering_process import LoweringProcess
 from mlir_shard.runtime.pjrt import engine as pjrt_engine
 from mlir_shard.runtime.pjrt import xla_module
 from mlir_shard.runtime.pjrt.engine import CPU, PjrtEngine
 from mlir_shard.runtime.program import DeviceEngine, Engine, Observe
 
-MPI, PJRT = "mpi", "pjrt"
+MPI: Final = "mpi"
+PJRT: Final = "pjrt"
 ENGINES = (MPI, PJRT)
 
 SHARD, STABLEHLO = "shard", "stablehlo"
@@ -61,6 +65,7 @@ def backend(
     observe: Observe | None = None,
     repeat: int = 1,
     threads: int = 1,
+    cache: str | None = None,
     remarks_above: str = "",
     verify_repetition: bool = False,
 ) -> Backend:
@@ -68,26 +73,34 @@ def backend(
 
     By `mpi` a process that a launcher such as mpirun or srun has started with others is itself one of the ranks;
     any other one starts ranks on this machine.
-    timeout: seconds after which a call is stopped; mpi: which MPI, see `MpiInstallation.find`; cpu: what LLVM compiles
-    for, see `Cpu`; platform: of PJRT, see `PjrtEngine`; collectives: of the local program, `shard` or
-    `stablehlo`, by default what the engine is at home with; observe: is told the times of the sharded run; repeat: how
-    often that calls the program; threads: of a rank of MPI, for what OpenBLAS computes;
-    remarks_above, verify_repetition: the options of these names of the pipelines, the first of which has a default.
+
+    Args:
+        timeout: seconds after which a call is stopped.
+        mpi: which MPI, see `MpiInstallation.find`.
+        cpu: what LLVM compiles for, see `Cpu`.
+        platform: of PJRT, see `PjrtEngine`.
+        collectives: of the local program, `shard` or `stablehlo`, by default what the engine is at home with.
+        observe: is told the times of the sharded run.
+        repeat: how often that calls the program.
+        threads: of a rank of MPI, for what OpenBLAS computes.
+        cache: a folder where MPI's compiled programs are kept.
+        remarks_above, verify_repetition: the options of these names of the pipelines, the first of which has a default.
     """
     if collectives is not None and collectives not in COLLECTIVES:
         raise RunError(f"unknown collectives '{collectives}': choose {' or '.join(COLLECTIVES)}")
     options = {"remarks-above": remarks_above, "verify-repetition": "true" if verify_repetition else ""}
     if name == MPI:
+        kept = CodeCache(Path(cache)) if cache else None
         engine: DeviceEngine
         if launched.is_launched():
-            engine = LaunchedEngine(mpi, timeout, observe, repeat, threads)
+            engine = LaunchedEngine(mpi, timeout, observe, repeat, threads, kept)
             implementation = launched.join(mpi).implementation
         else:
             # The wheel, which is not needed to compile, is looked for when the program is run.
             implementation = MPICH if mpi == WHEEL else MpiInstallation.find(mpi).implementation
-            engine = MpiEngine(timeout, mpi, observe, repeat, threads)
-        lower = partial(lowering_process.lower, implementation=implementation, cpu=Cpu(cpu).name)
-        return Backend(_pipelines(collectives or SHARD, options), lower, engine, SingleProcessEngine(timeout))
+            engine = MpiEngine(timeout, mpi, observe, repeat, threads, kept)
+        lower = LoweringProcess(implementation, cpu=Cpu(cpu).name, cache=kept)
+        return Backend(_pipelines(collectives or SHARD, options), lower, engine, SingleProcessEngine(timeout, kept))
     if name == PJRT:
         if collectives == SHARD:
             raise RunError("PJRT runs StableHLO's collectives, and none of shard")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from mlir_shard.passes.resolution import PipelineError
 from mlir_shard.runtime import interface
 from mlir_shard.runtime.collectives.stablehlo_devices import set_devices
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.lowering import lowering_process
+from mlir_shard.runtime.lowering.lowering_process import LoweringProcess
 from mlir_shard.runtime.lowering.registered import drop_foreign_attributes, lower_registered
 from mlir_shard.runtime.program import Program
 from mlir_shard.runtime.reference import verify
@@ -68,13 +69,27 @@ def compile_module(
     pipelines: Pipelines = DEFAULT_PIPELINES,
     with_unsharded: bool = True,
     watch: Watch | None = None,
-    lower: Lower = lowering_process.lower,
+    lower: Lower | None = None,
 ) -> Compiled:
     """Compiles a function of a global module for `ranks` ranks, by default as many as its mesh has devices.
 
     Device d of the mesh is rank d. The module is left as it is. `lower` gives the form that the engine runs, by
     default the LLVM dialect. RunError where it cannot be compiled.
     """
+    chosen = LoweringProcess() if lower is None else lower
+    with chosen.begun() if isinstance(chosen, LoweringProcess) else contextlib.nullcontext(chosen) as begun:
+        return _compile(module, ranks, function, pipelines, with_unsharded, watch, begun)
+
+
+def _compile(
+    module: Any,
+    ranks: int | None,
+    function: str,
+    pipelines: Pipelines,
+    with_unsharded: bool,
+    watch: Watch | None,
+    lower: Lower,
+) -> Compiled:
     entry = interface.name_of(interface.entry_function(module, function))
     propagated = _called_from_outside(module, entry)
     given: set[str] = set()

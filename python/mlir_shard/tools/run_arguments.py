@@ -49,6 +49,7 @@ class RunArguments:
     timing: str | None
     repeat: int
     threads: int
+    cache: str | None
     show: tuple[str, ...]
     communication_report: str | None
     remarks_above: str
@@ -61,7 +62,7 @@ class RunArguments:
 def parse(argv: Sequence[str]) -> RunArguments:
     """Reads a command line; UsageError where it cannot be carried out. Prints and exits for --help and --version."""
     given = vars(_parser().parse_args(argv))
-    for option, engine in (("mpi", MPI), ("cpu", MPI), ("threads", MPI), ("platform", PJRT)):
+    for option, engine in (("mpi", MPI), ("cpu", MPI), ("threads", MPI), ("cache", MPI), ("platform", PJRT)):
         if given[option] is not None and given["engine"] != engine:
             raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given['engine']}")
     if given["collectives"] == SHARD and given["engine"] == PJRT:
@@ -214,6 +215,7 @@ def _parser() -> ArgumentParser:
         "(default for mpi: shard-propagate;shard-spmdize)",
     )
     add("--load", action="append", default=[], metavar="FILE.py", help="load passes from a Python file")
+    add("--cache", metavar="DIR", help="keep compiled programs in this folder, and take from it what is there")
     add("--timeout", type=_seconds, metavar="SECONDS", help="stop a run that takes longer")
     return parser
 

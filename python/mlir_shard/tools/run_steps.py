@@ -176,6 +176,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         observe=progress.observe,
         repeat=arguments.repeat,
         threads=arguments.threads,
+        cache=arguments.cache,
         remarks_above=arguments.remarks_above,
         verify_repetition=arguments.verify_repetition,
     )

@@ -141,5 +141,5 @@ def test_a_rank_that_cannot_compile_says_so_to_others(program: Program, monkeypa
 
 
 def test_this_machine_has_its_own_code() -> None:
-    assert object_code._host_cpu() == object_code._host_cpu()
-    assert len(object_code._host_cpu()) == 32
+    assert object_code.host_cpu() == object_code.host_cpu()
+    assert len(object_code.host_cpu()) == 32

@@ -87,9 +87,12 @@ def test_messages_are_under_way_while_a_product_is_computed(rows: int, collectiv
 
 
 def test_a_message_that_is_needed_at_once_is_waited_for() -> None:
-    collective = GATHER.replace("%1", "%2") + """
+    collective = (
+        GATHER.replace("%1", "%2")
+        + """
   %1 = linalg.matmul ins(%2, %0 : tensor<512x512xf32>, tensor<512x512xf32>) outs(%b : tensor<512x512xf32>)
       -> tensor<512x512xf32>"""
+    )
     text = LOCAL.format(rows=128, collective=collective).replace("ins(%b, %b", "ins(%2, %2").splitlines()
     gather = next(line for line in text if "all_gather" in line)
     text.remove(gather)

@@ -22,8 +22,9 @@ from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import blas, mpi_library, vector_math
 from mlir_shard.runtime.launch.array_calls import ArrayFunctions
+from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
-from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, object_file
+from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, host_cpu, object_file
 from mlir_shard.runtime.program import MessageTimes, Program
 
 # How LLVM's JIT reports symbols on standard error; the exception does not name them.
@@ -99,30 +100,56 @@ class Executable:
         program: in the LLVM dialect.
         process: the rank that runs it; without one it runs alone, and must not call MPI.
         shared: where other ranks run it too.
+        cache: where machine code is kept.
 
     Raises:
         RunError: the program is for another MPI, or as by `make_engine`.
         CodeMissing: another rank, which compiles it for this one, has failed to.
     """
 
-    def __init__(self, program: Program, process: MpiProcess | None = None, shared: SharedCode | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        process: MpiProcess | None = None,
+        shared: SharedCode | None = None,
+        cache: CodeCache | None = None,
+    ) -> None:
         _keep_freed_memory()
         self._program = program
         libraries = [process.path] if process else []
         self._array_calls = ArrayFunctions(program.text)
         addresses = self._array_calls.addresses | blas.addresses(program.text) | vector_math.addresses(program.text)
         code = shared.take() if shared else None
-        if code is not None:
+        if code is None:
+            code = b""
+            try:
+                code = self._made(process, libraries, addresses, cache, is_shared=shared is not None)
+            finally:
+                if shared:
+                    shared.give(code)
+        else:
             self._engine: Any = LoadedCode(code, libraries, addresses)
-            return
-        code = b""
-        try:
-            # It refers to the module's context, and a call to its code.
-            self._engine = _compiled(program, process, libraries, addresses)
-            code = object_file(self._engine) if shared else b""
-        finally:
-            if shared:
-                shared.give(code)
+
+    def _made(
+        self,
+        process: MpiProcess | None,
+        libraries: Sequence[Path],
+        addresses: Mapping[str, int],
+        cache: CodeCache | None,
+        *,
+        is_shared: bool,
+    ) -> bytes:
+        """Makes the machine code, and returns its object file if others need it."""
+        key = (host_cpu(), self._program.text) if cache else ()
+        if cache and (kept := cache.get(*key)) is not None:
+            self._engine = LoadedCode(kept, libraries, addresses)
+            return kept
+        # It refers to the module's context, and a call to its code.
+        self._engine = _compiled(self._program, process, libraries, addresses)
+        code = object_file(self._engine) if is_shared or cache else b""
+        if cache:
+            cache.put(code, *key)
+        return code
 
     @cached_property
     def _function(self) -> Any:

@@ -24,6 +24,7 @@ from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import blas
+from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.launcher_place import is_by_srun_alone, place
 from mlir_shard.runtime.launch.measured_calls import measure
 from mlir_shard.runtime.launch.mpi import WHEEL, MpiInstallation, is_wheel, site_library
@@ -76,7 +77,7 @@ class LaunchedEngine:
     """Runs a program on the ranks that are there; each gets the results of all.
 
     A run that takes longer than `timeout` seconds ends all ranks. `observe` is told the times once they have run;
-    `repeat` and `threads` as for `MpiEngine`.
+    `repeat`, `threads` and `cache` as for `MpiEngine`.
     """
 
     choice: str = WHEEL
@@ -84,6 +85,7 @@ class LaunchedEngine:
     observe: Observe | None = None
     repeat: int = 1
     threads: int = 1
+    cache: CodeCache | None = None
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`; what one rank raises before the program runs, others raise as OtherRankFailed."""
@@ -95,7 +97,7 @@ class LaunchedEngine:
         if program.ranks != process.size:
             raise RunError(f"the program is for {program.ranks} ranks, and the launcher has started {process.size}")
         blas.set_threads(self.threads)
-        return LaunchedDevices(program, process, self.timeout, self.observe)
+        return LaunchedDevices(program, process, self.timeout, self.observe, self.cache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,14 @@ class LocalTensor(Held):
 class LaunchedDevices:
     """The ranks that a launcher has started, with a program; all call the same methods in the same order."""
 
-    def __init__(self, program: Program, process: MpiProcess, timeout: float | None, observe: Observe | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        process: MpiProcess,
+        timeout: float | None,
+        observe: Observe | None,
+        cache: CodeCache | None,
+    ) -> None:
         from mlir_shard.runtime.launch.jit import Executable
         from mlir_shard.runtime.launch.object_code import CodeMissing, SharedByMpi
 
@@ -116,7 +125,7 @@ class LaunchedDevices:
         begin, failure = time.perf_counter(), None
         with self._limited():
             try:
-                self._executable = Executable(program, process, SharedByMpi(process))
+                self._executable = Executable(program, process, SharedByMpi(process), cache)
             except CodeMissing:
                 pass
             except (RuntimeError, OSError, RunError) as error:

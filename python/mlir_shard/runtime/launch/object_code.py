@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,7 +47,7 @@ class SharedByMpi:
 
     def __init__(self, process: MpiProcess) -> None:
         self._process = process
-        cpus = [one.tobytes() for one in process.all_gather(np.frombuffer(_host_cpu(), np.uint8))]
+        cpus = [one.tobytes() for one in process.all_gather(np.frombuffer(host_cpu(), np.uint8))]
         self._makers = sorted({cpus.index(cpu) for cpu in cpus})
         self._own = cpus.index(cpus[process.rank])
 
@@ -67,13 +68,13 @@ class SharedByMpi:
         return {maker: self._process.broadcast(own, maker) for maker in self._makers}[self._own]
 
 
-def _host_cpu() -> bytes:
+def host_cpu() -> bytes:
     """What is equal for machines that can run each other's code, in 32 bytes."""
     import hashlib
 
     import llvmlite.binding as llvm
 
-    cpu = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    cpu = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()} {platform.libc_ver()}"
     return hashlib.sha256(cpu.encode()).digest()
 
 

@@ -43,6 +43,7 @@ from mlir_shard.runtime.program import RankTimes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mlir_shard.runtime.launch.code_cache import CodeCache
     from mlir_shard.runtime.launch.mpi_library import MpiProcess
     from mlir_shard.runtime.launch.run_folder import Call, Exchange
     from mlir_shard.runtime.program import Program
@@ -111,14 +112,14 @@ def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int
     with socket_address(run.directory) as address, socket.socket(socket.AF_UNIX) as connecting:
         connecting.connect(address)
         connection = Connection(connecting.detach())
-    program, owner = exchange.read_program()
+    program, owner, cache = exchange.read_program()
     _watch(run, owner, parent)
     clock = _Clock(run, rank)
     worker: _Rank | _AllRanks
     if engine == "pjrt":
         worker = _AllRanks(exchange, program, argument, clock)
     else:
-        worker = _Rank(exchange, program, Path(argument) if engine else None, clock)
+        worker = _Rank(exchange, program, Path(argument) if engine else None, clock, cache)
     held: dict[int, Any] = {}
     try:
         connection.send(None)
@@ -155,7 +156,9 @@ def _call(worker: _Rank | _AllRanks, message: Call, held: dict[int, Any], progra
 class _Rank:
     """One rank, with the MPI of `library` or alone."""
 
-    def __init__(self, exchange: Exchange, program: Program, library: Path | None, clock: _Clock) -> None:
+    def __init__(
+        self, exchange: Exchange, program: Program, library: Path | None, clock: _Clock, cache: CodeCache | None
+    ) -> None:
         from mlir_shard.runtime.launch.jit import Executable
         from mlir_shard.runtime.launch.run_folder import SharedByFolder
 
@@ -163,7 +166,7 @@ class _Rank:
         self._mpi = _begin_mpi(library, clock.run, clock.rank) if library else None
         clock.note("load")
         shared = SharedByFolder(clock.run.directory, clock.rank) if program.ranks > 1 else None
-        self._executable = Executable(program, self._mpi, shared)
+        self._executable = Executable(program, self._mpi, shared, cache)
         clock.note("compile")
 
     def read(self, index: int) -> Any:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.program import Program
 
 
@@ -71,9 +72,9 @@ class Exchange:
 
     directory: Path
 
-    def write_program(self, program: Program, owner: int) -> None:
-        """Writes what to run; the ranks end when the process `owner` does."""
-        (self.directory / "program").write_bytes(pickle.dumps((program, owner)))
+    def write_program(self, program: Program, owner: int, cache: CodeCache | None = None) -> None:
+        """Writes what to run, and where its machine code is kept; the ranks end when the process `owner` does."""
+        (self.directory / "program").write_bytes(pickle.dumps((program, owner, cache)))
 
     def write_input(self, index: int, array: Array) -> None:
         """Writes a global input."""
@@ -84,9 +85,9 @@ class Exchange:
         for path in self.directory.glob("argument.*.npy"):
             path.unlink()
 
-    def read_program(self) -> tuple[Program, int]:
-        """The program and its owner."""
-        program: tuple[Program, int] = pickle.loads((self.directory / "program").read_bytes())
+    def read_program(self) -> tuple[Program, int, CodeCache | None]:
+        """The program, its owner and the cache."""
+        program: tuple[Program, int, CodeCache | None] = pickle.loads((self.directory / "program").read_bytes())
         return program
 
     def read_input(self, index: int) -> Array:

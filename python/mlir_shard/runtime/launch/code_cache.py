@@ -1,0 +1,55 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled programs on disk, found again by the content of what they are compiled from."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlir_shard import __version__, host
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCache:
+    """A folder of this user, which is made where it is missing: what is in it is run.
+
+    A file that cannot be read counts as missing, and one that cannot be written is left out.
+    """
+
+    directory: Path
+
+    def get(self, *key: str | bytes) -> bytes | None:
+        """Returns what was put under this key by the same versions of the compilers."""
+        with contextlib.suppress(OSError):
+            return self._path(key).read_bytes()
+        return None
+
+    def put(self, content: bytes, *key: str | bytes) -> None:
+        """Keeps content, which readers find whole or not at all."""
+        with contextlib.suppress(OSError):
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file, name = tempfile.mkstemp(dir=self.directory)
+            with os.fdopen(file, "wb") as stream:
+                stream.write(content)
+            Path(name).replace(self._path(key))
+
+    def _path(self, key: tuple[str | bytes, ...]) -> Path:
+        digest = hashlib.sha256()
+        for part in (*_versions(), *key):
+            written = part.encode() if isinstance(part, str) else part
+            digest.update(len(written).to_bytes(8, "little") + written)
+        return self.directory / digest.hexdigest()
+
+
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    """What else the content depends on: an editable installation changes without its version."""
+    changed = [path.stat().st_mtime_ns for path in Path(__file__).parent.parent.rglob("*.py")]
+    bindings = Path(str(host.ir.__file__)).stat().st_mtime_ns
+    return __version__, str(max(changed)), host.PREFIX, str(bindings)
