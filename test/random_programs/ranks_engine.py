@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener
@@ -22,7 +23,7 @@ from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.launch import processes
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.launch.mpi import MpiInstallation
-from mlir_shard.runtime.lowering import llvm
+from mlir_shard.runtime.lowering import llvm, nonblocking_messages
 from mlir_shard.runtime.program import Program
 
 _SETTINGS = {
@@ -51,7 +52,9 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
             module = ir.Module.parse(text, create_context())
         except ir.MLIRError as error:
             raise RunError(f"the text between the passes is not a module: {error}") from error
-        llvm.lower(module, entry)
+        with unittest.mock.patch.multiple(nonblocking_messages, _LEAST=1, _LEAST_FOR_A_BYTE=0):
+            # Programs are small: each message that may be is started early.
+            llvm.lower(module, entry)
         lowered.append(str(module))
     return lowered
 

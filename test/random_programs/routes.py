@@ -23,7 +23,10 @@ _PIPELINES = {
         "shard-propagate{verify-repetition=true},sdy-update-non-divisible-input-output-shardings",
         "shard-spmdize{collectives=stablehlo verify-repetition=true}",
     ),
-    SHARD: Pipelines("shard-propagate{verify-repetition=true}", "shard-spmdize{verify-repetition=true}"),
+    SHARD: Pipelines(
+        "shard-propagate{verify-repetition=true}",
+        "shard-spmdize{verify-repetition=true},shard-collective-matmul{always=true},canonicalize,cse",
+    ),
 }
 
 

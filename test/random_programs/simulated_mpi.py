@@ -12,7 +12,9 @@ import ctypes
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from functools import reduce
+from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,10 +52,16 @@ _COLLECTIVES = {
     "MPI_Reduce_scatter_block": "ppnnnn",
     "MPI_Scatter": "pnnpnnnn",
 }
+# Collectives that are carried out where they are waited for. Their last argument is the request.
+_NONBLOCKING = {
+    f"MPI_I{name[4:].lower()}": f"{_COLLECTIVES[name]}p"
+    for name in ("MPI_Allgather", "MPI_Allreduce", "MPI_Alltoall", "MPI_Reduce_scatter_block")
+}
 _OTHERS = {
     "MPI_Comm_rank": "np",
     "MPI_Comm_size": "np",
     "MPI_Comm_split": "nnnp",
+    "MPI_Irecv": "pnnnnnp",
     "MPI_Isend": "pnnnnnp",
     "MPI_Recv": "pnnnnnp",
     "MPI_Sendrecv": "pnnnnpnnnnnp",
@@ -63,6 +71,31 @@ _OTHERS = {
 
 class RanksFailed(Exception):
     """What the ranks did has no meaning in MPI, or does not end."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Message:
+    """What a rank has sent; `rank` is its number in the world."""
+
+    rank: int
+    tag: int
+    communicator: int
+    data: bytes
+
+
+@dataclass(eq=False, slots=True)
+class _Receive:
+    """What a rank receives, from any rank where `sender` is None, and the message once there is one."""
+
+    sender: int | None
+    tag: int
+    communicator: int
+    message: _Message | None = None
+
+    def takes(self, message: _Message) -> bool:
+        """Whether the message fits."""
+        is_channel = (message.tag, message.communicator) == (self.tag, self.communicator)
+        return is_channel and self.sender in (None, message.rank)
 
 
 class World:
@@ -82,7 +115,12 @@ class World:
         self._groups: dict[int, dict[int, tuple[int, ...]]] = {_WORLD: dict.fromkeys(everyone, everyone)}
         self._counts: Counter[tuple[int, int]] = Counter()
         self._meetings: defaultdict[tuple[Any, ...], dict[int, tuple[str, Sequence[int]]]] = defaultdict(dict)
-        self._mail: defaultdict[int, list[tuple[int, int, int, bytes]]] = defaultdict(list)
+        # By the rank that they are for, messages that no receive has taken, and receives that have not been waited for.
+        self._mail: defaultdict[int, list[_Message]] = defaultdict(list)
+        self._posted: defaultdict[int, list[_Receive]] = defaultdict(list)
+        # By their numbers, what requests of nonblocking calls have yet to do.
+        self._requests: dict[int, Callable[[], None]] = {}
+        self._request_numbers = count(1)
 
     def run(self, program: Callable[[int], _T]) -> list[_T]:
         """What a function gives for each rank, all at once. RanksFailed where they do not come to an end together."""
@@ -110,10 +148,10 @@ class World:
 
     def functions(self) -> dict[str, Any]:
         """The functions by their names, to be called by machine code."""
-        return {name: self._function(name, roles) for name, roles in (_COLLECTIVES | _OTHERS).items()}
+        return {name: self._function(name, roles) for name, roles in (_COLLECTIVES | _NONBLOCKING | _OTHERS).items()}
 
     def _function(self, name: str, roles: str) -> Any:
-        handle = getattr(self, f"_{name[4:].lower()}", None)
+        handle = partial(self._start, name) if name in _NONBLOCKING else getattr(self, f"_{name[4:].lower()}", None)
 
         def call(*arguments: Any) -> int:
             # An exception would not reach anybody, and the rank would go on without what it asked for.
@@ -143,10 +181,36 @@ class World:
 
     def _isend(self, buffer: int, count: int, datatype: int, to: int, tag: int, communicator: int, place: int) -> None:
         self._send(buffer, count, datatype, to, tag, communicator)
-        _int_at(place).value = _REQUEST_NULL
+        sent = _read(buffer, count, datatype)
+
+        def check() -> None:
+            if _read(buffer, count, datatype) != sent:
+                raise ValueError("what is sent was written to before it was waited for")
+
+        self._request(place, check)
+
+    def _irecv(self, *arguments: int) -> None:
+        buffer, number, datatype, source, tag, communicator, place = arguments
+        posted = self._post(source, tag, communicator)
+        self._request(place, lambda: self._take(posted, buffer, number * _DTYPES[datatype].itemsize))
+
+    def _start(self, name: str, *arguments: int) -> None:
+        *given, place = arguments
+        blocking = next(one for one in _COLLECTIVES if f"MPI_I{one[4:].lower()}" == name)
+        self._request(place, lambda: self._meet(blocking, given[-1], given))
+
+    def _request(self, place: int, action: Callable[[], None]) -> None:
+        """What is received is written, and what collectives send is read, as late as MPI may do that."""
+        with self._lock:
+            number = next(self._request_numbers)
+        self._requests[number] = action
+        _int_at(place).value = number
 
     def _wait(self, place: int, status: int) -> None:
-        """There is nothing to wait for: what is sent is copied."""
+        number = _int_at(place).value
+        if number != _REQUEST_NULL:
+            self._requests.pop(number)()
+            _int_at(place).value = _REQUEST_NULL
 
     def _sendrecv(self, *arguments: int) -> None:
         sent, received = arguments[:5], arguments[5:10]
@@ -161,35 +225,59 @@ class World:
         rank: int = self._rank.number
         target = self._groups[communicator][rank][to]
         with self._lock:
-            self._mail[target].append((rank, tag, communicator, _read(buffer, count, datatype)))
-            # A rank that waits in a collective looks at its mail when it receives.
+            message = _Message(rank, tag, communicator, _read(buffer, count, datatype))
+            # Receives take messages in the order in which they were posted.
+            posted = next((one for one in self._posted[target] if one.message is None and one.takes(message)), None)
+            if posted is None:
+                self._mail[target].append(message)
+                return
+            posted.message = message
+            # A rank that waits in a collective looks at its messages when it waits for them.
             if target in self._receiving:
                 self._receiving.remove(target)
                 self._go_on(target)
 
     def _recv(self, buffer: int, count: int, datatype: int, source: int, tag: int, communicator: int, _: int) -> None:
+        self._take(self._post(source, tag, communicator), buffer, count * _DTYPES[datatype].itemsize)
+
+    def _post(self, source: int, tag: int, communicator: int) -> _Receive | None:
+        """A receive that takes the first message that fits it; None of nobody."""
         if source == _ABI.proc_null:
+            return None
+        rank: int = self._rank.number
+        posted = _Receive(
+            None if source == _ABI.any_source else self._groups[communicator][rank][source], tag, communicator
+        )
+        with self._lock:
+            mail = self._mail[rank]
+            posted.message = next(filter(posted.takes, mail), None)
+            if posted.message is None:
+                self._posted[rank].append(posted)
+            else:
+                mail.remove(posted.message)
+        return posted
+
+    def _take(self, posted: _Receive | None, buffer: int, room: int) -> None:
+        """Waits for the message of a receive, and writes it."""
+        if posted is None:
             return
         rank: int = self._rank.number
-        group = self._groups[communicator][rank]
-        sender = None if source == _ABI.any_source else group[source]
         while True:
             with self._lock:
                 if self._failure:
                     return
-                mail = self._mail[rank]
-                for index, (who, tagged, of, data) in enumerate(mail):
-                    if (tagged, of) == (tag, communicator) and sender in (None, who):
-                        del mail[index]
-                        room = count * _DTYPES[datatype].itemsize
-                        if len(data) > room:
-                            raise ValueError(f"a message of {len(data)} bytes from rank {who} for room of {room}")
-                        ctypes.memmove(buffer, data, len(data))
-                        return
-                waits = f"rank {rank} waits for a message from {'any' if sender is None else f'rank {sender}'}"
+                if posted.message is not None:
+                    break
+                whom = "any" if posted.sender is None else f"rank {posted.sender}"
                 self._receiving.add(rank)
-                self._begin_to_wait(rank, waits)
+                self._begin_to_wait(rank, f"rank {rank} waits for a message from {whom}")
             self._wake[rank].acquire()
+        with self._lock:
+            self._posted[rank] = [one for one in self._posted[rank] if one is not posted]
+        data = posted.message.data
+        if len(data) > room:
+            raise ValueError(f"a message of {len(data)} bytes from rank {posted.message.rank} for room of {room}")
+        ctypes.memmove(buffer, data, len(data))
 
     def _meet(self, name: str, communicator: int, arguments: Sequence[int]) -> None:
         """Waits for all ranks of the group; the last to come does for all what there is to do."""

@@ -197,3 +197,21 @@ def test_reduction_along_no_dimension() -> None:
         X,
     )
     np.testing.assert_array_equal(largest, X)
+
+
+@pytest.mark.parametrize("combine", ["add", "maximum"])
+def test_windows_that_do_not_reach_the_end(combine: str) -> None:
+    """One window of three of four rows: its loop has one iteration."""
+    text = f"""
+      func.func @main(%x: tensor<4x3xf32>, %init: tensor<f32>) -> tensor<1x3xf32> {{
+        %0 = "stablehlo.reduce_window"(%x, %init)
+            <{{window_dimensions = array<i64: 3, 1>, window_strides = array<i64: 2, 1>}}> ({{
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %1 = stablehlo.{combine} %a, %b : tensor<f32>
+            stablehlo.return %1 : tensor<f32>
+        }}) : (tensor<4x3xf32>, tensor<f32>) -> tensor<1x3xf32>
+        return %0 : tensor<1x3xf32>
+      }}"""
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    (result,) = run(text, x, np.zeros((), np.float32))
+    np.testing.assert_array_equal(result, (x[:3].sum(0) if combine == "add" else x[2])[None])

@@ -8,8 +8,9 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.ir import index_arithmetic as index
+from mlir_shard.ir import index_arithmetic, shard
 from mlir_shard.ir.editing import clone_with, inline_region, operations_named_in_post_order, replace_with
+from mlir_shard.runtime.lowering.blas.contractions import index_of
 
 _tensor = host.dialect("tensor")
 _GENERIC, _FILL = "linalg.generic", "linalg.fill"
@@ -22,6 +23,7 @@ _ITERATORS = "iterator_types"
 def prepare(module: Any) -> None:
     """Rewrites those of a module, in place, so that the host may fuse what is left."""
     for op in operations_named_in_post_order(module, _GENERIC):
+        _cut_operands(op)
         if not len(op.attributes[_ITERATORS]):
             if all(_has_one_element(result) for result in op.results):
                 _to_scalars(op)
@@ -29,6 +31,33 @@ def prepare(module: Any) -> None:
             _read_as_input(op)
     for op in operations_named_in_post_order(module, _GENERIC, _FILL):
         _repeat(op)
+
+
+def _cut_operands(op: Any) -> None:
+    """Cuts off what windows do not reach of the operands of a generic.
+
+    `linalg-fold-unit-extent-dims` drops a loop of one iteration, and then takes the operand's size for that of the loop
+    within a window.
+    """
+    maps = [[index_of(one) for one in of.value.results] for of in op.attributes[_MAPS]]
+    types = [operand.type for operand in op.operands]
+    if not any(index and len(index) > 1 for of in maps for index in of):
+        return
+    sizes: dict[int, int] = {}
+    for of, type_ in zip(maps, types, strict=True):
+        for index, size in zip(of, getattr(type_, "shape", ()), strict=True):
+            if index and len(index) == 1 and index[0][1] == 1:
+                sizes[index[0][0]] = size
+    for place, (of, type_) in enumerate(zip(maps, types, strict=True)):
+        if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+            continue
+        shape = list(type_.shape)
+        for dim, index in enumerate(of):
+            if index and len(index) > 1 and all(loop in sizes and times > 0 for loop, times in index):
+                shape[dim] = min(shape[dim], 1 + sum(times * (sizes[loop] - 1) for loop, times in index))
+        if shape != list(type_.shape):
+            with ir.InsertionPoint(op), op.location:
+                op.operands[place] = shard.extract_slice(op.operands[place], [0] * len(shape), shape)
 
 
 def _repeat(op: Any) -> None:
@@ -76,7 +105,7 @@ def _to_scalars(op: Any) -> None:
 def _only_element(operand: Any) -> Any:
     if not isinstance(operand.type, ir.RankedTensorType):
         return operand
-    origin = [index.constant(0)] * len(operand.type.shape)
+    origin = [index_arithmetic.constant(0)] * len(operand.type.shape)
     return _tensor.ExtractOp(operand, origin).result
 
 

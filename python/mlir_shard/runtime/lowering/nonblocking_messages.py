@@ -193,7 +193,8 @@ def _start(message: _Message, until: Any, calls: Library) -> None:
             calls.call("MPI_Wait", [buffers.pointer(request), STATUS_IGNORE])
         _read_again(message.sent)
     for op in message.taking:
-        op.move_before(until)
+        if op.is_before_in_block(until):
+            op.move_before(until)
 
 
 def _request(calls: Library) -> Any:

@@ -88,7 +88,7 @@ def contraction(op: Any) -> Contraction | None:
         return None
     indices: list[tuple[Index, ...]] = []
     for of in maps:
-        terms = [_index(one) for one in of.value.results]
+        terms = [index_of(one) for one in of.value.results]
         if None in terms:
             return None
         indices.append(tuple(one for one in terms if one is not None))
@@ -183,14 +183,14 @@ def _adds_products(body: Any) -> bool:
     return add is not None
 
 
-def _index(expression: Any) -> Index | None:
-    """The terms of a linear expression; None where it is not one."""
+def index_of(expression: Any) -> Index | None:
+    """What a linear expression of an indexing map is the sum of; None where it is not linear."""
     if isinstance(expression, ir.AffineDimExpr):
         return ((expression.position, 1),)
     if isinstance(expression, ir.AffineAddExpr):
-        left, right = _index(expression.lhs), _index(expression.rhs)
+        left, right = index_of(expression.lhs), index_of(expression.rhs)
         return None if left is None or right is None else left + right
     if isinstance(expression, ir.AffineMulExpr) and isinstance(expression.rhs, ir.AffineConstantExpr):
-        terms = _index(expression.lhs)
+        terms = index_of(expression.lhs)
         return terms and tuple((loop, times * expression.rhs.value) for loop, times in terms)
     return None
