@@ -159,3 +159,16 @@ def test_memory_is_freed_after_its_last_use() -> None:
         live += ("llvm.call @malloc" in line) - ("llvm.call @free" in line)
         most = max(most, live)
     assert 0 < most <= 5
+
+
+@pytest.mark.parametrize("size", [64, 100])
+def test_a_sum_with_its_own_transpose(size: int) -> None:
+    """One operand is read at two places."""
+    text = f"""
+      func.func @main(%x: tensor<{size}x{size}xf32>) -> tensor<{size}x{size}xf32> {{
+        %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<{size}x{size}xf32>) -> tensor<{size}x{size}xf32>
+        %1 = stablehlo.subtract %x, %0 : tensor<{size}x{size}xf32>
+        return %1 : tensor<{size}x{size}xf32>
+      }}"""
+    x = np.arange(size * size, dtype=np.float32).reshape(size, size)
+    np.testing.assert_array_equal(run(text, x)[0], x - x.T)

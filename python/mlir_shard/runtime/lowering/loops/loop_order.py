@@ -196,13 +196,15 @@ def _tiles(op: Any, sizes: Sequence[int], parts: Mapping[int, tuple[int, int]], 
     """Emits a part of two loops in tiles."""
     counts = {loop: min(length, tile) for loop, (_, length) in parts.items()}
     with _loops({loop: (*of, counts[loop]) for loop, of in parts.items()}) as at:
-        views = {}
-        for attribute, operand in zip(op.attributes[_MAPS], op.operands, strict=True):
+        # An operand that is there twice has another view at each place.
+        part = clone_with(op, {})
+        for place, (attribute, operand) in enumerate(zip(op.attributes[_MAPS], op.operands, strict=True)):
             if isinstance(operand.type, ir.MemRefType):
                 loops = [one.position for one in attribute.value.results]
                 shape = [counts.get(loop, sizes[loop]) for loop in loops]
-                views[operand] = _memref.subview(operand, [at.get(loop, 0) for loop in loops], shape, [1] * len(loops))
-        clone_with(op, views)
+                start = [at.get(loop, 0) for loop in loops]
+                with ir.InsertionPoint(part):
+                    part.operands[place] = _memref.subview(operand, start, shape, [1] * len(loops))
 
 
 def _transposed_tiles(op: Any, sizes: Sequence[int], parts: Mapping[int, tuple[int, int]], rows: int) -> None:
