@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Propagation on a parsed module: this project beside the C++ Shardy in jaxlib, in one run.
 
-    python benchmarks/propagation.py [--layers 12 48 400] [--linalg 10000] [--pass sdy-propagation-pipeline]
+    python benchmarks/propagation.py [--layers 12 48 400] [--linalg 10000] [--pass sdy-propagation-pipeline] [--no-verify]
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
-alone. Prints the median seconds, their ratio, the memory that parsing and the pass together take at their peak (which
+alone; both verify the module after each pass, as they do by default, unless --no-verify is given. Prints the median seconds, their ratio, the memory that parsing and the pass together take at their peak (which
 Linux tells), and how many of the shardings in the resulting modules are the same. Shardy has no rules for linalg, so a
 linalg module is measured here alone.
 """
@@ -47,12 +47,12 @@ def measure(parse, run, show):
 OURS = f"""
 import json, re, sys, time
 import mlir_shard
-text, name, repeat = open(sys.argv[1]).read(), sys.argv[2], int(sys.argv[3])
+text, name, repeat, verify = open(sys.argv[1]).read(), sys.argv[2], int(sys.argv[3]), sys.argv[4] == "True"
 {MEASURE}
 context = mlir_shard.create_context()
 measure(
     lambda text: mlir_shard.parse(text, context),
-    lambda module: mlir_shard.run(module, f"builtin.module({{name}})", verify_each=False),
+    lambda module: mlir_shard.run(module, f"builtin.module({{name}})", verify_each=verify),
     mlir_shard.print_module,
 )
 """
@@ -62,7 +62,7 @@ import json, re, sys, time
 import jax
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext, _sdy, _stablehlo
-text, name, repeat = open(sys.argv[1]).read(), sys.argv[2], int(sys.argv[3])
+text, name, repeat, verify = open(sys.argv[1]).read(), sys.argv[2], int(sys.argv[3]), sys.argv[4] == "True"
 {MEASURE}
 registry = ir.DialectRegistry()
 _jax_mlir_ext.register_dialects(registry)
@@ -75,7 +75,7 @@ _stablehlo.register_dialect(context)
 
 def run(module):
     manager = passmanager.PassManager.parse(f"builtin.module({{name}})")
-    manager.enable_verifier(False)
+    manager.enable_verifier(verify)
     manager.run(module.operation)
 
 with context:
@@ -92,9 +92,21 @@ class Measurement:
     module: str
 
 
-def measure(script: str, file: Path, name: str, repeat: int) -> Measurement:
+@dataclass(frozen=True)
+class Setting:
+    """What to measure, how often, whether modules are verified between passes, and where files go."""
+
+    name: str
+    repeat: int
+    verify: bool
+    folder: Path
+
+
+def measure(script: str, text: str, setting: Setting) -> Measurement:
     """Measures one side in a process of its own."""
-    command = [sys.executable, "-c", script, str(file), name, str(repeat)]
+    file = setting.folder / "module.mlir"
+    file.write_text(text)
+    command = [sys.executable, "-c", script, str(file), setting.name, str(setting.repeat), str(setting.verify)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     times, kilobytes, module = json.loads(done.stdout)
     return Measurement(statistics.median(times), kilobytes * 1024, module)
@@ -118,11 +130,9 @@ def same_shardings(ours: list[str], theirs: list[str]) -> int:
     return sum(block.size for block in matcher.get_matching_blocks())
 
 
-def compare(text: str, title: str, name: str, repeat: int, folder: str) -> None:
+def compare(text: str, title: str, setting: Setting) -> None:
     """Prints one line on a module, measured on both sides."""
-    file = Path(folder, "module.mlir")
-    file.write_text(text)
-    ours, shardy = (measure(script, file, name, repeat) for script in (OURS, SHARDY))
+    ours, shardy = (measure(script, text, setting) for script in (OURS, SHARDY))
     mine, theirs = shardings(ours.module), shardings(shardy.module)
     operations = operations_in(text)
     print(
@@ -135,11 +145,9 @@ def compare(text: str, title: str, name: str, repeat: int, folder: str) -> None:
     )
 
 
-def alone(text: str, title: str, name: str, repeat: int, folder: str) -> None:
+def alone(text: str, title: str, setting: Setting) -> None:
     """Prints one line on a module, measured here."""
-    file = Path(folder, "module.mlir")
-    file.write_text(text)
-    ours, operations = measure(OURS, file, name, repeat), operations_in(text)
+    ours, operations = measure(OURS, text, setting), operations_in(text)
     print(
         f"{title}, {operations} operations: here {ours.seconds:.3f} s ({ours.seconds / operations * 1e6:.1f} us an "
         f"operation, {ours.memory / 2**20:.0f} MiB)",
@@ -154,13 +162,14 @@ def main() -> None:
     parser.add_argument("--linalg", type=int, nargs="*", default=[1000, 10000, 100000])
     parser.add_argument("--pass", dest="name", default="sdy-propagation-pipeline")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not verify between passes")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        setting = Setting(arguments.name, arguments.repeat, arguments.verify, Path(folder))
         for layers in arguments.layers:
-            title = f"gradient of {layers} layers"
-            compare(lowered_gradient(layers), title, arguments.name, arguments.repeat, folder)
+            compare(lowered_gradient(layers), f"gradient of {layers} layers", setting)
         for operations in arguments.linalg:
-            alone(linalg_layers(operations), "linalg module", arguments.name, arguments.repeat, folder)
+            alone(linalg_layers(operations), "linalg module", setting)
 
 
 if __name__ == "__main__":

@@ -12,5 +12,6 @@ void defineEditor(pybind11::module_ &module);
 void defineExpressions(pybind11::module_ &module);
 void defineRepetitions(pybind11::module_ &module);
 void defineResharding(pybind11::module_ &module);
+void defineVerification(pybind11::module_ &module);
 
 } // namespace mlir_shard

@@ -67,6 +67,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirAttribute, mlirArrayAttrGetElement, (MlirAttribute, std::intptr_t))                                     \
   FUNCTION(std::intptr_t, mlirArrayAttrGetNumElements, (MlirAttribute))                                                \
   FUNCTION(void, mlirBlockAppendOwnedOperation, (MlirBlock, MlirOperation))                                            \
+  FUNCTION(MlirBlock, mlirBlockArgumentGetOwner, (MlirValue))                                                          \
   FUNCTION(void, mlirBlockArgumentSetLocation, (MlirValue, MlirLocation))                                              \
   FUNCTION(MlirValue, mlirBlockGetArgument, (MlirBlock, std::intptr_t))                                                \
   FUNCTION(MlirOperation, mlirBlockGetFirstOperation, (MlirBlock))                                                     \
@@ -96,6 +97,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(int, mlirLocationFileLineColRangeGetStartColumn, (MlirLocation))                                            \
   FUNCTION(int, mlirLocationFileLineColRangeGetStartLine, (MlirLocation))                                              \
   FUNCTION(bool, mlirLocationIsAFileLineColRange, (MlirLocation))                                                      \
+  FUNCTION(MlirOperation, mlirOpResultGetOwner, (MlirValue))                                                           \
   FUNCTION(MlirOpOperand, mlirOpOperandGetNextUse, (MlirOpOperand))                                                    \
   FUNCTION(unsigned, mlirOpOperandGetOperandNumber, (MlirOpOperand))                                                   \
   FUNCTION(MlirOperation, mlirOpOperandGetOwner, (MlirOpOperand))                                                      \
@@ -118,6 +120,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(std::intptr_t, mlirOperationGetNumOperands, (MlirOperation))                                                \
   FUNCTION(std::intptr_t, mlirOperationGetNumResults, (MlirOperation))                                                 \
   FUNCTION(MlirValue, mlirOperationGetOperand, (MlirOperation, std::intptr_t))                                         \
+  FUNCTION(MlirOperation, mlirOperationGetParentOperation, (MlirOperation))                                            \
   FUNCTION(MlirValue, mlirOperationGetResult, (MlirOperation, std::intptr_t))                                          \
   FUNCTION(void, mlirOperationMoveAfter, (MlirOperation, MlirOperation))                                               \
   FUNCTION(void, mlirOperationMoveBefore, (MlirOperation, MlirOperation))                                              \
@@ -132,6 +135,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(void, mlirOperationStateAddOwnedRegions, (MlirOperationState *, std::intptr_t, const MlirRegion *))         \
   FUNCTION(void, mlirOperationStateAddResults, (MlirOperationState *, std::intptr_t, const MlirType *))                \
   FUNCTION(MlirOperationState, mlirOperationStateGet, (MlirStringRef, MlirLocation))                                   \
+  FUNCTION(bool, mlirOperationVerify, (MlirOperation))                                                                 \
   FUNCTION(MlirRegion, mlirRegionCreate, ())                                                                           \
   FUNCTION(MlirBlock, mlirRegionGetFirstBlock, (MlirRegion))                                                           \
   FUNCTION(MlirRegion, mlirRegionGetNextInOperation, (MlirRegion))                                                     \
@@ -142,6 +146,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirOpOperand, mlirValueGetFirstUse, (MlirValue))                                                           \
   FUNCTION(MlirLocation, mlirValueGetLocation, (MlirValue))                                                            \
   FUNCTION(MlirType, mlirValueGetType, (MlirValue))                                                                    \
+  FUNCTION(bool, mlirValueIsABlockArgument, (MlirValue))                                                               \
   FUNCTION(void, mlirValueReplaceAllUsesExcept, (MlirValue, MlirValue, std::intptr_t, MlirOperation *))                \
   FUNCTION(void, mlirValueReplaceAllUsesOfWith, (MlirValue, MlirValue))                                                \
   FUNCTION(void, mlirValueSetType, (MlirValue, MlirType))

@@ -292,6 +292,7 @@ PYBIND11_MODULE(_native, module) {
   defineExpressions(module);
   defineRepetitions(module);
   defineResharding(module);
+  defineVerification(module);
 
   py::class_<Nodes>(module, "Nodes", "Nodes of some kind, each with the values it uses and those it defines.")
       .def(py::init<>())

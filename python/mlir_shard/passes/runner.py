@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mlir_shard.dialects import verification
 from mlir_shard.dialects.contexts import prepare
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir, passmanager
@@ -25,6 +24,7 @@ from mlir_shard.passes.host_passes import HostPass
 from mlir_shard.passes.instrumentation import Instrumentation
 from mlir_shard.passes.registry import Pass, PassFailure, sharing
 from mlir_shard.passes.resolution import ANY, Nest, Step, step_text
+from mlir_shard.passes.verified import Verified
 from mlir_shard.sharding.mesh import TooManyDevicesError
 
 # Enough for some 600 regions inside one another, and within a stack of 8 MiB on every supported Python.
@@ -113,6 +113,7 @@ class _Run:
         self.note: Diagnostic | None = None
         self.is_broken = False
         self.schedulable: dict[str, bool] = {}
+        self._verified = Verified()
 
     def handle(self, reported: Any) -> bool:
         is_error = reported.severity == ir.DiagnosticSeverity.ERROR
@@ -131,13 +132,15 @@ class _Run:
     def steps(self, op: Any, nest: Nest) -> bool:
         """Runs the steps of a nest on one operation; False where a pass failed, and then no later one has run."""
         for is_host, group in itertools.groupby(nest.steps, self._is_left_to_host):
+            steps = list(group)
             if is_host:
-                if not self._run_host(op, nest.anchor, list(group)):
-                    return False
-                continue
-            for step in group:
-                if not self._run_step(op, nest.anchor, step):
-                    return False
+                # An error is of the pass that it comes after.
+                alone = [[one] for step in steps for one in _alone(step)] if self.verify_each else [steps]
+                succeeded = all(self._run_host(op, nest.anchor, one) for one in alone)
+            else:
+                succeeded = all(self._run_step(op, nest.anchor, step) for step in steps)
+            if not succeeded:
+                return False
         return True
 
     def _is_left_to_host(self, step: Step) -> bool:
@@ -190,15 +193,14 @@ class _Run:
         text = ",".join(map(step_text, group))
         try:
             with self._errors_to_handlers():
-                host_passes.run(f"{anchor}({text})", op, verify_each=self.verify_each)
+                host_passes.run(f"{anchor}({text})", op, verify_each=False)
         except ir.MLIRError as error:
             for one in error.error_diagnostics:
                 self._emit(diagnostic.from_host(one))
             if len(self.errors) == errors:
                 self._emit(diagnostic.at("error", f"{_passes_in_words(group)} failed", op.location))
             return False
-        # The host has verified what its passes changed, except for the attributes of sdy.
-        return self._verify(op, _passes_in_words(group), by_host=True)
+        return self._verify(op, _passes_in_words(group))
 
     @contextlib.contextmanager
     def _errors_to_handlers(self) -> Iterator[None]:
@@ -263,15 +265,14 @@ class _Run:
         if not reported:
             self._emit(asked)
 
-    def _verify(self, op: Any, after: str, *, by_host: bool = False) -> bool:
+    def _verify(self, op: Any, after: str) -> bool:
         if not self.verify_each:
             return True
         errors = len(self.errors)
         self.note = diagnostic.at("note", f"the operation is not valid after {after}", op.location)
         try:
             with self._errors_to_handlers(), contextlib.suppress(ir.MLIRError):
-                if by_host or op.verify():
-                    verification.verify(op)
+                self._verified.verify(op)
         finally:
             self.note = None
         return len(self.errors) == errors
@@ -283,6 +284,15 @@ def _file_of(one: Pass) -> str | None:
     except TypeError:
         # Classes made interactively have no file.
         return None
+
+
+def _alone(step: Step) -> Iterator[Step]:
+    """A step as several, each of one pass: what is nested is independent of what it is nested beside."""
+    if isinstance(step, Nest):
+        for inner in itertools.chain.from_iterable(map(_alone, step.steps)):
+            yield dataclasses.replace(step, steps=(inner,))
+    else:
+        yield step
 
 
 def _passes_in_words(group: list[Step]) -> str:

@@ -1,0 +1,443 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "verified_ops.h"
+
+#include "below.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+namespace mlir_shard {
+
+namespace {
+constexpr std::array<std::string_view, 9> plainDialects = {"arith",  "chlo",   "complex", "linalg", "math",
+                                                           "stablehlo", "tensor", "tosa",    "ub"};
+constexpr std::array<std::string_view, 10> containerNames = {
+    "builtin.module", "func.func", "scf.for", "scf.forall", "scf.if", "scf.while",
+    "sdy.manual_computation", "sdy.named_computation", "stablehlo.case", "stablehlo.while"};
+constexpr std::size_t mostInWhole = 1000;
+
+template <std::size_t Count> bool has(const std::array<std::string_view, Count> &names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Attributes of dialects that are defined at run time have no verifier in the host.
+bool isOfSdy(std::string_view name) { return name.rfind("sdy.", 0) == 0; }
+
+// Whether an attribute is the visibility that a function with a body may have.
+bool isVisibility(const Capi &capi, std::string_view name, MlirAttribute attribute) {
+  if (name != "sym_visibility")
+    return false;
+  const std::string_view value = toView(capi.mlirStringAttrGetValue(attribute));
+  return value == "private" || value == "public" || value == "nested";
+}
+
+const void *asPointer(std::intptr_t number) { return reinterpret_cast<const void *>(number); }
+
+std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
+  // These hold the attributes of arguments and results, among them those to ignore.
+  ignored.insert(ignored.end(), {"arg_attrs", "res_attrs"});
+  return ignored;
+}
+
+} // namespace
+
+VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored)
+    : capi(capi), signatures(capi, context, withSignatures(ignored)) {
+  for (const std::string &name : ignored)
+    ignoredNames.push_back(capi.mlirIdentifierGet(context, toStringRef(name)).pointer);
+}
+
+VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, false); }
+
+void VerifiedOps::accept(MlirOperation root) { run(root, true); }
+
+VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
+  accepting = isAccepted;
+  seen = PointerMap();
+  open.clear();
+  floor = 0;
+  meshes = nullptr;
+  functionTypes.clear();
+  MlirOperation parent = capi.mlirOperationGetParentOperation(root);
+  for (MlirOperation module = root; module; module = capi.mlirOperationGetParentOperation(module))
+    if (nameOf(module).isModule)
+      readSymbols(module);
+  // What is around an operation that is verified alone decides for some of what is in it.
+  const Around around{parent ? signatures.of(parent) : -1, parent ? nameOf(parent).number : -1, nullptr};
+  return visit(root, around, false);
+}
+
+const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
+  const MlirIdentifier identifier = capi.mlirOperationGetName(op);
+  const auto [found, isNew] = names.try_emplace(identifier.pointer);
+  if (!isNew)
+    return found->second;
+  const std::string_view name = toView(capi.mlirIdentifierStr(identifier));
+  const std::string_view dialect = name.substr(0, name.find('.'));
+  Kind kind = Kind::Unknown;
+  if (has(containerNames, name))
+    kind = Kind::Container;
+  else if (name == "func.call")
+    kind = Kind::Call;
+  else if (name == "sdy.data_flow_edge" || name == "sdy.func_data_flow_edge")
+    kind = Kind::EachTime;
+  else if (dialect == "sdy")
+    kind = Kind::OfMeshes;
+  else if (dialect == "shard")
+    kind = Kind::OfGrids;
+  else if (name == "stablehlo.composite" || name == "func.constant" || name == "func.call_indirect")
+    kind = Kind::Unknown; // They refer to symbols.
+  else if (dialect == "tosa" || name.find("dynamic") != std::string_view::npos)
+    kind = Kind::OfConstants;
+  else if (dialect == "linalg" || dialect == "func" || dialect == "scf")
+    kind = Kind::OfParent;
+  else if (has(plainDialects, dialect))
+    kind = Kind::Plain;
+  const bool isManual = name == "sdy.manual_computation" || name == "sdy.named_computation";
+  const bool isFunction = name == "func.func", isModule = name == "builtin.module";
+  found->second = {kind,       static_cast<std::int32_t>(names.size()), isModule,
+                   isFunction, isModule || isFunction || isManual,      isManual};
+  return found->second;
+}
+
+// The functions of a module with their types, and its meshes and grids.
+void VerifiedOps::readSymbols(MlirOperation module) {
+  Key found;
+  eachChild(capi, module, [&](MlirOperation child) {
+    const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
+    if (!symbol)
+      return;
+    if (nameOf(child).isFunction)
+      functionTypes[std::string(toView(capi.mlirStringAttrGetValue(symbol)))] =
+          capi.mlirTypeAttrGetValue(capi.mlirOperationGetAttributeByName(child, toStringRef("function_type")));
+    else
+      found.push_back(asPointer(signatures.of(child)));
+  });
+  const auto number = static_cast<std::int32_t>(meshNumbers.size() + 1);
+  meshes = asPointer(meshNumbers.emplace(std::move(found), number).first->second);
+}
+
+bool VerifiedOps::isVisible(MlirValue value) const {
+  MlirBlock block;
+  if (capi.mlirValueIsABlockArgument(value)) {
+    block = capi.mlirBlockArgumentGetOwner(value);
+  } else {
+    const MlirOperation definer = capi.mlirOpResultGetOwner(value);
+    if (seen.find(definer.pointer) == PointerMap::absent)
+      return false;
+    block = capi.mlirOperationGetBlock(definer);
+  }
+  const auto found = open.find(block.pointer);
+  return found != open.end() && found->second >= floor;
+}
+
+bool VerifiedOps::areVisible(MlirOperation op) const {
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+    if (!isVisible(capi.mlirOperationGetOperand(op, i)))
+      return false;
+  return true;
+}
+
+VerifiedOps::Verdict VerifiedOps::hostVerdict(MlirOperation op) {
+  return capi.mlirOperationVerify(op) ? Verdict::Valid : Verdict::Invalid;
+}
+
+VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, bool isLast) {
+  if (!areVisible(op))
+    return Verdict::Unknown;
+  const Name &name = nameOf(op);
+  Verdict verdict = Verdict::Unknown;
+  if (name.kind == Kind::Container)
+    verdict = visitBodies(op, name, around);
+  else if (name.kind != Kind::Unknown)
+    verdict = capi.mlirOperationGetFirstRegion(op) ? visitWhole(op, around) : visitLeaf(op, name, around, isLast);
+  seen.insert(op.pointer, 0);
+  // Accepting goes on: what is not known of one operation does not matter for others.
+  return accepting ? Verdict::Valid : verdict;
+}
+
+VerifiedOps::Verdict VerifiedOps::known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op) {
+  if (accepting || keys.count(key)) {
+    keys.insert(std::move(key));
+    return Verdict::Valid;
+  }
+  const Verdict verdict = hostVerdict(op);
+  if (verdict == Verdict::Valid)
+    keys.insert(std::move(key));
+  return verdict;
+}
+
+// Uses of symbols are verified with the module that has these.
+VerifiedOps::Verdict VerifiedOps::knownByModule(Key key) {
+  if (!accepting)
+    return specialLeaves.count(key) ? Verdict::Valid : Verdict::Unknown;
+  specialLeaves.insert(std::move(key));
+  return Verdict::Valid;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast) {
+  if (name.kind == Kind::EachTime)
+    return accepting ? Verdict::Valid : hostVerdict(op);
+  const std::int32_t signature = signatures.of(op);
+  const bool isOfParent = isLast || name.kind == Kind::OfParent;
+  const std::int32_t place = isOfParent ? around.signature : around.name;
+  Key key{asPointer(signature), asPointer(place), asPointer(2 * isLast + isOfParent)};
+  switch (name.kind) {
+  case Kind::OfMeshes:
+    key.insert(key.end(), {meshes, around.manual});
+    return known(specialLeaves, std::move(key), op);
+  case Kind::OfGrids:
+    key.push_back(meshes);
+    return knownByModule(std::move(key));
+  case Kind::Call:
+    return isCallOf(op) ? known(specialLeaves, std::move(key), op) : Verdict::Unknown;
+  case Kind::OfConstants:
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
+      const MlirValue operand = capi.mlirOperationGetOperand(op, i);
+      const MlirOperation definer =
+          capi.mlirValueIsABlockArgument(operand) ? MlirOperation{} : capi.mlirOpResultGetOwner(operand);
+      const bool isConstant = definer && !capi.mlirOperationGetNumOperands(definer);
+      key.push_back(asPointer(isConstant ? signatures.of(definer) : -1));
+    }
+    return known(specialLeaves, std::move(key), op);
+  default:
+    break;
+  }
+  const std::uint64_t packed = static_cast<std::uint64_t>(static_cast<std::uint32_t>(signature)) << 32 |
+                               static_cast<std::uint64_t>(static_cast<std::uint32_t>(place)) << 2 |
+                               static_cast<std::uint64_t>(2 * isLast + isOfParent);
+  if (accepting) {
+    leaves.insert(packed);
+    return Verdict::Valid;
+  }
+  if (leaves.count(packed))
+    return Verdict::Valid;
+  const Verdict verdict = hostVerdict(op);
+  if (verdict == Verdict::Valid)
+    leaves.insert(packed);
+  return verdict;
+}
+
+// Whether the types of a call are those of the function.
+bool VerifiedOps::isCallOf(MlirOperation call) const {
+  const MlirAttribute callee = capi.mlirOperationGetAttributeByName(call, toStringRef("callee"));
+  const auto found = functionTypes.find(std::string(toView(capi.mlirFlatSymbolRefAttrGetValue(callee))));
+  if (found == functionTypes.end())
+    return false;
+  const MlirType type = found->second;
+  const std::intptr_t inputs = capi.mlirOperationGetNumOperands(call), results = capi.mlirOperationGetNumResults(call);
+  if (capi.mlirFunctionTypeGetNumInputs(type) != inputs || capi.mlirFunctionTypeGetNumResults(type) != results)
+    return false;
+  for (std::intptr_t i = 0; i < inputs; ++i)
+    if (!(capi.mlirFunctionTypeGetInput(type, i) == capi.mlirValueGetType(capi.mlirOperationGetOperand(call, i))))
+      return false;
+  for (std::intptr_t i = 0; i < results; ++i)
+    if (!(capi.mlirFunctionTypeGetResult(type, i) == capi.mlirValueGetType(capi.mlirOperationGetResult(call, i))))
+      return false;
+  return true;
+}
+
+// Whether a function has one block, with arguments and a terminator of the types that it takes and returns, and lists of
+// their attributes that are as long.
+bool VerifiedOps::hasTypesOfBody(MlirOperation function) const {
+  const MlirBlock block = capi.mlirRegionGetFirstBlock(capi.mlirOperationGetFirstRegion(function));
+  if (!block || capi.mlirBlockGetNextInRegion(block))
+    return false;
+  const MlirOperation terminator = capi.mlirBlockGetTerminator(block);
+  if (!terminator || toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(terminator))) != "func.return")
+    return false;
+  const MlirType type =
+      capi.mlirTypeAttrGetValue(capi.mlirOperationGetAttributeByName(function, toStringRef("function_type")));
+  const std::intptr_t inputs = capi.mlirFunctionTypeGetNumInputs(type);
+  if (capi.mlirBlockGetNumArguments(block) != inputs)
+    return false;
+  for (std::intptr_t i = 0; i < inputs; ++i)
+    if (!(capi.mlirFunctionTypeGetInput(type, i) == capi.mlirValueGetType(capi.mlirBlockGetArgument(block, i))))
+      return false;
+  const std::intptr_t results = capi.mlirFunctionTypeGetNumResults(type);
+  if (capi.mlirOperationGetNumOperands(terminator) != results)
+    return false;
+  for (std::intptr_t i = 0; i < results; ++i)
+    if (!(capi.mlirFunctionTypeGetResult(type, i) == capi.mlirValueGetType(capi.mlirOperationGetOperand(terminator, i))))
+      return false;
+  const auto hasLength = [&](std::string_view name, std::intptr_t length) {
+    const MlirAttribute list = capi.mlirOperationGetAttributeByName(function, toStringRef(name));
+    return !list || capi.mlirArrayAttrGetNumElements(list) == length;
+  };
+  return hasLength("arg_attrs", inputs) && hasLength("res_attrs", results);
+}
+
+// The attributes of a function without its name, its type, and what is ignored: the verifiers of dialects look at each.
+VerifiedOps::Key VerifiedOps::functionKey(MlirOperation function) {
+  Key key;
+  for (const MlirNamedAttribute &named : attributesOf(capi, function)) {
+    const std::string_view name = toView(capi.mlirIdentifierStr(named.name));
+    const bool isLookedAt = name == "sym_name" || name == "function_type" || name == "arg_attrs" || name == "res_attrs";
+    if (!isLookedAt && !isOfSdy(name) && !isVisibility(capi, name, named.attribute))
+      key.insert(key.end(), {named.name.pointer, named.attribute.pointer});
+  }
+  key.push_back(nullptr);
+  // Which argument has which does not matter, nor how many have it.
+  for (std::string_view list : {"arg_attrs", "res_attrs"}) {
+    Key entries;
+    addSignature(function, list, entries);
+    std::set<std::pair<const void *, const void *>> distinct;
+    for (std::size_t i = 0; i < entries.size(); i += 2)
+      distinct.emplace(entries[i], entries[i + 1]);
+    for (const auto &[name, attribute] : distinct)
+      key.insert(key.end(), {name, attribute});
+    key.push_back(nullptr);
+  }
+  return key;
+}
+
+// The attributes of a function's arguments or results, without those that are ignored.
+void VerifiedOps::addSignature(MlirOperation function, std::string_view attributes, Key &key) {
+  const MlirAttribute array = capi.mlirOperationGetAttributeByName(function, toStringRef(attributes));
+  const std::intptr_t count = array ? capi.mlirArrayAttrGetNumElements(array) : 0;
+  for (std::intptr_t i = 0; i < count; ++i) {
+    const MlirAttribute dictionary = capi.mlirArrayAttrGetElement(array, i);
+    for (std::intptr_t j = 0, size = capi.mlirDictionaryAttrGetNumElements(dictionary); j < size; ++j) {
+      const MlirNamedAttribute named = capi.mlirDictionaryAttrGetElement(dictionary, j);
+      if (!contains(ignoredNames, named.name.pointer))
+        key.insert(key.end(), {named.name.pointer, named.attribute.pointer});
+    }
+  }
+}
+
+// False where the operation has more than one block in a region.
+bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature,
+                               Key &key) {
+  key = {asPointer(signature), asPointer(around.name)};
+  if (name.isFunction) {
+    addSignature(op, "arg_attrs", key);
+    key.push_back(nullptr);
+    addSignature(op, "res_attrs", key);
+  }
+  if (name.isManual)
+    key.insert(key.end(), {meshes, around.manual});
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+       region = capi.mlirRegionGetNextInOperation(region)) {
+    key.push_back(nullptr);
+    const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
+    if (!block)
+      continue;
+    if (capi.mlirBlockGetNextInRegion(block))
+      return false;
+    for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
+      key.push_back(capi.mlirValueGetType(capi.mlirBlockGetArgument(block, i)).pointer);
+    key.push_back(nullptr);
+    MlirOperation last;
+    for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+         child = capi.mlirOperationGetNextInBlock(child))
+      last = child;
+    // A module's last operation is no terminator, and may be any.
+    key.push_back(asPointer(last && !name.isModule ? signatures.of(last) : -1));
+  }
+  return true;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name, const Around &around) {
+  const std::int32_t signature = signatures.of(op);
+  Key key;
+  if (!containerKey(op, name, around, signature, key))
+    return Verdict::Unknown;
+  const void *manual = around.manual;
+  if (name.isManual) {
+    const auto number = static_cast<std::int32_t>(manualNumbers.size() + 1);
+    manual = asPointer(manualNumbers.emplace(Key{manual, asPointer(signature)}, number).first->second);
+  }
+  if (accepting) {
+    containers.insert(std::move(key));
+    if (name.isFunction)
+      functions.insert(functionKey(op));
+  } else if (!containers.count(key)) {
+    if (!name.isFunction || !hasTypesOfBody(op) || !functions.count(functionKey(op)))
+      return Verdict::Unknown;
+    containers.insert(std::move(key));
+  }
+  const std::size_t floorAround = floor;
+  if (name.isIsolated)
+    floor = open.size();
+  std::unordered_set<const void *> symbols;
+  Verdict verdict = Verdict::Valid;
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region && verdict == Verdict::Valid;
+       region = capi.mlirRegionGetNextInOperation(region)) {
+    const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
+    if (!block)
+      continue;
+    open.emplace(block.pointer, open.size());
+    const Around inside{signature, name.number, manual};
+    MlirOperation child = capi.mlirBlockGetFirstOperation(block);
+    while (child && verdict == Verdict::Valid) {
+      const MlirOperation next = capi.mlirOperationGetNextInBlock(child);
+      if (name.isModule) {
+        const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
+        if (symbol && !symbols.insert(symbol.pointer).second)
+          return Verdict::Unknown;
+      }
+      verdict = visit(child, inside, !next && !name.isModule);
+      child = next;
+    }
+    open.erase(block.pointer);
+  }
+  floor = floorAround;
+  return verdict;
+}
+
+// All that is in an operation: signatures, types of arguments, and which value each operand is. False where an
+// operation in it is verified by more than that, or there are too many.
+bool VerifiedOps::wholeKey(MlirOperation op, Key &key, PointerMap &local) {
+  std::int32_t values = 0;
+  std::vector<MlirOperation> left{op};
+  while (!left.empty()) {
+    const MlirOperation one = left.back();
+    left.pop_back();
+    const Kind kind = nameOf(one).kind;
+    if ((kind != Kind::Plain && kind != Kind::OfParent) || key.size() > mostInWhole)
+      return false;
+    key.push_back(asPointer(signatures.of(one)));
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(one); i < count; ++i) {
+      const MlirValue operand = capi.mlirOperationGetOperand(one, i);
+      const std::int32_t number = local.find(operand.pointer);
+      if (number == PointerMap::absent && !isVisible(operand))
+        return false;
+      key.push_back(asPointer(number));
+    }
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(one); i < count; ++i)
+      local.insert(capi.mlirOperationGetResult(one, i).pointer, ++values);
+    for (MlirRegion region = capi.mlirOperationGetFirstRegion(one); region;
+         region = capi.mlirRegionGetNextInOperation(region)) {
+      const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
+      if (!block || capi.mlirBlockGetNextInRegion(block))
+        return false;
+      key.push_back(nullptr);
+      for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i) {
+        const MlirValue argument = capi.mlirBlockGetArgument(block, i);
+        key.push_back(capi.mlirValueGetType(argument).pointer);
+        local.insert(argument.pointer, ++values);
+      }
+      std::vector<MlirOperation> inside;
+      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+           child = capi.mlirOperationGetNextInBlock(child))
+        inside.push_back(child);
+      left.insert(left.end(), inside.rbegin(), inside.rend());
+      key.push_back(asPointer(static_cast<std::intptr_t>(inside.size())));
+    }
+  }
+  return true;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitWhole(MlirOperation op, const Around &around) {
+  Key key{asPointer(around.name)};
+  PointerMap local;
+  if (!wholeKey(op, key, local))
+    return Verdict::Unknown;
+  return known(wholes, std::move(key), op);
+}
+
+} // namespace mlir_shard

@@ -1,0 +1,105 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Verification of what has changed: the host verifies one operation of each kind, and not all that are like it.
+#pragma once
+
+#include "capi.h"
+#include "pointer_map.h"
+#include "signatures.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace mlir_shard {
+
+// What is known to be valid in one context.
+//
+// The verifier of an operation without regions looks at its name, attributes, types and place in its block; some look
+// further, at the operation around it, at constant operands, or at symbols. Operations that agree in all of that are
+// valid together. Those with regions are known by what is in these, or, for functions, loops and manual computations,
+// by the arguments and the terminators of their blocks. That values are defined before they are used is looked at each
+// time.
+class VerifiedOps {
+public:
+  enum class Verdict { Valid, Invalid, Unknown };
+
+  // Attributes named in `ignored` are not for the host to verify.
+  VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored);
+
+  // Whether all in `root` is valid. Where an operation is not, the host has emitted an error; where that is not known,
+  // the host has to verify the whole.
+  Verdict verify(MlirOperation root);
+
+  // Remembers that the host has found `root` to be valid.
+  void accept(MlirOperation root);
+
+private:
+  using Key = std::vector<const void *>;
+
+  // How the verifier of operations of one name is known to work.
+  enum class Kind {
+    Unknown,
+    Plain,       // It looks at the operation alone.
+    OfConstants, // At constant operands as well.
+    OfParent,    // At the operation around it.
+    OfMeshes,    // At the meshes of the module, and at manual computations around it.
+    OfGrids,     // At the grids of the module, which is verified with that.
+    Call,        // At the function that is called.
+    EachTime,    // At other operations.
+    Container,   // At its own types, and at the arguments and terminators of its blocks.
+  };
+
+  struct Name {
+    Kind kind;
+    std::int32_t number;
+    bool isModule, isFunction, isIsolated, isManual;
+  };
+
+  // A block whose operations are being visited.
+  struct Around {
+    std::int32_t signature, name;
+    const void *manual; // The manual computations around it.
+  };
+
+  Verdict run(MlirOperation root, bool accepting);
+  Verdict visit(MlirOperation op, const Around &around, bool isLast);
+  Verdict visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast);
+  Verdict visitBodies(MlirOperation op, const Name &name, const Around &around);
+  Verdict visitWhole(MlirOperation op, const Around &around);
+  Verdict hostVerdict(MlirOperation op);
+  Verdict knownByModule(Key key);
+  Verdict known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op);
+  bool containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature, Key &key);
+  Key functionKey(MlirOperation function);
+  bool hasTypesOfBody(MlirOperation function) const;
+  bool isCallOf(MlirOperation call) const;
+  bool wholeKey(MlirOperation op, Key &key, PointerMap &local);
+  void addSignature(MlirOperation function, std::string_view attributes, Key &key);
+  void readSymbols(MlirOperation module);
+  bool areVisible(MlirOperation op) const;
+  bool isVisible(MlirValue value) const;
+  const Name &nameOf(MlirOperation op);
+
+  const Capi &capi;
+  std::vector<const void *> ignoredNames;
+  Signatures signatures;
+  std::unordered_map<const void *, Name> names;
+  std::unordered_set<std::uint64_t> leaves;
+  std::unordered_set<Key, PointersHash> specialLeaves, containers, functions, wholes;
+
+  // Of the run.
+  bool accepting = false;
+  PointerMap seen;                                    // Operations that come before.
+  std::unordered_map<const void *, std::size_t> open; // Blocks around, each with its depth.
+  std::size_t floor = 0;                              // The depth from which on values may be used.
+  const void *meshes = nullptr;
+  std::unordered_map<std::string, MlirType> functionTypes;
+  std::unordered_map<Key, std::int32_t, PointersHash> meshNumbers, manualNumbers;
+};
+
+} // namespace mlir_shard

@@ -1,0 +1,191 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Verification of what has changed, beside the host's verification of everything."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mlir_shard.dialects import verification
+from mlir_shard.dialects.contexts import create_context
+from mlir_shard.dialects.parsing import parse
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import ops_below
+from mlir_shard.passes.verified import Verified
+
+TEXT = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+sdy.mesh @other = <["z"=4]>
+func.func private @callee(%a: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x4xf32> {
+  %0 = stablehlo.tanh %a : tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x8xf32>, %n: tensor<i32>) -> (tensor<4x8xf32>, tensor<4xf32>) {
+  %c = stablehlo.constant dense<1> : tensor<i32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = call @callee(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = call @callee(%0) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = stablehlo.dot_general %1, %b, contracting_dims = [1] x [0]
+      : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = sdy.sharding_constraint %2 <@mesh, [{"x"}, {"y"}]> : tensor<4x8xf32>
+  %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %5:2 = stablehlo.while(%i = %n, %v = %4) : tensor<i32>, tensor<4xf32>
+    cond {
+      %6 = stablehlo.compare LT, %i, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %6 : tensor<i1>
+    } do {
+      %7 = stablehlo.add %i, %c : tensor<i32>
+      %8 = stablehlo.multiply %v, %4 : tensor<4xf32>
+      stablehlo.return %7, %8 : tensor<i32>, tensor<4xf32>
+    }
+  %9 = sdy.manual_computation(%3) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>]
+      manual_axes={"x"} (%arg: tensor<2x8xf32>) {
+    %10 = stablehlo.exponential %arg : tensor<2x8xf32>
+    sdy.return %10 : tensor<2x8xf32>
+  } : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %empty = tensor.empty() : tensor<4x8xf32>
+  %11 = linalg.matmul ins(%1, %9 : tensor<4x4xf32>, tensor<4x8xf32>) outs(%empty : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %12 = stablehlo.add %11, %9 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {}]>]>} : tensor<4x8xf32>
+  return %12, %5#1 : tensor<4x8xf32>, tensor<4xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def context() -> Any:
+    return create_context()
+
+
+def by_host(module: Any) -> bool:
+    """What the host, and the verification of all attributes of sdy, say."""
+    with contextlib.suppress(ir.MLIRError):
+        return bool(module.operation.verify()) and verification.verify(module.operation)
+    return False
+
+
+def known(verified: Verified, module: Any) -> bool:
+    """What is said after the verification of a valid module."""
+    with contextlib.suppress(ir.MLIRError):
+        return verified.verify(module.operation)
+    return False
+
+
+def ops_named(module: Any, name: str) -> list[Any]:
+    return [op for op in ops_below(module) if op.name == name]
+
+
+def _delete_result(module: Any) -> None:
+    function = ops_named(module, "func.func")[1]
+    function.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(function.attributes["function_type"].value.inputs, [])
+    )
+
+
+def _use_before_definition(module: Any) -> None:
+    product, add = ops_named(module, "stablehlo.dot_general")[0], ops_named(module, "stablehlo.add")[-1]
+    add.move_before(product)
+
+
+def _use_of_a_loop(module: Any) -> None:
+    inner = ops_named(module, "stablehlo.multiply")[0]
+    ops_named(module, "func.return")[1].operands[1] = inner.results[0]
+
+
+def _rename_callee(module: Any) -> None:
+    ops_named(module, "func.func")[0].attributes["sym_name"] = ir.StringAttr.get("renamed")
+
+
+def _two_of_a_name(module: Any) -> None:
+    meshes = ops_named(module, "sdy.mesh")
+    meshes[1].attributes["sym_name"] = meshes[0].attributes["sym_name"]
+
+
+def _erase_mesh(module: Any) -> None:
+    ops_named(module, "sdy.mesh")[0].erase()
+
+
+def _another_reduction_dim(module: Any) -> None:
+    ops_named(module, "stablehlo.reduce")[0].attributes["dimensions"] = ir.DenseI64ArrayAttr.get([0])
+
+
+def _type_in_a_body(module: Any) -> None:
+    body = ops_named(module, "stablehlo.reduce")[0].regions[0].blocks[0]
+    body.arguments[0].set_type(ir.RankedTensorType.get([], ir.F64Type.get()))
+
+
+def _outer_value_in_an_isolated_body(module: Any) -> None:
+    constraint = ops_named(module, "sdy.sharding_constraint")[0]
+    product = ops_named(module, "stablehlo.exponential")[0]
+    product.operands[0] = constraint.results[0]
+    product.results[0].set_type(constraint.results[0].type)
+
+
+SPOILS = [
+    _delete_result,
+    _use_before_definition,
+    _use_of_a_loop,
+    _rename_callee,
+    _two_of_a_name,
+    _erase_mesh,
+    _another_reduction_dim,
+    _type_in_a_body,
+    _outer_value_in_an_isolated_body,
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILS, ids=[one.__name__[1:] for one in SPOILS])
+def test_what_becomes_invalid_is_found(spoil: Callable[[Any], None], context: Any) -> None:
+    module = parse(TEXT, context)
+    verified = Verified()
+    assert known(verified, module) and known(verified, module)
+    with context, ir.Location.unknown():
+        spoil(module)
+    assert not known(verified, module)
+    assert not by_host(module)
+
+
+def _mutate(module: Any, choose: random.Random) -> None:
+    """One change. Of terminators, and of types in loops, the host's verifiers would crash."""
+    ops = list(ops_below(module))
+    op, other = choose.choice(ops), choose.choice(ops)
+    values = [result for one in ops for result in one.results]
+    kind = choose.randrange(6)
+    if kind == 0 and len(op.operands) and len(op.results):
+        op.operands[choose.randrange(len(op.operands))] = choose.choice(values)
+    elif kind == 1 and len(op.results) and op.parent.operation.name == "func.func":
+        op.results[choose.randrange(len(op.results))].set_type(choose.choice(values).type)
+    elif kind == 2 and op.name == other.name and len(op.attributes):
+        name = choose.choice([one for one, _ in op.attributes.items()])
+        if name in other.attributes:
+            op.attributes[name] = other.attributes[name]
+    elif kind == 3 and len(op.results) and len(other.results) and op.block == other.block and op != other:
+        op.move_before(other)
+    elif kind == 4 and len(op.results) and not any(list(result.uses) for result in op.results):
+        op.erase()
+    elif kind == 5:
+        (sharded,) = [one for one in ops if "sdy.sharding" in one.attributes][:1] or [other]
+        if "sdy.sharding" in sharded.attributes:
+            op.attributes["sdy.sharding"] = sharded.attributes["sdy.sharding"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> None:
+    choose = random.Random(seed)
+    verified = Verified()
+    with context, ir.Location.unknown():
+        for _ in range(25):
+            module = parse(TEXT, context)
+            assert known(verified, module)
+            for _ in range(choose.randrange(1, 3)):
+                _mutate(module, choose)
+            expected = by_host(module)
+            assert known(verified, module) == expected
+            if expected:
+                # What was valid once is known to be.
+                assert known(verified, module)
