@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Propagation on a parsed module: this project beside the C++ Shardy in jaxlib, in one run.
 
-    python benchmarks/propagation.py [--layers 12 48 400] [--linalg 10000] [--pass sdy-propagation-pipeline] [--no-verify]
+    python benchmarks/propagation.py [--layers 12 48 400] [--linalg 10000] [--pass sdy-propagation-pipeline]
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
-alone; both verify the module after each pass, as they do by default, unless --no-verify is given. Prints the median seconds, their ratio, the memory that parsing and the pass together take at their peak (which
-Linux tells), and how many of the shardings in the resulting modules are the same. Shardy has no rules for linalg, so a
-linalg module is measured here alone.
+alone; both verify the module after each pass, as they do by default, unless --no-verify is given. Prints the median
+seconds, their ratio, the memory that parsing and the pass together take at their peak (which Linux tells), and how many
+of the shardings in the resulting modules are the same. Shardy has no rules for linalg, so a linalg module is measured
+here alone.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
 #include "walk.h"
 
 #include "below.h"
+#include "signatures.h"
 
-#include <set>
+#include <algorithm>
 #include <unordered_set>
 
 namespace mlir_shard {
@@ -50,14 +51,13 @@ private:
   const SourceMap &map;
 };
 
-std::vector<const void *> typePointers(const Capi &capi, MlirOperation op) {
-  std::vector<const void *> types;
+void setTypePointers(const Capi &capi, MlirOperation op, std::vector<const void *> &types) {
+  types.clear();
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
     types.push_back(capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i)).pointer);
   types.push_back(nullptr);
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
     types.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)).pointer);
-  return types;
 }
 
 } // namespace
@@ -89,10 +89,14 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
   std::vector<MlirIdentifier> scopeNames;
   for (const std::string &scope : scopes)
     scopeNames.push_back(capi.mlirIdentifierGet(context, toStringRef(scope)));
-  std::set<std::vector<const void *>> seen;
+  std::vector<MlirIdentifier> names;
+  for (const AttributeQuery &query : queries)
+    names.push_back(capi.mlirIdentifierGet(context, toStringRef(query.name)));
+  std::unordered_set<std::vector<const void *>, PointersHash> seen;
   std::vector<AttributeUse> uses;
-  auto add = [&](AttributeUse use, std::vector<const void *> key) {
-    if (!queries[use.query].alike || seen.insert(std::move(key)).second)
+  std::vector<const void *> operationKey; // One for all operations.
+  auto add = [&](AttributeUse use, const std::vector<const void *> &key) {
+    if (!queries[use.query].alike || seen.insert(key).second)
       uses.push_back(use);
   };
 
@@ -118,16 +122,16 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
 
   walk(capi, root, MlirOperation{}, [&](MlirOperation op, const MlirOperation &scope) {
     MlirIdentifier opName = capi.mlirOperationGetName(op);
-    if (capi.mlirOperationGetNumDiscardableAttributes(op) > 0) {
-      for (std::size_t query = 0; query < queries.size(); ++query) {
-        MlirAttribute attribute =
-            capi.mlirOperationGetDiscardableAttributeByName(op, toStringRef(queries[query].name));
-        if (!attribute)
-          continue;
-        std::vector<const void *> key = typePointers(capi, op);
-        key.insert(key.end(), {attribute.pointer, scope.pointer, reinterpret_cast<const void *>(query)});
-        add({op, query, AttributeUse::Place::Operation, 0}, std::move(key));
-      }
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumDiscardableAttributes(op); i < count; ++i) {
+      const MlirNamedAttribute named = capi.mlirOperationGetDiscardableAttribute(op, i);
+      const auto name = std::find(names.begin(), names.end(), named.name);
+      if (name == names.end())
+        continue;
+      const auto query = static_cast<std::size_t>(name - names.begin());
+      setTypePointers(capi, op, operationKey);
+      operationKey.insert(operationKey.end(),
+                          {named.attribute.pointer, scope.pointer, reinterpret_cast<const void *>(query)});
+      add({op, query, AttributeUse::Place::Operation, 0}, operationKey);
     }
     if (opName == functionName) {
       addSignature(op, scope, "arg_attrs", AttributeUse::Place::Argument);
