@@ -63,9 +63,13 @@ VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   meshes = nullptr;
   functionTypes.clear();
   MlirOperation parent = capi.mlirOperationGetParentOperation(root);
+  std::size_t modules = 0;
   for (MlirOperation module = root; module; module = capi.mlirOperationGetParentOperation(module))
-    if (nameOf(module).isModule)
+    if (nameOf(module).isModule && ++modules == 1)
       readSymbols(module);
+  // Symbols are those of one module.
+  if (modules > 1)
+    return Verdict::Unknown;
   // What is around an operation that is verified alone decides for some of what is in it.
   const Around around{parent ? signatures.of(parent) : -1, parent ? nameOf(parent).number : -1, nullptr};
   return visit(root, around, false);
@@ -342,6 +346,9 @@ bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around 
 }
 
 VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name, const Around &around) {
+  // A module in another one has symbols of its own.
+  if (name.isModule && !open.empty())
+    return Verdict::Unknown;
   const std::int32_t signature = signatures.of(op);
   Key key;
   if (!containerKey(op, name, around, signature, key))

@@ -150,6 +150,27 @@ def test_what_becomes_invalid_is_found(spoil: Callable[[Any], None], context: An
     assert not by_host(module)
 
 
+def test_a_module_in_a_module_has_its_own_functions(context: Any) -> None:
+    text = """
+      func.func private @callee(tensor<4xf32>) -> tensor<4xf32>
+      module @inner {
+        func.func private @callee(tensor<2xf32>) -> tensor<2xf32>
+        func.func @main(%a: tensor<TYPE>) -> tensor<TYPE> {
+          %0 = call @callee(%a) : (tensor<TYPE>) -> tensor<TYPE>
+          return %0 : tensor<TYPE>
+        }
+      }"""
+    verified = Verified()
+    module = parse(text.replace("TYPE", "2xf32"), context)
+    assert known(verified, module) and known(verified, module)
+    with context, ir.Location.unknown():
+        callee = next(op for op in ops_named(module, "func.func") if op.parent.operation.parent is not None)
+        wide = ir.RankedTensorType.get([4], ir.F32Type.get())
+        callee.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([wide], [wide]))
+    assert not known(verified, module)
+    assert not by_host(module)
+
+
 def _mutate(module: Any, choose: random.Random) -> None:
     """One change. Of terminators, and of types in loops, the host's verifiers would crash."""
     ops = list(ops_below(module))
