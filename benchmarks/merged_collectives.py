@@ -28,7 +28,7 @@ from transformer import DEVICES, Sizes, transformer
 import mlir_shard
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.compile import LOCAL, Pipelines, compile_module
-from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch import python_process
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.launch.mpi import MpiInstallation
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
@@ -130,7 +130,7 @@ def main() -> None:
         write_programs(Path(folder), arguments.layers, Sizes(*arguments.sizes))
         mpi = MpiInstallation.find()
         rank = [sys.executable, __file__, "--runs", str(arguments.runs), "--rank", folder, str(mpi.library)]
-        environment = processes.python_environment(_SETTINGS)
+        environment = python_process.python_environment(_SETTINGS)
         sys.exit(subprocess.run([*mpi.command(DEVICES), *rank], env=environment, check=False).returncode)
 
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <utility>
 
 namespace mlir_shard {
@@ -24,32 +23,20 @@ template <std::size_t Count> bool has(const std::array<std::string_view, Count> 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Attributes of dialects that are defined at run time have no verifier in the host.
-bool isOfSdy(std::string_view name) { return name.rfind("sdy.", 0) == 0; }
-
-// Whether an attribute is the visibility that a function with a body may have.
-bool isVisibility(const Capi &capi, std::string_view name, MlirAttribute attribute) {
-  if (name != "sym_visibility")
-    return false;
-  const std::string_view value = toView(capi.mlirStringAttrGetValue(attribute));
-  return value == "private" || value == "public" || value == "nested";
-}
-
 const void *asPointer(std::intptr_t number) { return reinterpret_cast<const void *>(number); }
 
 std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
   // These hold the attributes of arguments and results, among them those to ignore.
-  ignored.insert(ignored.end(), {"arg_attrs", "res_attrs"});
+  for (const Side side : bothSides)
+    ignored.emplace_back(nameOf(side));
   return ignored;
 }
 
 } // namespace
 
 VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored)
-    : capi(capi), signatures(capi, context, withSignatures(ignored)) {
-  for (const std::string &name : ignored)
-    ignoredNames.push_back(capi.mlirIdentifierGet(context, toStringRef(name)).pointer);
-}
+    : capi(capi), functionKeys(capi, context, ignored),
+      signatures(capi, context, withSignatures(ignored)) {}
 
 VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, false); }
 
@@ -198,7 +185,7 @@ VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, 
     key.push_back(meshes);
     return knownByModule(std::move(key));
   case Kind::Call:
-    return isCallOf(op) ? known(specialLeaves, std::move(key), op) : Verdict::Unknown;
+    return isCallOfFunction(op) ? known(specialLeaves, std::move(key), op) : Verdict::Unknown;
   case Kind::OfConstants:
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
       const MlirValue operand = capi.mlirOperationGetOperand(op, i);
@@ -226,102 +213,21 @@ VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, 
   return verdict;
 }
 
-// Whether the types of a call are those of the function.
-bool VerifiedOps::isCallOf(MlirOperation call) const {
+bool VerifiedOps::isCallOfFunction(MlirOperation call) const {
   const MlirAttribute callee = capi.mlirOperationGetAttributeByName(call, toStringRef("callee"));
   const auto found = functionTypes.find(std::string(toView(capi.mlirFlatSymbolRefAttrGetValue(callee))));
-  if (found == functionTypes.end())
-    return false;
-  const MlirType type = found->second;
-  const std::intptr_t inputs = capi.mlirOperationGetNumOperands(call), results = capi.mlirOperationGetNumResults(call);
-  if (capi.mlirFunctionTypeGetNumInputs(type) != inputs || capi.mlirFunctionTypeGetNumResults(type) != results)
-    return false;
-  for (std::intptr_t i = 0; i < inputs; ++i)
-    if (!(capi.mlirFunctionTypeGetInput(type, i) == capi.mlirValueGetType(capi.mlirOperationGetOperand(call, i))))
-      return false;
-  for (std::intptr_t i = 0; i < results; ++i)
-    if (!(capi.mlirFunctionTypeGetResult(type, i) == capi.mlirValueGetType(capi.mlirOperationGetResult(call, i))))
-      return false;
-  return true;
-}
-
-// Whether a function has one block, with arguments and a terminator of the types that it takes and returns, and lists of
-// their attributes that are as long.
-bool VerifiedOps::hasTypesOfBody(MlirOperation function) const {
-  const MlirBlock block = capi.mlirRegionGetFirstBlock(capi.mlirOperationGetFirstRegion(function));
-  if (!block || capi.mlirBlockGetNextInRegion(block))
-    return false;
-  const MlirOperation terminator = capi.mlirBlockGetTerminator(block);
-  if (!terminator || toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(terminator))) != "func.return")
-    return false;
-  const MlirType type =
-      capi.mlirTypeAttrGetValue(capi.mlirOperationGetAttributeByName(function, toStringRef("function_type")));
-  const std::intptr_t inputs = capi.mlirFunctionTypeGetNumInputs(type);
-  if (capi.mlirBlockGetNumArguments(block) != inputs)
-    return false;
-  for (std::intptr_t i = 0; i < inputs; ++i)
-    if (!(capi.mlirFunctionTypeGetInput(type, i) == capi.mlirValueGetType(capi.mlirBlockGetArgument(block, i))))
-      return false;
-  const std::intptr_t results = capi.mlirFunctionTypeGetNumResults(type);
-  if (capi.mlirOperationGetNumOperands(terminator) != results)
-    return false;
-  for (std::intptr_t i = 0; i < results; ++i)
-    if (!(capi.mlirFunctionTypeGetResult(type, i) == capi.mlirValueGetType(capi.mlirOperationGetOperand(terminator, i))))
-      return false;
-  const auto hasLength = [&](std::string_view name, std::intptr_t length) {
-    const MlirAttribute list = capi.mlirOperationGetAttributeByName(function, toStringRef(name));
-    return !list || capi.mlirArrayAttrGetNumElements(list) == length;
-  };
-  return hasLength("arg_attrs", inputs) && hasLength("res_attrs", results);
-}
-
-// The attributes of a function without its name, its type, and what is ignored: the verifiers of dialects look at each.
-VerifiedOps::Key VerifiedOps::functionKey(MlirOperation function) {
-  Key key;
-  for (const MlirNamedAttribute &named : attributesOf(capi, function)) {
-    const std::string_view name = toView(capi.mlirIdentifierStr(named.name));
-    const bool isLookedAt = name == "sym_name" || name == "function_type" || name == "arg_attrs" || name == "res_attrs";
-    if (!isLookedAt && !isOfSdy(name) && !isVisibility(capi, name, named.attribute))
-      key.insert(key.end(), {named.name.pointer, named.attribute.pointer});
-  }
-  key.push_back(nullptr);
-  // Which argument has which does not matter, nor how many have it.
-  for (std::string_view list : {"arg_attrs", "res_attrs"}) {
-    Key entries;
-    addSignature(function, list, entries);
-    std::set<std::pair<const void *, const void *>> distinct;
-    for (std::size_t i = 0; i < entries.size(); i += 2)
-      distinct.emplace(entries[i], entries[i + 1]);
-    for (const auto &[name, attribute] : distinct)
-      key.insert(key.end(), {name, attribute});
-    key.push_back(nullptr);
-  }
-  return key;
-}
-
-// The attributes of a function's arguments or results, without those that are ignored.
-void VerifiedOps::addSignature(MlirOperation function, std::string_view attributes, Key &key) {
-  const MlirAttribute array = capi.mlirOperationGetAttributeByName(function, toStringRef(attributes));
-  const std::intptr_t count = array ? capi.mlirArrayAttrGetNumElements(array) : 0;
-  for (std::intptr_t i = 0; i < count; ++i) {
-    const MlirAttribute dictionary = capi.mlirArrayAttrGetElement(array, i);
-    for (std::intptr_t j = 0, size = capi.mlirDictionaryAttrGetNumElements(dictionary); j < size; ++j) {
-      const MlirNamedAttribute named = capi.mlirDictionaryAttrGetElement(dictionary, j);
-      if (!contains(ignoredNames, named.name.pointer))
-        key.insert(key.end(), {named.name.pointer, named.attribute.pointer});
-    }
-  }
+  return found != functionTypes.end() && isCallOf(capi, found->second, call);
 }
 
 // False where the operation has more than one block in a region.
 bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature,
                                Key &key) {
   key = {asPointer(signature), asPointer(around.name)};
-  if (name.isFunction) {
-    addSignature(op, "arg_attrs", key);
-    key.push_back(nullptr);
-    addSignature(op, "res_attrs", key);
-  }
+  if (name.isFunction)
+    for (const Side side : bothSides) {
+      functionKeys.addSide(op, side, key);
+      key.push_back(nullptr);
+    }
   if (name.isManual)
     key.insert(key.end(), {meshes, around.manual});
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
@@ -339,7 +245,7 @@ bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around 
     for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
          child = capi.mlirOperationGetNextInBlock(child))
       last = child;
-    // A module's last operation is no terminator, and may be any.
+    // A module's last operation need not be a terminator.
     key.push_back(asPointer(last && !name.isModule ? signatures.of(last) : -1));
   }
   return true;
@@ -361,9 +267,9 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
   if (accepting) {
     containers.insert(std::move(key));
     if (name.isFunction)
-      functions.insert(functionKey(op));
+      functions.insert(functionKeys.ofAttributes(op));
   } else if (!containers.count(key)) {
-    if (!name.isFunction || !hasTypesOfBody(op) || !functions.count(functionKey(op)))
+    if (!name.isFunction || !hasTypesOfBody(capi, op) || !functions.count(functionKeys.ofAttributes(op)))
       return Verdict::Unknown;
     containers.insert(std::move(key));
   }

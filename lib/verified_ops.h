@@ -7,6 +7,7 @@
 #include "capi.h"
 #include "pointer_map.h"
 #include "signatures.h"
+#include "verified_functions.h"
 
 #include <cstdint>
 #include <string>
@@ -39,7 +40,7 @@ public:
   void accept(MlirOperation root);
 
 private:
-  using Key = std::vector<const void *>;
+  using Key = FunctionKeys::Key;
 
   // How the verifier of operations of one name is known to work.
   enum class Kind {
@@ -75,18 +76,15 @@ private:
   Verdict knownByModule(Key key);
   Verdict known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op);
   bool containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature, Key &key);
-  Key functionKey(MlirOperation function);
-  bool hasTypesOfBody(MlirOperation function) const;
-  bool isCallOf(MlirOperation call) const;
+  bool isCallOfFunction(MlirOperation call) const;
   bool wholeKey(MlirOperation op, Key &key, PointerMap &local);
-  void addSignature(MlirOperation function, std::string_view attributes, Key &key);
   void readSymbols(MlirOperation module);
   bool areVisible(MlirOperation op) const;
   bool isVisible(MlirValue value) const;
   const Name &nameOf(MlirOperation op);
 
   const Capi &capi;
-  std::vector<const void *> ignoredNames;
+  FunctionKeys functionKeys;
   Signatures signatures;
   std::unordered_map<const void *, Name> names;
   std::unordered_set<std::uint64_t> leaves;

@@ -23,7 +23,7 @@ from typing import Any
 import mlir_shard
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.launch.jit import Executable
-from mlir_shard.runtime.lowering.lowering_process import lower
+from mlir_shard.runtime.lowering.lowering_process import LoweringProcess
 
 
 def ours(text: str) -> Callable[[Sequence[Any]], list[Any]]:
@@ -31,7 +31,7 @@ def ours(text: str) -> Callable[[Sequence[Any]], list[Any]]:
     module = mlir_shard.parse(text, mlir_shard.create_context())
     # One device has no shardings, which is reported.
     with contextlib.redirect_stderr(io.StringIO()):
-        program = compile_module(module, with_unsharded=False, lower=lambda texts, entry: lower(texts, entry)).sharded
+        program = compile_module(module, with_unsharded=False, lower=LoweringProcess()).sharded
     return Executable(program)
 
 

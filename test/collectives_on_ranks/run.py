@@ -16,7 +16,7 @@ from mlir_shard.resharding.simulation import Blocks
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.runtime.launch.mpi import WHEEL, MpiEngine, MpiInstallation
-from mlir_shard.runtime.lowering import lowering_process
+from mlir_shard.runtime.lowering.lowering_process import LoweringProcess
 from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding.layout import Box
 
@@ -74,7 +74,7 @@ def module(cases: Sequence[Case]) -> str:
 
 
 def _program(cases: Sequence[Case], ranks: int, implementation: str) -> Program:
-    (text,) = lowering_process.lower([module(cases)], "main", implementation)
+    (text,) = LoweringProcess(implementation)([module(cases)], "main")
     arguments = tuple(_port(f"argument {place}", case.argument, ranks) for place, case in enumerate(cases))
     results = tuple(_port(f"result {place}", case.result, ranks) for place, case in enumerate(cases))
     return Program(text, "main", arguments, results, ranks)

@@ -202,8 +202,8 @@ def _share_memory() -> None:
 def _pass_on(listener: socket.socket) -> None:
     """Has the processes that a fork starts, such as ranks, be forks too."""
     address = listener.getsockname()[1:].decode()
-    processes = importlib.import_module(f"{_PROJECT}.runtime.launch.processes")
-    processes.python_command = functools.partial(command, address)
+    python_process = importlib.import_module(f"{_PROJECT}.runtime.launch.python_process")
+    python_process.python_command = functools.partial(command, address)
 
 
 def main(listener: int) -> None:

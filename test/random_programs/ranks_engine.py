@@ -20,7 +20,7 @@ from mlir_shard import create_context
 from mlir_shard.host import ir
 from mlir_shard.runtime import RunError, arrays
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch import python_process
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.launch.mpi import MpiInstallation
 from mlir_shard.runtime.lowering import llvm, nonblocking_messages
@@ -121,7 +121,7 @@ def _start(count: int) -> _Ranks:
                 [*mpi.command(count), *command, str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=2,
-                env=processes.python_environment(_SETTINGS),
+                env=python_process.python_environment(_SETTINGS),
                 preexec_fn=_end_with_parent,
             )
             by_rank = {}

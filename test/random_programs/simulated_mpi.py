@@ -13,33 +13,17 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
-import numpy as np
-
 from mlir_shard.runtime.launch import mpi_library
+from random_programs.simulated_collectives import DTYPES, EFFECTS, read
 
 _T = TypeVar("_T")
-_IN_PLACE = ctypes.c_void_p(-1).value
 _STACK_BYTES = 2**24
-_REDUCTIONS: dict[str, Any] = {
-    "max": np.maximum,
-    "min": np.minimum,
-    "sum": np.add,
-    "product": np.multiply,
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
-}
 _ABI = mpi_library.of(mpi_library.MPICH)
 _WORLD, _REQUEST_NULL = (int(_ABI.handles[name]) for name in ("MPI_COMM_WORLD", "MPI_REQUEST_NULL"))
-_DTYPES = {
-    int(_ABI.handles[handle]): np.dtype({"f": "float", "i": "int"}[name[0]] + name[1:])
-    for name, handle in mpi_library.DATATYPES.items()
-}
-_OPERATIONS = {int(_ABI.handles[handle]): _REDUCTIONS[name] for name, handle in mpi_library.REDUCTIONS.items()}
 
 # The arguments of each function: a pointer, or a number. The last of a collective's is its communicator.
 _COLLECTIVES = {
@@ -181,10 +165,10 @@ class World:
 
     def _isend(self, buffer: int, count: int, datatype: int, to: int, tag: int, communicator: int, place: int) -> None:
         self._send(buffer, count, datatype, to, tag, communicator)
-        sent = _read(buffer, count, datatype)
+        sent = read(buffer, count, datatype)
 
         def check() -> None:
-            if _read(buffer, count, datatype) != sent:
+            if read(buffer, count, datatype) != sent:
                 raise ValueError("what is sent was written to before it was waited for")
 
         self._request(place, check)
@@ -192,7 +176,7 @@ class World:
     def _irecv(self, *arguments: int) -> None:
         buffer, number, datatype, source, tag, communicator, place = arguments
         posted = self._post(source, tag, communicator)
-        self._request(place, lambda: self._take(posted, buffer, number * _DTYPES[datatype].itemsize))
+        self._request(place, lambda: self._take(posted, buffer, number * DTYPES[datatype].itemsize))
 
     def _start(self, name: str, *arguments: int) -> None:
         *given, place = arguments
@@ -225,7 +209,7 @@ class World:
         rank: int = self._rank.number
         target = self._groups[communicator][rank][to]
         with self._lock:
-            message = _Message(rank, tag, communicator, _read(buffer, count, datatype))
+            message = _Message(rank, tag, communicator, read(buffer, count, datatype))
             # Receives take messages in the order in which they were posted.
             posted = next((one for one in self._posted[target] if one.message is None and one.takes(message)), None)
             if posted is None:
@@ -238,7 +222,7 @@ class World:
                 self._go_on(target)
 
     def _recv(self, buffer: int, count: int, datatype: int, source: int, tag: int, communicator: int, _: int) -> None:
-        self._take(self._post(source, tag, communicator), buffer, count * _DTYPES[datatype].itemsize)
+        self._take(self._post(source, tag, communicator), buffer, count * DTYPES[datatype].itemsize)
 
     def _post(self, source: int, tag: int, communicator: int) -> _Receive | None:
         """A receive that takes the first message that fits it; None of nobody."""
@@ -311,7 +295,7 @@ class World:
         if name == "MPI_Comm_split":
             self._split(group, calls)
         else:
-            _EFFECTS[name](calls)
+            EFFECTS[name](calls)
 
     def _split(self, group: tuple[int, ...], calls: Sequence[Sequence[int]]) -> None:
         members = defaultdict(list)
@@ -347,93 +331,3 @@ class World:
 
 def _int_at(place: int) -> Any:
     return ctypes.c_int.from_address(place)
-
-
-def _read(buffer: int, count: int, datatype: int) -> bytes:
-    return ctypes.string_at(buffer, count * _DTYPES[datatype].itemsize)
-
-
-def _array(buffer: int, count: int, datatype: int) -> Any:
-    return np.frombuffer(_read(buffer, count, datatype), _DTYPES[datatype])
-
-
-def _write(buffer: int, data: bytes) -> None:
-    ctypes.memmove(buffer, data, len(data))
-
-
-def _same(what: str, values: Sequence[Any]) -> Any:
-    """The only value among all; ValueError where ranks have several."""
-    if len(set(values)) > 1:
-        raise ValueError(f"ranks give different {what}: {list(values)}")
-    return values[0]
-
-
-def _all_gather(calls: Sequence[Sequence[int]]) -> None:
-    count, datatype = (_same(what, [call[place] for call in calls]) for place, what in ((1, "counts"), (2, "types")))
-    gathered = b"".join(_read(call[0], count, datatype) for call in calls)
-    for call in calls:
-        _write(call[3], gathered)
-
-
-def _all_to_all(calls: Sequence[Sequence[int]]) -> None:
-    count, datatype = (_same(what, [call[place] for call in calls]) for place, what in ((1, "counts"), (2, "types")))
-    size = count * _DTYPES[datatype].itemsize
-    sent = [_read(call[0], count * len(calls), datatype) for call in calls]
-    for index, call in enumerate(calls):
-        _write(call[3], b"".join(one[index * size : (index + 1) * size] for one in sent))
-
-
-def _reduced(calls: Sequence[Sequence[int]], blocks: int = 1) -> Any:
-    count, datatype, operation = (
-        _same(what, [call[place] for call in calls]) for place, what in ((2, "counts"), (3, "types"), (4, "operations"))
-    )
-    arrays = [_array(call[1 if call[0] == _IN_PLACE else 0], count * blocks, datatype) for call in calls]
-    with np.errstate(all="ignore"):
-        return reduce(_OPERATIONS[operation], arrays)
-
-
-def _all_reduce(calls: Sequence[Sequence[int]]) -> None:
-    reduced = _reduced(calls).tobytes()
-    for call in calls:
-        _write(call[1], reduced)
-
-
-def _reduce(calls: Sequence[Sequence[int]]) -> None:
-    _write(calls[_same("roots", [call[5] for call in calls])][1], _reduced(calls).tobytes())
-
-
-def _reduce_scatter(calls: Sequence[Sequence[int]]) -> None:
-    for call, block in zip(calls, np.split(_reduced(calls, len(calls)), len(calls)), strict=True):
-        _write(call[1], block.tobytes())
-
-
-def _broadcast(calls: Sequence[Sequence[int]]) -> None:
-    root = calls[_same("roots", [call[3] for call in calls])]
-    sent = _read(*root[:3])
-    for call in calls:
-        if call is not root:
-            _write(call[0], sent)
-
-
-def _gather(calls: Sequence[Sequence[int]]) -> None:
-    root = calls[_same("roots", [call[6] for call in calls])]
-    _write(root[3], b"".join(_read(*call[:3]) for call in calls))
-
-
-def _scatter(calls: Sequence[Sequence[int]]) -> None:
-    root = calls[_same("roots", [call[6] for call in calls])]
-    size = root[1] * _DTYPES[root[2]].itemsize
-    for index, call in enumerate(calls):
-        _write(call[3], ctypes.string_at(root[0] + index * size, size))
-
-
-_EFFECTS: dict[str, Callable[[Sequence[Sequence[int]]], None]] = {
-    "MPI_Allgather": _all_gather,
-    "MPI_Allreduce": _all_reduce,
-    "MPI_Alltoall": _all_to_all,
-    "MPI_Bcast": _broadcast,
-    "MPI_Gather": _gather,
-    "MPI_Reduce": _reduce,
-    "MPI_Reduce_scatter_block": _reduce_scatter,
-    "MPI_Scatter": _scatter,
-}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from fork_server import ForkServer
 
-from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch import python_process
 
 
 @pytest.fixture(scope="session")
@@ -23,4 +23,4 @@ def fork_server() -> Iterator[ForkServer]:
 @pytest.fixture(autouse=True)
 def forked_processes(fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowers and runs programs in forks."""
-    monkeypatch.setattr(processes, "python_command", fork_server.command)
+    monkeypatch.setattr(python_process, "python_command", fork_server.command)

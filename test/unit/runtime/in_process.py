@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 def lower(modules: Sequence[str], entry: str, cpu: str = NATIVE) -> list[str]:
-    """As `lowering_process.lower`."""
+    """As a `LoweringProcess`."""
     context = mlir_shard.create_context()
     lowered = [ir.Module.parse(text, context) for text in modules]
     for module in lowered:

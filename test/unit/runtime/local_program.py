@@ -15,7 +15,7 @@ from hang_guard import SECONDS
 
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.runtime.launch.mpi import MpiEngine
-from mlir_shard.runtime.lowering import lowering_process
+from mlir_shard.runtime.lowering.lowering_process import LoweringProcess
 from mlir_shard.runtime.program import Port, Program
 from mlir_shard.sharding.layout import Box
 
@@ -57,7 +57,7 @@ def run_local(
     `functions`, which is text.
     """
     ranks = int(np.prod(grid))
-    lowered = lowering_process.lower([local_module(grid, argument, body, results) + functions], "main")
+    lowered = LoweringProcess()([local_module(grid, argument, body, results) + functions], "main")
     program = Program(
         lowered[0],
         "main",

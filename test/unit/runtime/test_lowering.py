@@ -16,9 +16,9 @@ import mlir_shard
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.execution import run_program
-from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch import python_process
 from mlir_shard.runtime.launch.mpi_library import MPICH, OPEN_MPI
-from mlir_shard.runtime.lowering import lowering_process
+from mlir_shard.runtime.lowering.lowering_process import LoweringProcess
 from mlir_shard.runtime.reference.verify import compare
 
 
@@ -35,7 +35,7 @@ func.func @main(%a: {type_}) -> {type_} {{
 @pytest.mark.parametrize(("implementation", "said"), [(MPICH, "OpenMPI"), (OPEN_MPI, "MPICH")])
 def test_handles_are_those_of_the_implementation_whatever_the_module_says(implementation: str, said: str) -> None:
     chosen = f'module attributes {{dlti.map = #dlti.map<"MPI:Implementation" = "{said}">}} {{'
-    (lowered,) = lowering_process.lower([f"{chosen}{reduction('f32', 'sum')}}}"], "main", implementation)
+    (lowered,) = LoweringProcess(implementation)([f"{chosen}{reduction('f32', 'sum')}}}"], "main")
     assert "MPI_Allreduce" in lowered
     assert ("ompi_mpi_op_sum" in lowered) == ("ompi_mpi_comm_world" in lowered) == (implementation == OPEN_MPI)
     assert (str(0x58000003) in lowered) == (implementation == MPICH)
@@ -51,7 +51,7 @@ func.func @other(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = arith.addf %a, %a : tensor<4xf32>
   return %0 : tensor<4xf32>
 }"""
-    (lowered,) = lowering_process.lower([text], "main")
+    (lowered,) = LoweringProcess()([text], "main")
     assert "@_mlir_ciface_main" in lowered
     assert "@_mlir_ciface_other" not in lowered
 
@@ -78,14 +78,14 @@ func.func @other(%a: tensor<4xf32>) -> tensor<4xf32> {
 )
 def test_what_cannot_be_lowered_is_named(text: str, complaint: str) -> None:
     with pytest.raises(RunError, match=complaint):
-        lowering_process.lower([text], "main")
+        LoweringProcess()([text], "main")
 
 
 def test_a_crash_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     script = "import os, sys; print('not a module I know', file=sys.stderr); sys.stderr.flush(); os.abort()"
-    monkeypatch.setattr(processes, "python_command", lambda module: [sys.executable, "-c", script])
+    monkeypatch.setattr(python_process, "python_command", lambda module: [sys.executable, "-c", script])
     with pytest.raises(RunError, match=r"crashed with SIGABRT; the last it wrote:\n  not a module I know"):
-        lowering_process.lower([reduction("f32", "sum")], "main")
+        LoweringProcess()([reduction("f32", "sum")], "main")
 
 
 @pytest.mark.parametrize(("name", "type_"), [("tanh", "f64"), ("expf", "f32"), ("malloc", "f32"), ("MPI_Init", "f32")])

@@ -11,7 +11,7 @@ import pytest
 from runtime.local_program import port, spec
 
 from mlir_shard.runtime import RunError
-from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch import processes, python_process
 from mlir_shard.runtime.program import Program
 
 PAGE = 1 << 12
@@ -36,7 +36,7 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(ranks: int, in_one_process: bool) -> None:
     one = port("argument 0", spec("2xf32"), 1)
     program = Program("", "main", (replace(one, boxes=one.boxes * ranks),), (), ranks)
-    processes.RankProcesses(program, [], [], processes.python_environment(), None, in_one_process=in_one_process)
+    processes.RankProcesses(program, [], [], python_process.python_environment(), None, in_one_process=in_one_process)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from default_signals import default_signals
 from hang_guard import SECONDS, wait_until
 from runtime.local_program import needs_mpich
 
-from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch import python_process
 
 COMMAND = [sys.executable, "-m", "mlir_shard.tools.shard_run"]
 FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
@@ -46,7 +46,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def shard_run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [*processes.python_command("mlir_shard.tools.shard_run"), *map(str, arguments)]
+    command = [*python_process.python_command("mlir_shard.tools.shard_run"), *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=SECONDS)
 
 

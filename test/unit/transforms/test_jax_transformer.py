@@ -29,8 +29,8 @@ import contextlib, functools, io, json, sys
 address, folder, benchmarks, runs = sys.argv[1:]
 sys.path[:0] = [folder, benchmarks]
 import fork_server, jax_transformer
-from mlir_shard.runtime.launch import processes
-processes.python_command = functools.partial(fork_server.command, address)
+from mlir_shard.runtime.launch import python_process
+python_process.python_command = functools.partial(fork_server.command, address)
 ended = []
 for options in json.loads(runs):
     printed = io.StringIO()

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import mpi_library, processes
+from mlir_shard.runtime.launch import mpi_library, python_process
 from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.mpi_library import MPICH, OPEN_MPI
 from mlir_shard.runtime.launch.processes import RankProcesses
@@ -230,11 +230,11 @@ class SingleProcessEngine:
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
-        devices = RankProcesses(program, [], [], processes.python_environment(), self.timeout, cache=self.cache)
+        devices = RankProcesses(program, [], [], python_process.python_environment(), self.timeout, cache=self.cache)
         return run_and_close(devices, inputs, program.ranks)
 
 
 def _environment(threads: int) -> dict[str, str]:
     settings = {name: os.environ.get(name, value) for name, value in _SETTINGS.items()}
-    inherited = processes.python_environment(settings, threads)
+    inherited = python_process.python_environment(settings, threads)
     return {name: value for name, value in inherited.items() if not name.startswith(_INHERITED)}

@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -21,10 +20,11 @@ from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_any
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
+from mlir_shard.runtime.launch import python_process
 from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.run_folder import (
     COMPLETED,
@@ -97,7 +97,12 @@ class RankProcesses:
         directory = Path(folder.name)
         self._exchange, status = Exchange(directory), RankStatus(directory)
         self._exchange.write_program(program, os.getpid(), cache)
-        command = [*launcher, *python_command("mlir_shard.runtime.launch.rank"), folder.name, *rank_arguments]
+        command = [
+            *launcher,
+            *python_process.python_command("mlir_shard.runtime.launch.rank"),
+            folder.name,
+            *rank_arguments,
+        ]
         count = 1 if in_one_process else program.ranks
         with socket_address(directory) as address, socket.socket(socket.AF_UNIX) as listener:
             listener.bind(address)
@@ -323,23 +328,6 @@ class _Watch:
     def _has_failed(self) -> bool:
         ends = [self.status.read(rank, ENDED) for rank in range(self.count)]
         return any(end is not None and end.what != COMPLETED for end in ends)
-
-
-def python_command(module: str) -> list[str]:
-    """The command that runs a module of this project in this interpreter."""
-    return [sys.executable, "-m", module]
-
-
-def python_environment(additions: Mapping[str, str] = MappingProxyType({}), threads: int = 1) -> dict[str, str]:
-    """This process's environment for a Python that finds what this one finds, and does not look where it is started.
-
-    Before Python 3.11 it does look there, so it should be started in a folder of the project's own. OpenBLAS computes
-    with `threads` threads.
-    """
-    path = [os.path.abspath(entry) for entry in sys.path if entry]
-    found = {"PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
-    computing = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    return {**os.environ, **computing, **found, **additions}
 
 
 def _end(

@@ -19,7 +19,7 @@ import mlir_shard
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.passes.diagnostic import Diagnostic, Position
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import mpi_library, processes
+from mlir_shard.runtime.launch import mpi_library, python_process
 from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.cpu import NATIVE, Cpu
 
@@ -88,20 +88,13 @@ class LoweringProcess:
         return lowered
 
 
-def lower(
-    modules: Sequence[str], entry: str, implementation: str = mpi_library.MPICH, *, cpu: str = NATIVE
-) -> list[str]:
-    """Lowers modules as a `LoweringProcess` does."""
-    return LoweringProcess(implementation, cpu=cpu)(modules, entry)
-
-
 def _begin() -> subprocess.Popen[str]:
     return subprocess.Popen(
-        processes.python_command("mlir_shard.runtime.lowering.lowering_process"),
+        python_process.python_command("mlir_shard.runtime.lowering.lowering_process"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=processes.python_environment(),
+        env=python_process.python_environment(),
         cwd=Path(mlir_shard.__file__).parent.parent,
         encoding="utf-8",
         errors="replace",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import processes
+from mlir_shard.runtime.launch import python_process
 from mlir_shard.runtime.launch.processes import RankProcesses
 from mlir_shard.runtime.program import Observe, Program, run_and_close
 
@@ -41,7 +41,7 @@ class PjrtEngine:
         """As `DeviceEngine.start`."""
         check_installed()
         arguments = ["pjrt", self.platform]
-        environment = processes.python_environment(_settings(self.platform, program.ranks))
+        environment = python_process.python_environment(_settings(self.platform, program.ranks))
         # One thread a device is what collectives need, and XLA sees to that.
         return RankProcesses(
             program, [], arguments, environment, self.timeout, in_one_process=True, observe=self.observe
