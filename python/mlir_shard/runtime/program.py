@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
+from typing import Final, Protocol
 
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.sharding.layout import Box
+
+# What a lowered module says of the memory that it needs.
+PEAK_BYTES: Final = "program:peak_bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,15 @@ class Program:
     arguments: tuple[Port, ...]
     results: tuple[Port, ...]
     ranks: int
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """The most memory that a call needs on a rank, as predicted: arguments, intermediate values and results.
+
+        None where the module does not say that.
+        """
+        found = re.search(rf'"{PEAK_BYTES}" = (\d+) : i64', self.text)
+        return int(found[1]) if found else None
 
 
 class Held:

@@ -246,10 +246,11 @@ def report(ended: Ended) -> int:
     compared_with = "nothing" if comparisons is None else "expected results" if arguments.expect else ""
     print(run_report.title(prepared.compiled.sharded, compared_with, device))
     print(run_report.table(ended.results, comparisons, prepared.result_names), flush=True)
+    predicted = prepared.compiled.sharded.peak_bytes
     if arguments.timing == run_arguments.JSON:
-        print(f"\n{run_times.as_json(ended.times, prepared.communication)}", flush=True)
+        print(f"\n{run_times.as_json(ended.times, prepared.communication, predicted)}", flush=True)
     elif arguments.timing == run_arguments.TABLE or (arguments.timing is None and sys.stdout.isatty()):
-        print(f"\n{run_times.table(ended.times)}", flush=True)
+        print(f"\n{run_times.table(ended.times, predicted)}", flush=True)
     if prepared.communication is not None and arguments.communication_report is not None:
         write_communication(arguments.communication_report, prepared.communication)
     for result in ended.results:

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 _MIB = 2**20
 
 
-def table(ranks: Sequence[RankTimes]) -> str:
-    """A line for each rank, or for the one process that has all devices; columns that are empty are left out."""
+def table(ranks: Sequence[RankTimes], peak_bytes: int | None) -> str:
+    """A line for each rank, or for the one process that has all devices; columns that are empty are left out.
+
+    `peak_bytes` is what a rank's peak memory is predicted to be.
+    """
     columns: list[tuple[str, list[str]]] = [
         ("rank", [str(rank) for rank in range(len(ranks))] if len(ranks) > 1 else ["all"]),
         ("load", [_seconds(one.load) for one in ranks]),
@@ -27,15 +30,18 @@ def table(ranks: Sequence[RankTimes]) -> str:
         ("later runs", [_seconds(one.later_runs) for one in ranks]),
         ("in messages", [_seconds(one.messages.waited if one.messages else None) for one in ranks]),
         ("overlapped", [_seconds(one.messages.overlapped if one.messages else None) for one in ranks]),
-        ("peak memory", ["" if one.peak_bytes is None else f"{one.peak_bytes / _MIB:.1f} MiB" for one in ranks]),
+        ("peak memory", [_mib(one.peak_bytes) for one in ranks]),
+        ("predicted", [_mib(peak_bytes if one.peak_bytes is not None else None) for one in ranks]),
     ]
     kept = [(heading, cells) for heading, cells in columns if any(cells)]
     return aligned(list(zip(*([heading, *cells] for heading, cells in kept), strict=True)))
 
 
-def as_json(ranks: Sequence[RankTimes], communication: CommunicationReport | None) -> str:
-    """The times in seconds and bytes, and what the collectives of the local program are predicted to move and take."""
+def as_json(ranks: Sequence[RankTimes], communication: CommunicationReport | None, peak_bytes: int | None) -> str:
+    """The times in seconds and bytes, and what is predicted of collectives and memory."""
     written: dict[str, Any] = {"ranks": [_of_rank(one) for one in ranks]}
+    if peak_bytes is not None:
+        written["predicted_peak_bytes"] = peak_bytes
     if communication is not None:
         written["predicted_communication"] = communication.as_data()["totals"]
     return json.dumps(written, indent=2)
@@ -53,6 +59,10 @@ def _of_rank(one: RankTimes) -> dict[str, Any]:
         "message_calls": one.messages and one.messages.calls,
         "peak_bytes": one.peak_bytes,
     }
+
+
+def _mib(size: int | None) -> str:
+    return "" if size is None else f"{size / _MIB:.1f} MiB"
 
 
 def _seconds(part: float | None) -> str:

@@ -130,7 +130,7 @@ def test_times_of_ranks(program: Path, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     _, _, table = ended.stdout.partition("\n\n")
     rows = [line.split() for line in table.splitlines()]
-    assert rows[0] == ["rank", "load", "compile", "run", "peak", "memory"]
+    assert rows[0] == ["rank", "load", "compile", "run", "peak", "memory", "predicted"]
     assert [row[0] for row in rows[1:]] == ["0", "1", "2", "3"]
     assert all(
         float(amount) >= 0 and unit in ("s", "ms", "µs", "ns", "MiB")
@@ -179,6 +179,20 @@ def test_times_of_repeated_calls_as_json(tmp_path: Path) -> None:
         assert rank["message_calls"] > 0 and 0 < rank["in_messages"] < rank["runs"][2]
         assert rank["peak_bytes"] > 0
     assert times["predicted_communication"]["bytes_received"] > 0
+
+
+@needs_mpich
+def test_ranks_need_the_memory_that_is_predicted(tmp_path: Path) -> None:
+    program = tmp_path / "program.mlir"
+    program.write_text(PROGRAM_WITH_ALL_REDUCE.replace("8x", "2048x").replace("x4x", "x2048x"))
+    ended = shard_run(program, "--timing=json", "--no-verify", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    times = json.loads(ended.stdout.partition("\n\n")[2])
+    # The product, which is summed in place, and what a rank holds of the operands.
+    assert 16 * 2**20 <= times["predicted_peak_bytes"] < 17 * 2**20
+    for rank in times["ranks"]:
+        # Pages of code and memory of libraries come to some MiB.
+        assert times["predicted_peak_bytes"] <= rank["peak_bytes"] < times["predicted_peak_bytes"] + 16 * 2**20
 
 
 @needs_mpich

@@ -225,7 +225,7 @@ def _compiled(
 def _check_implementation(module: Any, process: MpiProcess) -> None:
     """Raises RunError where the handles of a program are of another MPI: the library would take them for addresses."""
     attributes, name = module.operation.attributes, mpi_library.ATTRIBUTE
-    if name not in attributes or str(attributes[name]) != mpi_library.of(process.implementation).attribute:
+    if name not in attributes or mpi_library.of(process.implementation).entry not in str(attributes[name]):
         raise RunError(f"the program is not compiled for {process.implementation}, which {process.path} is")
 
 

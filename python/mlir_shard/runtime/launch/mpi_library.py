@@ -21,7 +21,7 @@ from mlir_shard.runtime.arrays import Array
 
 MPICH = "MPICH"
 OPEN_MPI = "Open MPI"
-# Upstream lowers the mpi dialect for the implementation that this attribute of the module names.
+# What a lowered module tells of itself. Upstream lowers the mpi dialect for the implementation that is named there.
 ATTRIBUTE: Final = "dlti.map"
 # The most elements that one call takes: a count is an int of C.
 MOST_ELEMENTS: Final = 2**31 - 1
@@ -57,7 +57,7 @@ class MpiAbi:
 
     Attributes:
         implementation: `MPICH` or `OPEN_MPI`.
-        attribute: the text of the module attribute `ATTRIBUTE`.
+        entry: what the module attribute `ATTRIBUTE` has for it.
         passes_pointers: whether handles are pointers, rather than ints.
         handles: predefined handles by their names in MPI: the number, or the symbol whose address is the handle.
         proc_null, any_source: ranks with a special meaning.
@@ -65,7 +65,7 @@ class MpiAbi:
     """
 
     implementation: str
-    attribute: str
+    entry: str
     passes_pointers: bool
     handles: Mapping[str, int | str]
     proc_null: int
@@ -82,7 +82,7 @@ class MpiAbi:
 
 _MPICH = MpiAbi(
     implementation=MPICH,
-    attribute='#dlti.map<"MPI:Implementation" = "MPICH">',
+    entry='"MPI:Implementation" = "MPICH"',
     passes_pointers=False,
     handles=MappingProxyType(
         {
@@ -111,7 +111,7 @@ _MPICH = MpiAbi(
 )
 _OPEN_MPI = MpiAbi(
     implementation=OPEN_MPI,
-    attribute='#dlti.map<"MPI:Implementation" = "OpenMPI">',
+    entry='"MPI:Implementation" = "OpenMPI"',
     passes_pointers=True,
     handles=MappingProxyType(
         {

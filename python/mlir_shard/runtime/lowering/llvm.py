@@ -29,6 +29,7 @@ from mlir_shard.runtime.lowering import (
     generic_operations,
     message_times,
     nonblocking_messages,
+    peak_memory,
     tosa_ops,
 )
 from mlir_shard.runtime.lowering.blas import blas_calls, contractions
@@ -41,6 +42,7 @@ from mlir_shard.runtime.lowering.loops import (
     shared_loops,
 )
 from mlir_shard.runtime.lowering.stablehlo import operations
+from mlir_shard.runtime.program import PEAK_BYTES
 
 _arith = host.dialect("arith")
 
@@ -146,7 +148,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     entry = function_names.set_apart(module, entry)
     _prepare_functions(module, entry)
     _name_assertions(module)
-    module.operation.attributes[mpi_library.ATTRIBUTE] = ir.Attribute.parse(abi.attribute)
+    _describe(module, abi.entry)
     to_values(module)
     shard_collectives.legalize(module, entry)
     stand_ins = stablehlo_collectives.legalize(module)
@@ -178,6 +180,9 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
         # Elsewhere results do not depend on the machine: OpenBLAS has kernels for each.
         blas_calls.lower(module)
     lifetimes.shorten(module)
+    most = peak_memory.peak_bytes(module, entry)
+    if most is not None:
+        _describe(module, abi.entry, f'"{PEAK_BYTES}" = {most} : i64')
     _copies_to_linalg(module)
     _run(module, _TO_GENERIC)
     shared_loops.outline(module)
@@ -199,6 +204,10 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
             shared_loops.finish(op.operation)
     function_names.restore(module, entry)
     external_symbols.check(module, cpu)
+
+
+def _describe(module: Any, *entries: str) -> None:
+    module.operation.attributes[mpi_library.ATTRIBUTE] = ir.Attribute.parse(f"#dlti.map<{', '.join(entries)}>")
 
 
 def _run(module: Any, pipeline: str) -> None:

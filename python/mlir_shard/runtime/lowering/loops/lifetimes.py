@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lifetimes of buffers: memory is freed after its last use, and not at the end of the function.
+"""Lifetimes of buffers: memory is allocated before its first use and freed after its last, within a block.
 
 Upstream's `optimize-allocation-liveness` does not follow the addresses that calls of libraries are given.
 """
@@ -26,7 +26,11 @@ _STARTED: Final = "MPI_I"
 
 
 def shorten(module: Any) -> None:
-    """Moves the deallocations of a module to behind the last use of what they free, in place."""
+    """Moves allocations to before their first use, and deallocations to behind the last, in place."""
+    for op in operations_named(module, _ALLOCATION):
+        first = _first_use(op)
+        if first is not None:
+            op.move_before(first)
     for op in operations_named(module, _DEALLOCATION):
         allocation = op.operands[0].owner
         if isinstance(allocation, ir.Block) or allocation.operation.block != op.block:
@@ -35,6 +39,17 @@ def shorten(module: Any) -> None:
             last = _last_use(allocation.operation, op)
             if last is not None:
                 op.move_after(last)
+
+
+def _first_use(allocation: Any) -> Any | None:
+    """The first op of the allocation's block with a use of the memory, or None."""
+    block = allocation.block
+    first = None
+    for use in allocation.results[0].uses:
+        at = op_in_block(use.owner.operation, block)
+        if at is not None and (first is None or at.is_before_in_block(first)):
+            first = at
+    return first
 
 
 def _last_use(allocation: Any, deallocation: Any) -> Any | None:

@@ -1,0 +1,64 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The memory that a program is predicted to need: from small programs by hand."""
+
+from __future__ import annotations
+
+import pytest
+from runtime import in_process
+
+import mlir_shard
+from mlir_shard.runtime.compile import compile_module
+from mlir_shard.runtime.program import Program
+
+MIB = 2**20
+SQUARE = "tensor<512x512xf32>"  # 1 MiB
+
+
+def compiled(body: str, functions: str = "") -> Program:
+    text = f"func.func @main(%x: {SQUARE}) -> {SQUARE} {{\n{body}\n}}\n{functions}"
+    module = mlir_shard.parse(text, mlir_shard.create_context())
+    return compile_module(module, with_unsharded=False, lower=in_process.lower).sharded
+
+
+def product(result: str, of: str) -> str:
+    return f"%{result} = stablehlo.dot %{of}, %{of} : ({SQUARE}, {SQUARE}) -> {SQUARE}"
+
+
+CHAIN = "\n".join([product("a", "x"), product("b", "a"), product("c", "b"), f"return %c : {SQUARE}"])
+LOOP = f"""%zero = stablehlo.constant dense<0> : tensor<i32>
+%n:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, {SQUARE}
+cond {{
+  %end = stablehlo.constant dense<5> : tensor<i32>
+  %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  stablehlo.return %more : tensor<i1>
+}} do {{
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %next = stablehlo.add %i, %one : tensor<i32>
+  {product("w", "v")}
+  stablehlo.return %next, %w : tensor<i32>, {SQUARE}
+}}
+return %n#1 : {SQUARE}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param(f"%y = stablehlo.add %x, %x : {SQUARE}\nreturn %y : {SQUARE}", 2, id="argument and result"),
+        pytest.param(CHAIN, 3, id="of a chain, two products at once"),
+        pytest.param(LOOP, 3, id="of a loop, what goes in and comes out of an iteration"),
+    ],
+)
+def test_squares_that_are_held_at_once(body: str, expected: int) -> None:
+    predicted = compiled(body).peak_bytes
+
+    # Loops count in scalars, which are memory too.
+    assert predicted is not None
+    assert expected * MIB <= predicted < (expected + 0.01) * MIB
+
+
+def test_calls_hold_what_their_functions_do() -> None:
+    function = f"func.func private @f(%x: {SQUARE}) -> {SQUARE} attributes {{no_inline}} {{\n{CHAIN}\n}}"
+    call = f"%y = call @f(%x) : ({SQUARE}) -> {SQUARE}\n{product('z', 'y')}\nreturn %z : {SQUARE}"
+
+    assert compiled(call, function).peak_bytes == 3 * MIB
