@@ -118,9 +118,11 @@ def set_shardings(function: Any, side: Side, shardings: Sequence[TensorSharding 
     set_signature_column(function, _NATIVE[side], sdy.SHARDING, [attributes[one] for one in shardings])
 
 
-def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorSharding, Any], TensorSharding]) -> None:
-    """Replaces the sharding of each argument or result that has one by what `replaced` gives for it and the type;
-    asked once for each distinct sharding and type."""
+def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorSharding, Any], TensorSharding]) -> bool:
+    """Replaces the sharding of each argument or result that has one by what `replaced` gives for it and the type.
+
+    That is called once for each distinct sharding and type. Returns whether a sharding has changed.
+    """
     numbers, attributes, numbers_of_types, types = signature_column(function, _NATIVE[side], sdy.SHARDING)
     known = list(map(sdy.sharding_or_none, attributes))
     pairs = list(zip(numbers, numbers_of_types, strict=True))
@@ -133,6 +135,7 @@ def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorShard
         is_changed = is_changed or now != old
     if is_changed:
         set_signature_column(function, _NATIVE[side], sdy.SHARDING, [new[pair] for pair in pairs])
+    return is_changed
 
 
 def shardings_per_value(function: Any, side: Side, meshes: Mapping[str, Mesh]) -> TensorShardingPerValue | None:

@@ -177,13 +177,24 @@ class PreOrderFuncs(ModulePass):
     name = "sdy-pre-order-funcs"
     summary = "Orders functions so that callers come before what they call"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         graph = CallGraph.of(op)
-        end = ir.InsertionPoint(op.regions[0].blocks[0])
-        for name in reversed(graph.post_order()):
+        order = graph.post_order()[::-1]
+        block = op.regions[0].blocks[0]
+        if order == list(functions(op)) and _are_last(block, len(order)):
+            return False
+        end = ir.InsertionPoint(block)
+        for name in order:
             function = graph.functions[name]
             function.detach_from_parent()
             end.insert(function)
+        return True
+
+
+def _are_last(block: Any, count: int) -> bool:
+    """Whether functions are the last operations of a module, and there are as many."""
+    names = [one.operation.name for one in block.operations]
+    return all(name == "func.func" for name in names[len(names) - count :])
 
 
 @register
@@ -193,11 +204,12 @@ class PropagateShardingFromFuncToCall(ModulePass):
     name = "sdy-propagate-sharding-from-func-to-call"
     summary = "Gives calls without result shardings those of the function"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         found, meshes = functions(op), sdy.meshes(op)
         calls = operations_named(op, "func.call")
         symbols, known = attribute_columns(calls, "callee", sdy.SHARDING)
         of_function: dict[str, TensorShardingPerValue | None] = {}
+        is_changed = False
         for call, symbol, given in zip(calls, symbols, known, strict=True):
             name = symbol.value
             if given is not None or name not in found:
@@ -207,6 +219,8 @@ class PropagateShardingFromFuncToCall(ModulePass):
             shardings = of_function[name]
             if shardings is not None:
                 call.attributes[sdy.SHARDING] = sdy.attribute(shardings, op.context)
+                is_changed = True
+        return is_changed
 
 
 NO_INLINE = "no_inline"

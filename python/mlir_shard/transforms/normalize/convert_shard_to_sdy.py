@@ -31,7 +31,7 @@ class ConvertShardToSdy(ModulePass):
     name = "convert-shard-to-sdy"
     summary = "Converts upstream's shard annotations to sdy meshes and shardings"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         grids = {}
         for grid in children(op, "shard.grid"):
             mesh = grids[grid.attributes["sym_name"].value] = _mesh(grid)
@@ -39,13 +39,15 @@ class ConvertShardToSdy(ModulePass):
                 attributes = {"sym_name": grid.attributes["sym_name"], "mesh": sdy.attribute(mesh)}
                 ir.Operation.create("sdy.mesh", attributes=attributes)
             grid.erase()
-        for annotation in operations_named(op, "shard.shard"):
+        annotations, shardings = operations_named(op, "shard.shard"), operations_named(op, "shard.sharding")
+        for annotation in annotations:
             _convert(annotation, grids)
             annotation.erase()
-        for sharding in operations_named(op, "shard.sharding"):
+        for sharding in shardings:
             if not list(sharding.results[0].uses):
                 sharding.erase()
         _reject_leftovers(op)
+        return bool(grids or annotations or shardings)
 
 
 def _mesh(grid: Any) -> Mesh:

@@ -57,7 +57,7 @@ class LiftInlinedMeshes(ModulePass):
     name = "sdy-lift-inlined-meshes"
     summary = "Lifts meshes inlined in shardings to symbols, one for each mesh"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         symbols = _MeshSymbols(op)
 
         def lifted(sharding: TensorSharding) -> TensorSharding:
@@ -66,15 +66,21 @@ class LiftInlinedMeshes(ModulePass):
 
         if any(symbols.is_replaced(sharding.mesh_or_ref) for sharding in shardings_in(op)):
             transform_shardings(op, lifted)
+            symbols.is_changed = True
         for collective in collectives(op):
             ref = mesh_or_ref_of(collective)
             if ref is not None and (name := symbols.name_for(ref)) != ref:
                 set_mesh_or_ref(collective, name)
+                symbols.is_changed = True
         symbols.say_in_stablehlo()
+        return symbols.is_changed
 
 
 class _MeshSymbols:
-    """The meshes of a module by symbol, of equal ones the first alone: the others are erased."""
+    """The meshes of a module by symbol, of equal ones the first alone: the others are erased.
+
+    is_changed: whether the module is another one since.
+    """
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -82,11 +88,13 @@ class _MeshSymbols:
         self._definitions: dict[Mesh, Any] = {}
         self._names: dict[Mesh, str] = {}
         self._kept: dict[str, str] = {}
+        self.is_changed = False
         for op in children(module, "sdy.mesh"):
             mesh, name = op.attributes["mesh"].value, op.attributes["sym_name"].value
             if mesh in self._names:
                 self._kept[name] = self._names[mesh]
                 self._symbols.erase(op)
+                self.is_changed = True
             else:
                 self._names[mesh], self._definitions[mesh] = name, op
 
@@ -117,6 +125,7 @@ class _MeshSymbols:
         for mesh, op in self._definitions.items():
             if STABLEHLO_MESH not in op.attributes:
                 op.attributes[STABLEHLO_MESH] = _stablehlo_mesh(mesh, op.context)
+                self.is_changed = True
 
 
 def _wanted_name(mesh: Mesh) -> str:

@@ -124,7 +124,7 @@ class UnflattenCallGraph(ModulePass):
         False, "Share one copy whatever the shardings of arguments and results, that of which the most calls agree"
     )
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         found, meshes = functions(op), sdy.meshes(op)
         every = operations_named(op, "func.call")
         (symbols,) = attribute_columns(every, "callee")
@@ -132,14 +132,18 @@ class UnflattenCallGraph(ModulePass):
         calls, called = [call for call, _ in pairs], [name for _, name in pairs]
         copies = _copies({name: found[name] for name in called}, meshes)
         chosen = _most_called(called, copies) if self.dedup_functions_fully else _first_called(called, copies)
+        is_changed = False
         for call, name in zip(calls, called, strict=True):
             if chosen[name] != name:
                 set_callee(call, chosen[name])
+                is_changed = True
         for attribute in (ORIGINAL_NAME, MANUAL_AXES):
             (column,) = attribute_columns(list(found.values()), attribute)
             for function, value in zip(found.values(), column, strict=True):
                 if value is not None:
                     del function.attributes[attribute]
+                    is_changed = True
+        return is_changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,21 +258,29 @@ class UpdateNonDivisibleInputOutputShardings(ModulePass):
     name = "sdy-update-non-divisible-input-output-shardings"
     summary = "Makes the shardings of inputs and outputs divide their dimensions evenly"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         meshes = sdy.meshes(op)
+        is_changed = False
         for function in functions(op).values():
             for side in Side:
-                replace_shardings(function, side, lambda sharding, type_: _even(sharding, shape_of(type_), meshes))
+                is_changed |= replace_shardings(
+                    function, side, lambda sharding, type_: _even(sharding, shape_of(type_), meshes)
+                )
         for one in _with_shardings(op):
             results = result_shardings(one)
             if results is not None:
                 even = _evenly(results, [result.type for result in one.results], meshes)
                 if even != list(results):
                     set_result_shardings(one, even)
+                    is_changed = True
             arguments = argument_shardings(one)
             if arguments is not None:
                 types = [argument.type for argument in argument_owners(one)]
-                set_argument_shardings(one, _evenly(arguments, types, meshes))
+                even = _evenly(arguments, types, meshes)
+                if even != list(arguments):
+                    set_argument_shardings(one, even)
+                    is_changed = True
+        return is_changed
 
 
 def _with_shardings(module: Any) -> list[Any]:

@@ -121,10 +121,10 @@ class RemoveSubAxesInInputOutputShardings(Pass):
     anchor = "builtin.module"
     summary = "Removes sub-axes, and what comes after them, from open dimensions of inputs and outputs"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         main = main_function(op)
-        for side in Side:
-            replace_shardings(main, side, lambda sharding, _: _with_whole_axes(sharding))
+        changed = [replace_shardings(main, side, lambda sharding, _: _with_whole_axes(sharding)) for side in Side]
+        return any(changed)
 
 
 def _with_whole_axes(sharding: TensorSharding) -> TensorSharding:

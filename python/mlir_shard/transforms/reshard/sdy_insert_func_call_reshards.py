@@ -47,7 +47,7 @@ class InsertFuncCallReshards(Pass):
             change = changes[key]
             if change is not None:
                 change.make(call)
-        return True
+        return any(change is not None for change in changes.values())
 
 
 def _replicated_like(sharding: TensorSharding) -> TensorSharding:

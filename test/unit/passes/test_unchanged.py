@@ -1,0 +1,91 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes that return False have changed nothing: the module is not verified after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mlir_shard
+from mlir_shard.passes.registry import Pass, registered
+
+PROGRAMS = {
+    "calls": """
+sdy.mesh @same = <["x"=2, "y"=4]>
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {?}]>},
+                %b: tensor<16x12xf32> {sdy.sharding = #sdy.sharding<@same, [{?}, {"y"}p1]>}) -> tensor<8x12xf32> {
+  %0 = call @product(%a, %b) : (tensor<8x16xf32>, tensor<16x12xf32>) -> tensor<8x12xf32>
+  %1 = call @product(%a, %b) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {}]>]>}
+      : (tensor<8x16xf32>, tensor<16x12xf32>) -> tensor<8x12xf32>
+  %2 = stablehlo.add %0, %1 : tensor<8x12xf32>
+  return %2 : tensor<8x12xf32>
+}
+func.func private @product(%a: tensor<8x16xf32>, %b: tensor<16x12xf32>) -> tensor<8x12xf32> {
+  %0 = stablehlo.dot %a, %b : (tensor<8x16xf32>, tensor<16x12xf32>) -> tensor<8x12xf32>
+  return %0 : tensor<8x12xf32>
+}
+""",
+    "loop": """
+sdy.mesh @mesh = <["x"=2, "one"=1]>
+func.func @main(%a: tensor<7x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "one"}, {?}]>}) -> tensor<7x6xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %v = %a) : tensor<i32>, tensor<7x6xf32>
+  cond {
+    %n = stablehlo.constant dense<3> : tensor<i32>
+    %more = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %w = stablehlo.add %v, %v : tensor<7x6xf32>
+    %s = sdy.sharding_constraint %w <@mesh, [{}, {"x"}]> : tensor<7x6xf32>
+    stablehlo.return %next, %s : tensor<i32>, tensor<7x6xf32>
+  }
+  return %0#1 : tensor<7x6xf32>
+}
+""",
+    "inlined mesh, grid": """
+shard.grid @grid(shape = 2x2)
+func.func @main(%a: tensor<8x4xf32>) -> (tensor<8x4xf32>
+    {sdy.sharding = #sdy.sharding<mesh<["z"=4]>, [{"z":(1)2}, {"z":(2)2, ?}]>}) {
+  %sharding = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %0 = shard.shard %a to %sharding : tensor<8x4xf32>
+  %1 = stablehlo.tanh %0 : tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+""",
+    "nothing sharded": "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }",
+}
+PIPELINES = ("sdy-propagation-pipeline", "spmd-pipeline", "spmd-pipeline{collectives=stablehlo}")
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_returns_false_has_changed_nothing(program: str, pipeline: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    unchanged: set[str] = set()
+    wrong: set[str] = set()
+
+    def watched(one: type[Pass]) -> Callable[[Pass, Any], bool | None]:
+        run = one.run
+
+        def compare(this: Pass, op: Any) -> bool | None:
+            before = str(op)
+            changed = run(this, op)
+            if changed is False:
+                unchanged.add(this.name)
+                if str(op) != before:
+                    wrong.add(this.name)
+            return changed
+
+        return compare
+
+    for one in registered().values():
+        monkeypatch.setattr(one, "run", watched(one))
+    mlir_shard.run(mlir_shard.parse(PROGRAMS[program], mlir_shard.create_context()), f"builtin.module({pipeline})")
+
+    assert not wrong
+    assert len(unchanged) > 5
