@@ -14,6 +14,7 @@ from runtime.local_program import needs_mpich
 import mlir_shard
 from mlir_shard.runtime import execute
 from mlir_shard.runtime.compile import Pipelines
+from mlir_shard.runtime.lowering import nonblocking_messages
 
 RINGS = Pipelines(
     "shard-propagate", "shard-spmdize{overlap=false},shard-collective-matmul{always=true},canonicalize,cse"
@@ -100,3 +101,28 @@ def test_a_message_that_is_needed_at_once_is_waited_for() -> None:
     (lowered,) = lower(["\n".join(text)], "main")
     assert "@timed.MPI_Allgather" in lowered
     assert "MPI_Iallgather" not in lowered
+
+
+def test_a_message_is_not_started_where_another_one_was() -> None:
+    """The second gather can be started from the first one's place on, and that is moved before what it sends."""
+    text = """
+      shard.grid @g(shape = 4)
+      func.func @main(%a: tensor<128x512xf32>, %b: tensor<512x512xf32>)
+          -> (tensor<512x512xf32>, tensor<128x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>) {
+        %long = linalg.matmul ins(%b, %b : tensor<512x512xf32>, tensor<512x512xf32>)
+            outs(%b : tensor<512x512xf32>) -> tensor<512x512xf32>
+        %sent = linalg.matmul ins(%a, %b : tensor<128x512xf32>, tensor<512x512xf32>)
+            outs(%a : tensor<128x512xf32>) -> tensor<128x512xf32>
+        %0 = shard.all_gather %a on @g grid_axes = [0] gather_axis = 0 : tensor<128x512xf32> -> tensor<512x512xf32>
+        %short = linalg.matmul ins(%sent, %b : tensor<128x512xf32>, tensor<512x512xf32>)
+            outs(%a : tensor<128x512xf32>) -> tensor<128x512xf32>
+        %1 = shard.all_gather %sent on @g grid_axes = [0] gather_axis = 0 : tensor<128x512xf32> -> tensor<512x512xf32>
+        return %long, %short, %0, %1
+            : tensor<512x512xf32>, tensor<128x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>
+      }"""
+    module = mlir_shard.parse(text, mlir_shard.create_context())
+    nonblocking_messages.hoist(module)
+    assert module.operation.verify()
+    ops = [op.name for op in module.body.operations[1].regions[0].blocks[0].operations]
+    matmul, gather = "linalg.matmul", "shard.all_gather"
+    assert ops == [matmul, gather, matmul, gather, matmul, "func.return"]

@@ -52,7 +52,7 @@ _LONG: Final = 2**26
 def hoist(module: Any) -> None:
     """Moves collectives of `shard` before what can be computed while their messages are under way, in place."""
     for block, ops in _by_block(operations_named(module, *_COLLECTIVES)).items():
-        schedule = _Schedule(block)
+        schedule = _Schedule(block, ops)
         for op, begin in [(op, schedule.earlier(op)) for op in ops]:
             if begin is not None:
                 op.move_before(begin)
@@ -67,7 +67,7 @@ def start_early(module: Any, calls: Library) -> None:
     waiting = [call for call in operations_named(module, "llvm.call") if _callee(call) in (*_STARTING, _EXCHANGE)]
     for block, found in _by_block(waiting).items():
         messages = list(filter(None, map(_message, found)))
-        schedule = _Schedule(block)
+        schedule = _Schedule(block, [op for message in messages for op in message.taking])
         for message, until in [(message, schedule.until(message)) for message in messages]:
             if until is not None:
                 _start(message, until, calls)
@@ -120,10 +120,14 @@ def _memory(pointer: Any) -> Any | None:
 
 
 class _Schedule:
-    """The ops of a block, and how much they compute."""
+    """The ops of a block, and how much they compute.
 
-    def __init__(self, block: Any) -> None:
+    Those in `moving` may be moved: nothing is put before one of them, which could end up anywhere.
+    """
+
+    def __init__(self, block: Any, moving: Iterable[Any]) -> None:
         self._block = block
+        self._moving = frozenset(moving)
         self._ops = [one.operation for one in block.operations]
         self._places = {op: place for place, op in enumerate(self._ops)}
         # Before each op.
@@ -139,6 +143,8 @@ class _Schedule:
             return None
         owners = [self._places.get(one, -1) for one in makers]
         begin = max(bisect_right(self._computed, wanted) - 1, max(owners, default=-1) + 1)
+        while begin < place and self._ops[begin] in self._moving:
+            begin += 1
         return self._ops[begin] if begin < place and self._is_worth_it(begin, end, op.results[0].type) else None
 
     def until(self, message: _Message) -> Any | None:
@@ -146,6 +152,8 @@ class _Schedule:
         start, end = self._places[message.call], self._first_use(message.taking[-1].results[0])
         wanted = self._computed[start] + _ENOUGH_FOR_A_BYTE * _bytes(message.received.type)
         end = min(end, bisect_left(self._computed, wanted, start))
+        while end > start and self._ops[end] in self._moving:
+            end -= 1
         return self._ops[end] if self._is_worth_it(start, end, message.received.type) else None
 
     def _is_worth_it(self, start: int, end: int, type_: Any) -> bool:
