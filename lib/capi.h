@@ -96,6 +96,8 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirIdentifier, mlirLocationFileLineColRangeGetFilename, (MlirLocation))                                    \
   FUNCTION(int, mlirLocationFileLineColRangeGetStartColumn, (MlirLocation))                                            \
   FUNCTION(int, mlirLocationFileLineColRangeGetStartLine, (MlirLocation))                                              \
+  FUNCTION(MlirLocation, mlirLocationFusedGet,                                                                         \
+           (MlirContext, std::intptr_t, const MlirLocation *, MlirAttribute))                                          \
   FUNCTION(bool, mlirLocationIsAFileLineColRange, (MlirLocation))                                                      \
   FUNCTION(MlirOperation, mlirOpResultGetOwner, (MlirValue))                                                           \
   FUNCTION(MlirOpOperand, mlirOpOperandGetNextUse, (MlirOpOperand))                                                    \
@@ -143,6 +145,8 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirStringRef, mlirStringAttrGetValue, (MlirAttribute))                                                     \
   FUNCTION(MlirAttribute, mlirTypeAttrGet, (MlirType))                                                                 \
   FUNCTION(MlirType, mlirTypeAttrGetValue, (MlirAttribute))                                                            \
+  FUNCTION(bool, mlirTypeIsAMemRef, (MlirType))                                                                        \
+  FUNCTION(bool, mlirTypeIsAUnrankedMemRef, (MlirType))                                                                \
   FUNCTION(MlirOpOperand, mlirValueGetFirstUse, (MlirValue))                                                           \
   FUNCTION(MlirLocation, mlirValueGetLocation, (MlirValue))                                                            \
   FUNCTION(MlirType, mlirValueGetType, (MlirValue))                                                                    \

@@ -290,6 +290,7 @@ PYBIND11_MODULE(_native, module) {
 
   defineEditor(module);
   defineExpressions(module);
+  defineOpKinds(module);
   defineRepetitions(module);
   defineResharding(module);
   defineVerification(module);

@@ -62,7 +62,45 @@ MlirOperation linkOf(const Capi &capi, MlirValue value, MlirIdentifier name) {
   return capi.mlirOperationGetName(user) == name ? user : MlirOperation{};
 }
 
+// An operation in front of `before` with the operands and results of all of `ops`, whose uses it takes.
+MlirOperation createForAll(const Capi &capi, const std::string &name, const std::vector<MlirOperation> &ops,
+                           const std::vector<MlirNamedAttribute> &attributes, MlirOperation body,
+                           MlirOperation before) {
+  std::vector<MlirLocation> locations;
+  std::vector<MlirValue> operands, results;
+  for (MlirOperation op : ops) {
+    locations.push_back(capi.mlirOperationGetLocation(op));
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+      operands.push_back(capi.mlirOperationGetOperand(op, i));
+    const std::vector<MlirValue> own = valuesOf(capi, op, Side::Results);
+    results.insert(results.end(), own.begin(), own.end());
+  }
+  const MlirLocation location =
+      capi.mlirLocationFusedGet(capi.mlirOperationGetContext(before), static_cast<std::intptr_t>(locations.size()),
+                                locations.data(), MlirAttribute{});
+  const MlirOperation now = create(capi, name, location, typesOf(capi, results), operands, attributes, body);
+  capi.mlirBlockInsertOwnedOperationBefore(capi.mlirOperationGetBlock(before), before, now);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    capi.mlirValueReplaceAllUsesOfWith(results[i], capi.mlirOperationGetResult(now, static_cast<std::intptr_t>(i)));
+  return now;
+}
+
 } // namespace
+
+MlirOperation joinOperations(const Capi &capi, const std::vector<MlirOperation> &ops, MlirOperation before) {
+  std::vector<MlirNamedAttribute> attributes;
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumAttributes(ops.front()); i < count; ++i)
+    attributes.push_back(capi.mlirOperationGetAttribute(ops.front(), i));
+  const std::string name(toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(ops.front()))));
+  const MlirOperation now = createForAll(capi, name, ops, attributes, ops.front(), before);
+  for (MlirOperation op : ops)
+    capi.mlirOperationDestroy(op);
+  return now;
+}
+
+MlirOperation placeholderFor(const Capi &capi, const std::vector<MlirOperation> &ops, MlirOperation before) {
+  return createForAll(capi, "builtin.unrealized_conversion_cast", ops, {}, {}, before);
+}
 
 MlirOperation replaceOperation(const Capi &capi, MlirOperation op, const std::string &name,
                                const std::optional<std::vector<std::string>> &dropped, const Attributes &added,

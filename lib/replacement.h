@@ -30,6 +30,14 @@ MlirOperation replaceOperation(const Capi &capi, MlirOperation op, const std::st
 MlirOperation appendOperation(const Capi &capi, MlirOperation parent, const std::string &name,
                               const Attributes &attributes, MlirOperation body);
 
+// Puts an operation in front of `before` that has the operands and results of all of `ops`, which are erased, the name,
+// the attributes and what is in the first region of the first, and a fused location.
+MlirOperation joinOperations(const Capi &capi, const std::vector<MlirOperation> &ops, MlirOperation before);
+
+// Puts a cast in front of `before` that has the operands and results of all of `ops`, whose results are not used any
+// more, and a fused location.
+MlirOperation placeholderFor(const Capi &capi, const std::vector<MlirOperation> &ops, MlirOperation before);
+
 // The type of a function that has the arguments of the body of `op`, and its results, as an attribute.
 MlirAttribute functionTypeOf(const Capi &capi, MlirOperation op);
 

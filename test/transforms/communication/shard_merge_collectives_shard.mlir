@@ -98,3 +98,50 @@ func.func @one_after_the_other(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<
   %2 = shard.all_reduce %0 on @grid grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
   return %2, %1 : tensor<4xf32>, tensor<4xf32>
 }
+
+// The second two are packed as the first two are, with their own operands. The third two are of one tensor, and of the
+// fourth two one has no uses: these are packed on their own.
+// CHECK-LABEL: func.func @repeated
+// CHECK: tensor.insert_slice %arg0 into %{{.*}}[0] [4] [1]
+// CHECK-NEXT: tensor.insert_slice %arg1 into %{{.*}}[4] [4] [1]
+// CHECK-NEXT: %[[SUMS:.*]] = shard.all_reduce %{{.*}} on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
+// CHECK-NEXT: %[[A:.*]] = tensor.extract_slice %[[SUMS]][0] [4] [1]
+// CHECK-NEXT: %[[B:.*]] = tensor.extract_slice %[[SUMS]][4] [4] [1]
+// CHECK-NEXT: %[[C:.*]] = math.exp %[[A]]
+// CHECK-NEXT: %[[D:.*]] = math.exp %[[B]]
+// CHECK: tensor.insert_slice %[[C]] into %{{.*}}[0] [4] [1]
+// CHECK-NEXT: tensor.insert_slice %[[D]] into %{{.*}}[4] [4] [1]
+// CHECK-NEXT: %[[SUMS:.*]] = shard.all_reduce %{{.*}} on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
+// CHECK-NEXT: %[[A:.*]] = tensor.extract_slice %[[SUMS]][0] [4] [1]
+// CHECK-NEXT: %[[B:.*]] = tensor.extract_slice %[[SUMS]][4] [4] [1]
+// CHECK-NEXT: %{{.*}} = math.sqrt %[[A]]
+// CHECK-NEXT: %[[D:.*]] = math.sqrt %[[B]]
+// CHECK: tensor.insert_slice %[[D]] into %{{.*}}[0] [4] [1]
+// CHECK-NEXT: tensor.insert_slice %[[D]] into %{{.*}}[4] [4] [1]
+// CHECK-NEXT: %[[SUMS:.*]] = shard.all_reduce %{{.*}} on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
+// CHECK-NEXT: %[[A:.*]] = tensor.extract_slice %[[SUMS]][0] [4] [1]
+// CHECK-NEXT: %[[B:.*]] = tensor.extract_slice %[[SUMS]][4] [4] [1]
+// CHECK-NEXT: %[[E:.*]] = math.sin %[[A]]
+// CHECK-NEXT: %[[F:.*]] = math.sin %[[B]]
+// CHECK: tensor.insert_slice %[[E]] into %{{.*}}[0] [4] [1]
+// CHECK-NEXT: tensor.insert_slice %[[F]] into %{{.*}}[4] [4] [1]
+// CHECK-NEXT: %[[SUMS:.*]] = shard.all_reduce %{{.*}} on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
+// CHECK: %[[G:.*]] = tensor.extract_slice %[[SUMS]][4] [4] [1]
+// CHECK: return %[[G]]
+func.func @repeated(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = shard.all_reduce %a on @grid grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  %1 = shard.all_reduce %b on @grid grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  %2 = math.exp %0 : tensor<4xf32>
+  %3 = math.exp %1 : tensor<4xf32>
+  %4 = shard.all_reduce %2 on @grid grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  %5 = shard.all_reduce %3 on @grid grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  %6 = math.sqrt %4 : tensor<4xf32>
+  %7 = math.sqrt %5 : tensor<4xf32>
+  %8 = shard.all_reduce %7 on @grid grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  %9 = shard.all_reduce %7 on @grid grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  %10 = math.sin %8 : tensor<4xf32>
+  %11 = math.sin %9 : tensor<4xf32>
+  %12 = shard.all_reduce %10 on @grid grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  %13 = shard.all_reduce %11 on @grid grid_axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  return %13 : tensor<4xf32>
+}

@@ -7,7 +7,7 @@ For a message, index arithmetic is evaluated for each device: to which device it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -120,8 +120,6 @@ class CommunicationReader:
 
     def __init__(self, module: Any) -> None:
         self._module = module
-        self._grids = {op.attributes["sym_name"].value: _grid_axes(op) for op in operations_named(module, "shard.grid")}
-        self._meshes = meshes_around(module)
         self._groups: dict[Any, Groups] = {}
         self._index_values: dict[tuple[GroupAxis, ...], IndexValues] = {}
 
@@ -135,6 +133,14 @@ class CommunicationReader:
         if groups not in self._groups:
             self._groups[groups] = self._read_groups(op)
         return _communication(op, _STABLEHLO[op.name], *self._groups[groups])
+
+    @cached_property
+    def _grids(self) -> dict[str, tuple[GroupAxis, ...]]:
+        return {op.attributes["sym_name"].value: _grid_axes(op) for op in operations_named(self._module, "shard.grid")}
+
+    @cached_property
+    def _meshes(self) -> Mapping[str, Mesh]:
+        return meshes_around(self._module)
 
     @cached_property
     def _num_devices(self) -> int:

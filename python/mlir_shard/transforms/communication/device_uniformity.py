@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mlir_shard.dialects.data_flow import owning_op
-from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below, ops_in
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.values import defining_op
@@ -44,16 +43,12 @@ def is_pure(op: Any) -> bool:
     )
 
 
-def can_wait(op: Any) -> bool:
-    """Whether an op, with what is inside it, does nothing but make tensors of its operands, so that it may come later.
+def may_wait(name: str) -> bool:
+    """Whether an op of that name does nothing but make tensors of its operands, so that it may come later.
 
     Unlike what is pure it may have no meaning for some values: it is carried out just as often.
     """
-    if any(isinstance(value.type, (ir.MemRefType, ir.UnrankedMemRefType)) for value in (*op.operands, *op.results)):
-        return False
-    return len(op.results) > 0 and all(
-        one.name.partition(".")[0] in _WAITING_DIALECTS and one.name not in _EFFECTS for one in ops_in(op)
-    )
+    return name.partition(".")[0] in _WAITING_DIALECTS and name not in _EFFECTS
 
 
 _DEVICE_IDS = frozenset(("stablehlo.partition_id", "stablehlo.replica_id"))

@@ -1,0 +1,89 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operations of some names by kinds: a pass decides once for each, and looks at those alone that it may change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+from mlir_shard import _native, host
+from mlir_shard.host import ir
+
+
+@cache
+def _reader() -> _native.KindReader:
+    return _native.KindReader(str(host.capi_library()), host.capsule_prefix())
+
+
+def _operations(capsules: list[Any]) -> list[Any]:
+    return [ir.Operation._CAPICreate(capsule) for capsule in capsules]
+
+
+OWN_GROUP = -2
+"""The group of operations that are merged with no other one."""
+_NO_GROUP = -1
+
+
+class OpKinds:
+    """The operations below `root` that have one of the names, in pre-order, by kinds. Valid while nothing is erased.
+
+    Operations of one kind agree in name, types, attributes and what is in their regions, but not in the values that
+    they use. Attributes named in `ignored` count by whether they are there. With `neighbours` they agree, too, in what
+    makes each operand, in whether it has other uses, and in what uses each result if that is used once.
+    """
+
+    def __init__(self, root: Any, *names: str, ignored: Sequence[str] = (), neighbours: bool = False) -> None:
+        self._kinds = _reader().read(root.operation._CAPIPtr, names, ignored, neighbours)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    @cached_property
+    def representatives(self) -> list[Any]:
+        """The first operation of each kind."""
+        return _operations(_reader().representatives(self._kinds))
+
+    @property
+    def kinds(self) -> list[int]:
+        """The number of the kind of each operation."""
+        return self._kinds.kinds
+
+    def where(self, is_wanted: Callable[[Any], bool]) -> list[Any]:
+        """The operations whose kind is wanted, asked of the first of each kind; in pre-order."""
+        wanted = [is_wanted(one) for one in self.representatives]
+        return _operations(_reader().operations(self._kinds, wanted)) if any(wanted) else []
+
+    def merge(
+        self,
+        groups: Sequence[tuple[int, int] | None],
+        most: int,
+        may_wait: Callable[[str], bool],
+        pack: Callable[[list[Any], Any], None],
+    ) -> bool:
+        """Merges operations of a block that do not need each other; returns whether there was anything to change.
+
+        They are delayed, with the operations that use their results, until an operation needs them that cannot be.
+
+        Args:
+            groups: for each kind a group, of whose operations several may become one, and their size; None for those
+                that stay as they are.
+            most: what the sizes of merged operations add up to at most.
+            may_wait: whether operations of a name may be delayed if they have results, and no operand in memory.
+            pack: replaces an operation, its second argument, that has the operands and results of several. Called once
+                for several that are equal but for operands. Operations with a region become one with the region of
+                the first.
+        """
+
+        def pack_operations(capsules: list[Any], placeholder: Any) -> None:
+            pack(_operations(capsules), ir.Operation._CAPICreate(placeholder))
+
+        native = [(_NO_GROUP, 0) if one is None else one for one in groups]
+        return _reader().merge(self._kinds, native, most, may_wait, pack_operations)
+
+
+def operations_of_results(root: Any, names: Sequence[str], definers: Sequence[str], count: int) -> list[Any]:
+    """The operations below `root` that have one of the names, and whose first `count` operands are each the result,
+    used once, of an operation that has one of the names `definers`; in pre-order."""
+    return _operations(_reader().of_results(root.operation._CAPIPtr, names, definers, count))
