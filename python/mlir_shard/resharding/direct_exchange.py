@@ -7,77 +7,19 @@ For programs with static shapes the tiles of a round have one shape.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from itertools import product
+from typing import NamedTuple
 
-from mlir_shard.resharding.cost.lower_bound import Segment, segments_by_target
+from mlir_shard.resharding.cost.lower_bound import segments_by_target
+from mlir_shard.resharding.exchange_rounds import in_rounds
 from mlir_shard.resharding.tensor_layout import Blocks, TensorLayout, reduced_axes
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.sharding.axes import Axes, total_size
 from mlir_shard.sharding.layout import Box, block_size
-
-# Sender, receiver.
-Pair = tuple[int, int]
-# For each device, with whom it is busy in which round.
-_Schedule = defaultdict[int, dict[int, int]]
-
-
-def num_rounds(pairs: Sequence[Pair]) -> int:
-    """The fewest rounds for the pairs: the most messages that one device sends, or one receives."""
-    degrees = Counter((end, pair[end]) for pair in pairs for end in (0, 1))
-    return max(degrees.values(), default=0)
-
-
-def in_rounds(pairs: Sequence[Pair]) -> tuple[tuple[Pair, ...], ...]:
-    """The pairs in the fewest rounds, those given first in early ones as far as that goes.
-
-    ValueError where a pair is given twice.
-    """
-    if len(set(pairs)) < len(pairs):
-        raise ValueError("a pair of devices is given twice, but all that one sends the other is one message")
-    rounds = range(num_rounds(pairs))
-    sending: _Schedule = defaultdict(dict)
-    receiving: _Schedule = defaultdict(dict)
-    for sender, receiver in pairs:
-        busy, expected = sending[sender], receiving[receiver]
-        number = next((one for one in rounds if one not in busy and one not in expected), None)
-        if number is None:
-            number = next(one for one in rounds if one not in busy)
-            other = next(one for one in rounds if one not in expected)
-            _free(receiver, number, other, sending, receiving)
-        busy[number] = receiver
-        expected[number] = sender
-    by_round: list[list[Pair]] = [[] for _ in rounds]
-    for sender, of_rounds in sending.items():
-        for number, receiver in of_rounds.items():
-            by_round[number].append((sender, receiver))
-    return tuple(tuple(sorted(one)) for one in by_round)
-
-
-def _free(receiver: int, wanted: int, other: int, sending: _Schedule, receiving: _Schedule) -> None:
-    """Frees round `wanted` for the receiver, which is free in round `other`.
-
-    Along the path from it of messages that are in the two rounds in turn, the rounds change places.
-    """
-    path: list[tuple[int, int, int]] = []
-    at, number = receiver, wanted
-    while number in receiving[at]:
-        sender = receiving[at][number]
-        path.append((sender, at, number))
-        number = wanted + other - number
-        if number not in sending[sender]:
-            break
-        at = sending[sender][number]
-        path.append((sender, at, number))
-        number = wanted + other - number
-    for sender, to, number in path:
-        del sending[sender][number], receiving[to][number]
-    for sender, to, number in path:
-        sending[sender][wanted + other - number] = to
-        receiving[to][wanted + other - number] = sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +48,11 @@ class Message:
     sender: int
     receiver: int
     tiles: tuple[Tile, ...]
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether a device sends it to itself."""
+        return self.sender == self.receiver
 
     @property
     def num_elements(self) -> int:
@@ -182,18 +129,23 @@ def direct_exchange(source: TensorLayout, target: TensorLayout) -> ExchangeMessa
     axes = reduced_axes(source, target)
     if total_size(axes, source.mesh) > 1:
         return _with_reduction(source, target, axes)
+    return ExchangeMessages(source, target, _moving(source, target).phase())
+
+
+def _moving(source: TensorLayout, target: TensorLayout) -> _Messages:
+    """The messages of an exchange that reduces nothing."""
     moving = _Messages()
     if not source.mesh.has_same_devices(target.mesh):
         for sender, receiver, tile in _between_devices(source, target):
             moving.add(sender, receiver, tile)
-        return ExchangeMessages(source, target, moving.phase())
+        return moving
     senders, tiles = source.mesh.devices, _Tiles(source, target)
     at_source = {device: position for position, device in enumerate(senders)}
     held = source.holdings()
     for device, wanted in zip(target.mesh.devices, target.holdings().blocks, strict=True):
         for blocks, tile in tiles.of(wanted):
             moving.add(senders[held.nearest(at_source[device], blocks, 0)], device, tile)
-    return ExchangeMessages(source, target, moving.phase())
+    return moving
 
 
 def _between_devices(source: TensorLayout, target: TensorLayout) -> Iterator[tuple[int, int, Tile]]:
@@ -242,32 +194,55 @@ def _with_reduction(source: TensorLayout, target: TensorLayout, axes: Axes) -> E
     return ExchangeMessages(source, target, moving.phase(), reducing.phase())
 
 
+class _TileDim(NamedTuple):
+    """What a tile is in one dimension."""
+
+    block: int
+    start: int
+    size: int
+    source_start: int
+    target_start: int
+
+
 class _Tiles:
     """The tiles of each target block, with the source blocks they are in."""
 
     def __init__(self, source: TensorLayout, target: TensorLayout) -> None:
-        self._source, self._target = source, target
         grids = zip(source.shape, source.blocks, target.blocks, strict=True)
-        self._segments = [segments_by_target(*of_dim) for of_dim in grids]
+        self._dims = [_tile_dims(*of_dim) for of_dim in grids]
         self._known: dict[Blocks, tuple[tuple[Blocks, Tile], ...]] = {}
 
     def of(self, wanted: Blocks) -> tuple[tuple[Blocks, Tile], ...]:
         found = self._known.get(wanted)
         if found is None:
-            segments = (dim[block] for dim, block in zip(self._segments, wanted, strict=True))
-            found = self._known[wanted] = tuple(map(self._tile, product(*segments)))
+            dims = (of_block[block] for of_block, block in zip(self._dims, wanted, strict=True))
+            found = self._known[wanted] = tuple(map(_tile, product(*dims)))
         return found
 
-    def _tile(self, segments: Sequence[Segment]) -> tuple[Blocks, Tile]:
-        blocks = tuple(segment.source_block for segment in segments)
-        source_box = self._source.box(blocks)
-        target_box = self._target.box([segment.target_block for segment in segments])
-        start = tuple(segment.start for segment in segments)
-        return blocks, Tile(
-            Box(start, tuple(segment.size for segment in segments)),
-            tuple(begin - block for begin, block in zip(start, source_box.start, strict=True)),
-            tuple(begin - block for begin, block in zip(start, target_box.start, strict=True)),
-        )
+
+def _tile_dims(size: int, source_blocks: int, target_blocks: int) -> list[list[_TileDim]]:
+    """For each target block of a dimension what it takes from source blocks."""
+    steps = block_size(size, source_blocks), block_size(size, target_blocks)
+    return [
+        [
+            _TileDim(
+                one.source_block,
+                one.start,
+                one.size,
+                one.start - one.source_block * steps[0],
+                one.start - one.target_block * steps[1],
+            )
+            for one in of_block
+        ]
+        for of_block in segments_by_target(size, source_blocks, target_blocks)
+    ]
+
+
+def _tile(dims: Sequence[_TileDim]) -> tuple[Blocks, Tile]:
+    if not dims:
+        return (), Tile(Box((), ()), (), ())
+    blocks, start, size, source_start, target_start = zip(*dims, strict=True)
+    return blocks, Tile(Box(start, size), source_start, target_start)
 
 
 def _pieces(tile: Tile, count: int) -> tuple[Tile, ...]:
@@ -297,9 +272,12 @@ class _Messages:
     def add(self, sender: int, receiver: int, tile: Tile) -> None:
         self._tiles[sender, receiver].append(tile)
 
+    def all(self) -> list[Message]:
+        return [Message(*pair, tuple(tiles)) for pair, tiles in self._tiles.items()]
+
     def phase(self) -> Phase:
-        messages = {pair: Message(*pair, tuple(tiles)) for pair, tiles in self._tiles.items()}
-        copies = tuple(message for (sender, receiver), message in messages.items() if sender == receiver)
+        messages = {(message.sender, message.receiver): message for message in self.all()}
+        copies = tuple(message for message in messages.values() if message.is_copy)
         # Large messages first, so that those of one round are of similar size.
         sent = sorted((pair for pair in messages if pair[0] != pair[1]), key=lambda one: -messages[one].num_elements)
         return Phase(copies, tuple(tuple(messages[pair] for pair in one) for one in in_rounds(sent)))
@@ -337,12 +315,12 @@ def tile_rounds(source: TensorLayout, target: TensorLayout, devices: int = 0) ->
     Raises:
         ValueError: the layouts cannot be exchanged (see `reduced_axes`), or partial values would have to be reduced.
     """
-    exchange = direct_exchange(source, target)
-    if exchange.reducing is not None:
+    if total_size(reduced_axes(source, target), source.mesh) > 1:
         raise ValueError("an exchange in rounds of tiles reduces nothing")
     devices = max(devices, 1 + max(target.mesh.devices_with(source.mesh)))
-    rounds = [_round(of_shape, devices) for of_shape in _by_shape(exchange.moving.copies).values()]
-    for of_shape in _by_shape(exchange.moving.messages).values():
+    messages = _moving(source, target).all()
+    rounds = [_round(of_shape, devices) for of_shape in _by_shape(one for one in messages if one.is_copy).values()]
+    for of_shape in _by_shape(one for one in messages if not one.is_copy).values():
         by_pair = {(message.sender, message.receiver): message for message in of_shape}
         rounds += [_round([by_pair[pair] for pair in pairs], devices) for pairs in in_rounds(sorted(by_pair))]
     return tuple(rounds)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlir_shard.resharding.cost.lower_bound import blocks_nest, overlap, segments_by_target
-from mlir_shard.resharding.direct_exchange import in_rounds, num_rounds
+from mlir_shard.resharding.exchange_rounds import in_rounds, num_rounds
 from mlir_shard.sharding.layout import block_size
 
 sizes, counts = st.integers(0, 60), st.integers(1, 12)

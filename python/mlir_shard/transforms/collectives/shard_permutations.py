@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.index_arithmetic import constant, differ, linear
@@ -34,7 +36,10 @@ def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, gr
     element = ir.IntegerType.get_signless(64) if type_ is None else type_
     count = grid.blocks(axes)
     entries = [ir.IntegerAttr.get(element, value(position)) for position in range(count)]
-    attribute = ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([count], element))
+    return _entry(ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([count], element)), axes, grid)
+
+
+def _entry(attribute: Any, axes: Sequence[int], grid: DeviceGrid) -> Any:
     table = _arith.ConstantOp(attribute.type, attribute).result
     return shard.extract_slice(table, [device_index(axes, grid)], [1])
 
@@ -42,7 +47,7 @@ def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, gr
 def table_index(by_process: Sequence[int], grid: DeviceGrid) -> Any:
     """The entry of a table for this process, an `index` value."""
     axes = [axis for axis, size in enumerate(grid.shape) if size > 1]
-    entry = table_entry(axes, lambda process: by_process[process], None, grid)
+    entry = _entry(ir.DenseElementsAttr.get(np.array(by_process[: grid.blocks(axes)], np.int64)), axes, grid)
     return _arith.IndexCastOp(ir.IndexType.get(), _tensor.ExtractOp(entry, [constant(0)]).result).result
 
 
