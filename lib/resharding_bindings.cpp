@@ -1,6 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "assignment_search.h"
 #include "bindings.h"
 #include "reshard_search.h"
 
@@ -58,6 +59,34 @@ py::object integerOf(Elements number) {
 Elements elementsOf(const py::int_ &number) {
   auto high = number.attr("__rshift__")(64).cast<std::int64_t>();
   return (static_cast<Elements>(high) << 64) | number.attr("__and__")(~std::uint64_t{0}).cast<std::uint64_t>();
+}
+
+using TensorValues = std::tuple<std::int64_t, std::vector<std::pair<std::int64_t, std::vector<std::int32_t>>>, bool, bool>;
+using CandidateValues = std::pair<std::uint64_t, std::int64_t>;
+
+std::vector<AssignedTensor> tensorsOf(std::vector<TensorValues> values) {
+  std::vector<AssignedTensor> tensors;
+  for (auto &[elementSize, dims, isResult, isBounded] : values)
+    tensors.push_back({elementSize, std::move(dims), isResult, isBounded});
+  return tensors;
+}
+
+std::vector<std::vector<FactorCandidate>> candidatesOf(const std::vector<std::vector<CandidateValues>> &values) {
+  std::vector<std::vector<FactorCandidate>> candidates;
+  for (const auto &ofFactor : values) {
+    auto &found = candidates.emplace_back();
+    for (auto [axes, devices] : ofFactor)
+      found.push_back({axes, devices});
+  }
+  return candidates;
+}
+
+AssignmentSearch::AskDim dimAsker(py::function ask) {
+  return [ask = std::move(ask)](std::int32_t tensor, std::int32_t dim, const AssignmentSearch::Assignment &candidates) {
+    auto [isPossible, isEven, elements, kept] =
+        ask(tensor, dim, candidates).cast<std::tuple<bool, bool, std::int64_t, std::int64_t>>();
+    return AssignedDim{isPossible, isEven, elements, kept};
+  };
 }
 
 py::tuple totalAndMost(std::pair<Elements, Elements> received) {
@@ -128,6 +157,26 @@ void defineResharding(py::module_ &module) {
           },
           py::arg("source"), py::arg("target"), py::arg("most_states"),
           "The least bytes of a device for a path, None where none is found, and the bytes that every path needs.");
+
+  py::class_<AssignmentSearch>(module, "AssignmentSearch", "The axes of each factor of an op, by a bound on their cost.")
+      .def(py::init([](std::vector<std::int64_t> factorSizes, std::vector<std::int32_t> reductionFactors,
+                       std::vector<TensorValues> tensors, std::vector<std::int32_t> order,
+                       const std::vector<std::vector<CandidateValues>> &candidates, std::int64_t devices, bool computes,
+                       bool indexes, std::tuple<double, double, double> rates, double moveLatency,
+                       std::pair<double, double> known, std::int32_t summands, py::function askDim) {
+             const auto [operationRate, memoryRate, networkRate] = rates;
+             return AssignmentSearch({std::move(factorSizes), std::move(reductionFactors), tensorsOf(std::move(tensors)),
+                                      std::move(order), candidatesOf(candidates), devices, computes, indexes,
+                                      operationRate, memoryRate, networkRate, moveLatency, known.first, known.second,
+                                      summands},
+                                     dimAsker(std::move(askDim)));
+           }),
+           py::kw_only(), py::arg("factor_sizes"), py::arg("reduction_factors"), py::arg("tensors"), py::arg("order"),
+           py::arg("candidates"), py::arg("devices"), py::arg("computes"), py::arg("indexes"), py::arg("rates"),
+           py::arg("move_latency"), py::arg("known"), py::arg("summands"), py::arg("ask_dim"))
+      .def("below", &AssignmentSearch::below, py::arg("seconds"), py::arg("most_nodes"), py::arg("most"),
+           "Up to `most` assignments whose cost is bounded by less than so many seconds, with the bounds, least first, as the\n"
+           "number of the candidate of each factor; and whether no more than `most_nodes` nodes were needed.");
 }
 
 } // namespace mlir_shard

@@ -232,3 +232,23 @@ class ReshardSearch:
     ) -> tuple[list[tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]] | None, float]: ...
     def least(self, source: _State, target: _State) -> float: ...
     def least_memory(self, source: _State, target: _State, most_states: int) -> tuple[int | None, int]: ...
+
+class AssignmentSearch:
+    def __init__(
+        self,
+        *,
+        factor_sizes: Sequence[int],
+        reduction_factors: Sequence[int],
+        tensors: Sequence[tuple[int, Sequence[tuple[int, Sequence[int]]], bool, bool]],
+        order: Sequence[int],
+        candidates: Sequence[Sequence[tuple[int, int]]],
+        devices: int,
+        computes: bool,
+        indexes: bool,
+        rates: tuple[float, float, float],
+        move_latency: float,
+        known: tuple[float, float],
+        summands: int,
+        ask_dim: Callable[[int, int, list[int]], tuple[bool, bool, int, int]],
+    ) -> None: ...
+    def below(self, seconds: float, most_nodes: int, most: int) -> tuple[list[tuple[float, list[int]]], bool]: ...

@@ -5,29 +5,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import islice
 from math import inf, prod
 from typing import NamedTuple
 
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.traffic import traffic_on
-from mlir_shard.resharding.greedy_plan import collectives_between
 from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.grid_problem import GridProblem
 from mlir_shard.resharding.grid_search import (
     DEAREST,
     ROUNDING,
     Cost,
     GridSearch,
-    PathSteps,
-    State,
-    move_between,
-    placement_of,
 )
-from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import (
-    PlacedMove,
     Plan,
     Rank,
     Steps,
@@ -35,11 +28,8 @@ from mlir_shard.resharding.plan import (
     least_cost,
     moves_totals,
     plan_steps,
-    without_single_devices,
 )
-from mlir_shard.resharding.seed_plans import GridPlan, layout_axes, reductions, seed_plans
-from mlir_shard.resharding.sharding_steps import SliceAlong
-from mlir_shard.resharding.steps import DirectExchange, Placement
+from mlir_shard.resharding.seed_plans import GridPlan, layout_axes, seed_plans
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.without_common_grid import steps_without_grid
 
@@ -47,8 +37,6 @@ FEW_STATES = 20
 """Where a search is this short, a price is asked for, and of ways to reduce first only the two usual ones are tried."""
 MOST_TO_EXCHANGE = 64
 """The devices up to which a direct exchange that reduces is tried; its messages have to be made to know their cost."""
-MOST_TO_SEARCH = 16384
-"""The devices up to which there is a search where what each receives has to be looked at."""
 MOST_SPLIT_AXES = 5
 """Mesh axes are split in prime factors where that does not make more axes than these."""
 
@@ -90,16 +78,21 @@ class SameMeshPlanner:
         """The cost of the steps, without making them; ValueError as in `steps`."""
         return self._plan(source, target, element_size)[0].rank[0]
 
+    def least(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
+        """What no plan costs less than; ValueError where the two share no grid."""
+        problem = GridProblem.of(source, target, element_size)
+        return self._least(problem.on_finer_grid() if self._splits_axes else problem)
+
     def _plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[_Candidate, float]:
         """The best plan, and what no plan costs less than."""
-        candidates, least = self._candidates(_Problem.of(source, target, element_size), DEAREST)
+        candidates, least = self._candidates(GridProblem.of(source, target, element_size), DEAREST)
         if not candidates:
             limit = self._model.memory_limit
             raise ValueError(f"no plan found from {source.sharding} to {target.sharding} in {limit} bytes a device")
         cost = candidates[0].rank[0]
         return candidates[0], cost if least >= cost * (1 - ROUNDING) else least
 
-    def _candidates(self, problem: _Problem, at_most: Cost) -> tuple[list[_Candidate], float]:
+    def _candidates(self, problem: GridProblem, at_most: Cost) -> tuple[list[_Candidate], float]:
         """Plans, the best first, and what no plan costs less than.
 
         What is sought costs less than `at_most`; others may be among the plans.
@@ -131,7 +124,7 @@ class SameMeshPlanner:
         """Whether no plan costs less than the first of those found, or than what is sought."""
         return least >= min(at_most, self._cost(found))[0] * (1 - ROUNDING)
 
-    def _exchanges(self, problem: _Problem) -> Iterator[GridPlan]:
+    def _exchanges(self, problem: GridProblem) -> Iterator[GridPlan]:
         """The direct exchange, if it is possible."""
         traffic = traffic_on(problem.tensor.grid.sizes, problem.tensor.shape)
         dims = problem.start.dims, problem.end.dims
@@ -141,13 +134,13 @@ class SameMeshPlanner:
         elif dims[0] != dims[1] and traffic.can_exchange(*dims, self._most_messages):
             yield problem.exchange()
 
-    def _reduced_first(self, problem: _Problem, at_most: Cost) -> list[_Candidate]:
+    def _reduced_first(self, problem: GridProblem, at_most: Cost) -> list[_Candidate]:
         """Plans that first reduce all that is partial, and go on from there."""
         is_memory = self._model.objective is Objective.MEMORY
         firsts = []
         for reduced, plan in islice(problem.reductions(), self._most_reductions):
             for one in self._ranked([plan], replace(problem, target=reduced)):
-                rest = _Problem.of(reduced, problem.target, problem.element_size)
+                rest = GridProblem.of(reduced, problem.target, problem.element_size)
                 bound = self._least(rest.on_finer_grid() if self._splits_axes else rest)
                 firsts.append((max(one.rank[0], bound) if is_memory else one.rank[0] + bound, one, rest))
         result = []
@@ -162,14 +155,14 @@ class SameMeshPlanner:
                 at_most = min(at_most, both.rank[:2])
         return result
 
-    def _searched(self, problem: _Problem, at_most: Cost) -> tuple[list[_Candidate], float]:
+    def _searched(self, problem: GridProblem, at_most: Cost) -> tuple[list[_Candidate], float]:
         """What a search finds that is cheaper, and what no plan on the grid costs less than."""
         if self._model.objective is Objective.MEMORY:
             at_most = DEAREST
         found = self._search.find(problem.tensor, problem.from_state, problem.to_state, problem.end.unreduced, at_most)
         return self._ranked([problem.plan(found.steps)] if found.steps is not None else [], problem), found.least
 
-    def _least(self, problem: _Problem) -> float:
+    def _least(self, problem: GridProblem) -> float:
         """What no plan costs less than, without a search."""
         layouts = problem.source, problem.target, problem.element_size
         if self._model.objective is Objective.MEMORY:
@@ -182,7 +175,7 @@ class SameMeshPlanner:
             least = min(least, least_cost(*layouts, self._model))
         return least
 
-    def _ranked(self, plans: Iterable[GridPlan], problem: _Problem) -> list[_Candidate]:
+    def _ranked(self, plans: Iterable[GridPlan], problem: GridProblem) -> list[_Candidate]:
         """Those within the memory, the best first."""
         result = []
         limit = self._model.memory_limit
@@ -193,102 +186,6 @@ class SameMeshPlanner:
                 parts = ((problem.source, problem.target, plan),)
                 result.append(_Candidate(totals.rank(self._model.objective), parts, totals))
         return _best_first(result)
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """Layouts as placements on a grid."""
-
-    source: TensorLayout
-    target: TensorLayout
-    element_size: int
-    grid: Grid
-
-    @staticmethod
-    def of(source: TensorLayout, target: TensorLayout, element_size: int) -> _Problem:
-        """The problem on the coarsest grid that has the axes of both."""
-        grid = Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
-        return _Problem(source, target, element_size, grid)
-
-    @cached_property
-    def tensor(self) -> GridTensor:
-        """The tensor on the grid."""
-        return GridTensor(self.grid, self.source.shape, self.element_size)
-
-    @cached_property
-    def start(self) -> Placement:
-        """Where the tensor is."""
-        return without_single_devices(self.grid, self.grid.placement(self.source.sharding))
-
-    @cached_property
-    def end(self) -> Placement:
-        """Where the tensor is to be."""
-        return without_single_devices(self.grid, self.grid.placement(self.target.sharding))
-
-    @cached_property
-    def from_state(self) -> State:
-        """Where a search begins."""
-        return State(self.start.dims, tuple(axis for axis in self.start.unreduced if axis not in self.end.unreduced))
-
-    @property
-    def to_state(self) -> State:
-        """Where a search ends."""
-        return State(self.end.dims, ())
-
-    @property
-    def can_be_searched(self) -> bool:
-        """Whether a search does not take long: it looks at each device only where these are few."""
-        traffic = traffic_on(self.grid.sizes, self.source.shape)
-        is_small = traffic.num_devices <= MOST_TO_SEARCH
-        # No seed plan reduces and scatters at once.
-        return is_small or bool(self.from_state.unreduced) or traffic.is_always_in_digits
-
-    def on_finer_grid(self) -> _Problem:
-        """The problem on the finest grid of the mesh, this one where it is on that."""
-        finest = self.grid.finest()
-        return self if finest == self.grid else replace(self, grid=finest)
-
-    def plan(self, steps: PathSteps) -> GridPlan:
-        """The plan of the steps of a path."""
-        moves: list[PlacedMove] = []
-        before = self.start
-        for kind, state in steps:
-            after: Placement = placement_of(state, self.end.unreduced, self.start)
-            moves.append((move_between(kind, before, after), after))
-            before = after
-        return GridPlan(self.grid, self.start, tuple(moves))
-
-    def exchange(self) -> GridPlan:
-        """The direct exchange."""
-        return GridPlan(self.grid, self.start, ((DirectExchange(self.end), self.end),))
-
-    def _after_greedy_slice(self) -> list[Placement]:
-        """The placement after the slice that Shardy's plan begins with where all is reduced, if it is on the grid."""
-        reduced = replace(self.source.sharding, unreduced_axes=self.target.sharding.unreduced_axes)
-        steps = collectives_between(reduced, self.target.sharding, self.source.shape, self.source.mesh)
-        if not steps or not isinstance(steps[0], SliceAlong):
-            return []
-        try:
-            return [self.grid.placement(steps[0].sharding)]
-        except ValueError:
-            # It cuts an axis that the grid has in one piece.
-            return []
-
-    def reductions(self) -> Iterator[tuple[TensorLayout, GridPlan]]:
-        """Plans that reduce all that is to be reduced, and the layouts that they lead to."""
-        for moves in reductions(self.start, self.end, self._after_greedy_slice()):
-            placed = []
-            before = self.start
-            try:
-                for move in moves:
-                    before = self.tensor.after(move, before)
-                    placed.append((move, before))
-            except ValueError:
-                # Uneven shards do not nest.
-                continue
-            sharding = self.grid.sharding(before, self.source.sharding.mesh_or_ref)
-            reduced = TensorLayout(sharding, self.source.mesh, self.source.shape)
-            yield reduced, GridPlan(self.grid, self.start, tuple(placed))
 
 
 MOST_BYTES = 1 << 90
@@ -364,6 +261,14 @@ class Planner:
                 found = self.plan(*key).cost
             self._costs[key] = found
         return found
+
+    def least(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
+        """What no plan costs less than, in units of the objective, but for rounding: known without planning.
+
+        ValueError as in `plan`. It is 0 for layouts that share no grid.
+        """
+        _check(source, target, element_size)
+        return self._same_mesh.least(source, target, element_size) if self._share_grid(source, target) else 0.0
 
     def _plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Plan:
         _check(source, target, element_size)

@@ -12,7 +12,7 @@ All values are immutable: a change gives a new value, and `is` tells whether the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -75,7 +75,7 @@ class TensorFactorShardings:
         factors: list[FactorSharding | None] = [None] * len(factor_sizes)
         for dim, of in enumerate(mapping.dim_mappings):
             dim_sharding = DimensionSharding((), closed_if_missing) if sharding is None else sharding.dim_shardings[dim]
-            for factor, factor_sharding in _cut_dimension(dim_sharding, of, factor_sizes, mesh):
+            for factor, factor_sharding in cut_dimension(dim_sharding, of, factor_sizes, mesh):
                 factors[factor] = factor_sharding
         if sharding is None:
             return TensorFactorShardings(tuple(factors))
@@ -92,17 +92,13 @@ class TensorFactorShardings:
 
     def join_dimension(self, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh) -> DimensionSharding:
         """The sharding of a dimension by those of its factors."""
-        axes: Axes = ()
-        is_closed = False
+        factors: list[FactorSharding] = []
         for factor in mapping.factor_indices:
             sharding = self.factors[factor]
             if sharding is None:
                 raise ValueError(f"the tensor has no factor {factor}, which its mapping {mapping} names")
-            is_closed = is_closed or sharding.is_closed
-            axes = add_axes_or_merge(axes, sharding.all_axes, mesh)
-            if sharding.overflow_axes or total_size(sharding.axes, mesh) < factor_sizes[factor]:
-                break
-        return DimensionSharding(axes, is_closed)
+            factors.append(sharding)
+        return join_factors(factors, [factor_sizes[factor] for factor in mapping.factor_indices], mesh)
 
     def sharding_size(self, mesh: Mesh) -> int:
         """The number of blocks the tensor is in, all factors together."""
@@ -228,7 +224,19 @@ class ShardingProjection:
         return shardings(self.operands, rule.operand_mappings), shardings(self.results, rule.result_mappings)
 
 
-def _cut_dimension(
+def join_factors(factors: Iterable[FactorSharding], sizes: Iterable[int], mesh: Mesh) -> DimensionSharding:
+    """The sharding of a dimension by those of its factors, which have these sizes."""
+    axes: Axes = ()
+    is_closed = False
+    for sharding, size in zip(factors, sizes, strict=True):
+        is_closed = is_closed or sharding.is_closed
+        axes = add_axes_or_merge(axes, sharding.all_axes, mesh)
+        if sharding.overflow_axes or total_size(sharding.axes, mesh) < size:
+            break
+    return DimensionSharding(axes, is_closed)
+
+
+def cut_dimension(
     dim: DimensionSharding, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh
 ) -> list[tuple[int, FactorSharding]]:
     """Gives each factor of a dimension its part of the axes, major to minor."""

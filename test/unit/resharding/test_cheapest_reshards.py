@@ -12,8 +12,9 @@ from resharding.every_layout import mesh_of
 from resharding.random_ops import random_problem
 
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
-from mlir_shard.resharding.operator.op_cost import OpProblem, OpTensor, PlannedPrices, Price
+from mlir_shard.resharding.operator.op_cost import OpProblem
 from mlir_shard.resharding.operator.op_reshards import ShardedOp, reshards_around
+from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Price
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.rule import TensorMapping
@@ -41,6 +42,9 @@ class CountedPrices:
     def price(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Price:
         self.count += 1
         return self._prices.price(source, target, element_size)
+
+    def least(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
+        return self._prices.least(source, target, element_size)
 
 
 def outer(*shardings: TensorSharding | None) -> ShardedOp:

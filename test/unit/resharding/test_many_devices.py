@@ -9,8 +9,8 @@ import random
 import pytest
 from resharding.every_layout import mesh_of
 
+from mlir_shard.resharding import grid_problem
 from mlir_shard.resharding import plan as steps_of_plans
-from mlir_shard.resharding import planner
 from mlir_shard.resharding.cost import lower_bound, step_cost
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.traffic import MOST_DEVICES, Traffic
@@ -89,7 +89,7 @@ def test_few_devices_have_the_figures_of_many(monkeypatch: pytest.MonkeyPatch) -
     choice, mesh = random.Random(0), mesh_of(2, 3, 4)
     pairs = [[layout(mesh, (10, 9), random_dims(choice, 3, 2)) for _ in range(2)] for _ in range(30)]
     searched = [Planner().plan(source, target, 4) for source, target in pairs]
-    monkeypatch.setattr(planner, "MOST_TO_SEARCH", 1)
+    monkeypatch.setattr(grid_problem, "MOST_TO_SEARCH", 1)
     for (source, target), best in zip(pairs, searched, strict=True):
         plan = Planner().plan(source, target, 4)
         assert plan.cost_bound <= best.cost <= plan.cost

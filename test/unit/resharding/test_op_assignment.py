@@ -15,7 +15,8 @@ from resharding.random_ops import axes_of_shardy, random_problem
 from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
 from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
-from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem, OpTensor, PlannedPrices, Reshardings
+from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
+from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Reshardings
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
 from mlir_shard.sharding.axes import Axes
 from mlir_shard.sharding.projection import ShardingProjection
@@ -189,8 +190,8 @@ class TestComputing:
         assert rates.seconds(200, 10) == 2.0
         assert rates.seconds(200, 50) == 5.0
         costs = costs_of(problem_of(matmul(4, 8, 16), mesh_of(2), ((), ()), ((), ()), ((), ())), rates)
-        assert costs.compute_cost((1, 1, 1)) == max(2 * 4 * 8 * 16 / 100, 4 * (4 * 16 + 16 * 8 + 4 * 8) / 10)
-        assert costs.compute_cost((2, 1, 1)) == max(2 * 2 * 8 * 16 / 100, 4 * (2 * 16 + 16 * 8 + 2 * 8) / 10)
+        assert costs.compute_cost(((), (), ())) == max(2 * 4 * 8 * 16 / 100, 4 * (4 * 16 + 16 * 8 + 4 * 8) / 10)
+        assert costs.compute_cost(((A,), (), ())) == max(2 * 2 * 8 * 16 / 100, 4 * (2 * 16 + 16 * 8 + 2 * 8) / 10)
 
     @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
     def test_rates_are_positive(self, rate: float) -> None:
@@ -212,7 +213,7 @@ class TestFactorsThatAreNotJustSharded:
         rule = self.rule(permutation_factors=(1,))
         problem = problem_of(rule, mesh_of(2), ((), (A,)), ((), (A,)))
         costs = costs_of(problem, DeviceRates(network=1e6))
-        assert costs.cost(((), (A,))) == pytest.approx(64 * 32 * 4 / 1e6 + costs.compute_cost((1, 2)))
+        assert costs.cost(((), (A,))) == pytest.approx(64 * 32 * 4 / 1e6 + costs.compute_cost(((), (A,))))
 
     def test_nothing_moves_to_where_nothing_propagates(self) -> None:
         rule = self.rule(need_replication_factors=(1,), blocked_propagation_factors=(0,))

@@ -67,3 +67,4 @@ def test_as_cheap_as_brute_force(
             else:
                 assert plan.cost == pytest.approx(expected, rel=1e-9), (before, after)
             assert plan.is_optimal, (before, after, is_any, plan.cost, plan.cost_bound)
+            assert planner.least(source, target, 4) <= plan.cost * (1 + 1e-9), (before, after)

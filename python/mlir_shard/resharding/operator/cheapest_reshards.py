@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.operator.common_axes import MeshAndRef, mesh_of, op_mesh
 from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
-from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem, OpTensor, Reshardings, ReshardPrices
+from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
 from mlir_shard.resharding.operator.op_reshards import (
     OpKind,
     OpReshards,
@@ -20,6 +20,7 @@ from mlir_shard.resharding.operator.op_reshards import (
     reshards_to,
     with_whole_reductions,
 )
+from mlir_shard.resharding.operator.reshard_prices import OpTensor, Reshardings, ReshardPrices
 from mlir_shard.resharding.sharding_steps import Meshes
 from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
 

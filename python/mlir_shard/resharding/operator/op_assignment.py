@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The axes along which an op is computed at the least cost, by branch and bound (Land, Doig 1960)."""
+"""The axes along which an op is computed at the least cost: a native search bounds costs, and few are priced."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from math import prod
 
+from mlir_shard._native import AssignmentSearch
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
-from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem, Price
+from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding.axes import add_axes_or_merge
-from mlir_shard.sharding.projection import TensorFactorShardings
+from mlir_shard.sharding.projection import cut_dimension
 
 MOST_PERMUTED = 3
 """Up to so many axes and sub-axes in use, all may go to any factor in any order."""
@@ -83,6 +84,8 @@ MOST_NODES = 4000
 """The nodes that a search reaches before it settles for what it has."""
 MOST_PRICED = 40
 """The assignments that it prices."""
+MOST_COUNTED = 1 << 62
+"""The devices up to which it counts."""
 # A difference of a smaller share is none: costs are sums of floats.
 TOLERANCE = 1e-9
 
@@ -107,107 +110,90 @@ def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MO
 class _Search:
     def __init__(self, problem: OpProblem, costs: OpCosts, grid: Grid, most_nodes: int) -> None:
         self._problem, self._costs = problem, costs
+        self._most_nodes = most_nodes
         self._candidates = factor_candidates(problem, grid)
-        self._nodes_left = most_nodes
-        rule = problem.rule
-        sizes = [0] * rule.num_factors
-        for tensor, mapping in zip(problem.tensors, rule.tensor_mappings, strict=True):
-            num_bytes = tensor.element_size
-            for size in tensor.shape:
-                num_bytes *= size
-            for dim in mapping.dim_mappings:
-                for factor in dim.factor_indices:
-                    sizes[factor] += num_bytes
-        self._order = sorted(range(rule.num_factors), key=lambda factor: (-sizes[factor], factor))
-        self._completed = self._tensors_by_depth()
-        self._axes: list[GridAxes] = [()] * rule.num_factors
-        all_axes = {(), *(one for of in self._candidates for one in of)}
-        self._counts = {one: grid.num_devices(one) for one in all_axes}
-        self._merged = {
-            one: add_axes_or_merge((), (grid.atoms[axis] for axis in one), problem.mesh) for one in all_axes
-        }
-        self._used: frozenset[int] = frozenset()
-        self._found: list[tuple[float, AxesPerFactor]] = []
-        self._num_used = grid.num_devices(tuple({axis for of in self._candidates for one in of for axis in one}))
+        self._counts = {one: grid.num_devices(one) for of in self._candidates for one in of}
+        merged = {one: add_axes_or_merge((), (grid.atoms[axis] for axis in one), problem.mesh) for one in self._counts}
+        self._merged = [[merged[one] for one in of] for of in self._candidates]
+        self._used = sorted({axis for one in self._counts for axis in one})
+        self._num_used = grid.num_devices(tuple(self._used))
+        if self._num_used > MOST_COUNTED:
+            raise ValueError(f"{self._num_used} devices are along the axes in use, more than {MOST_COUNTED}")
 
     def best(self) -> OpAssignment:
         best = self._costs.known
         least = self._costs.cost(best)
-        self._visit(0, Price(), least)
-        is_exact = self._nodes_left > 0
-        for count, (bound, axes_per_factor) in enumerate(sorted(self._found, key=lambda one: one[0])):
+        # One more than are priced, which shows that there are more.
+        most = MOST_PRICED + 1
+        found, is_exact = self._native().below(least * (1 - TOLERANCE), self._most_nodes, most)
+        for count, (bound, numbers) in enumerate(found):
             if not _is_cheaper(bound, least):
                 break
             if count == MOST_PRICED:
                 is_exact = False
                 break
+            axes_per_factor = tuple([of[number] for of, number in zip(self._merged, numbers, strict=True)])
             cost = self._costs.cost_below(axes_per_factor, least)
             if cost is not None and _is_cheaper(cost, least):
                 best, least = axes_per_factor, cost
         return OpAssignment(best, least, is_exact)
 
-    def _tensors_by_depth(self) -> list[list[int]]:
-        """The tensors whose last factor gets its axes at each depth; those without factors at the last."""
+    def _native(self) -> AssignmentSearch:
+        problem, costs = self._problem, self._costs
+        rule, rates = problem.rule, costs.rates
+        bits = {axis: 1 << number for number, axis in enumerate(self._used)}
+        return AssignmentSearch(
+            factor_sizes=rule.factor_sizes,
+            reduction_factors=rule.reduction_factors,
+            tensors=[
+                (
+                    tensor.element_size,
+                    [(size, dim.factor_indices) for size, dim in zip(tensor.shape, mapping.dim_mappings, strict=True)],
+                    index >= len(rule.operand_mappings),
+                    costs.is_bounded(index),
+                )
+                for index, (tensor, mapping) in enumerate(zip(problem.tensors, rule.tensor_mappings, strict=True))
+            ],
+            order=self._order(),
+            candidates=[
+                [(sum(map(bits.__getitem__, one)), self._counts[one]) for one in of] for of in self._candidates
+            ],
+            devices=self._num_used,
+            computes=bool(rule.operand_mappings),
+            indexes=problem.indexes,
+            rates=(rates.operations, rates.memory, rates.network),
+            move_latency=costs.move_latency,
+            known=(costs.known_compute, costs.known_price.latency),
+            summands=problem.summands,
+            ask_dim=self._ask_dim,
+        )
+
+    def _order(self) -> list[int]:
+        """The factors, those of the largest tensors first."""
         rule = self._problem.rule
-        depths = {factor: depth for depth, factor in enumerate(self._order)}
-        completed: list[list[int]] = [[] for _ in range(rule.num_factors + 1)]
-        for index, mapping in enumerate(rule.tensor_mappings):
-            factors = [factor for dim in mapping.dim_mappings for factor in dim.factor_indices]
-            if index >= len(rule.operand_mappings):
-                factors += rule.reduction_factors
-            completed[max((depths[factor] + 1 for factor in factors), default=rule.num_factors)].append(index)
-        return completed
+        sizes = [0] * rule.num_factors
+        for tensor, mapping in zip(self._problem.tensors, rule.tensor_mappings, strict=True):
+            num_bytes = tensor.element_size * prod(tensor.shape)
+            for dim in mapping.dim_mappings:
+                for factor in dim.factor_indices:
+                    sizes[factor] += num_bytes
+        return sorted(range(rule.num_factors), key=lambda factor: (-sizes[factor], factor))
 
-    def _visit(self, depth: int, resharded: Price, known: float) -> None:
-        """Notes what begins as the factors so far do and may be cheaper than what is known; `resharded` is what the
-        tensors before this depth cost at least."""
-        self._nodes_left -= 1
-        if self._nodes_left <= 0:
-            return
-        if self._completed[depth]:
-            axes_per_factor = self._axes_per_factor()
-            for index in self._completed[depth]:
-                resharded += self._costs.tensor_bound(index, axes_per_factor)
-        compute = self._least_compute(depth)
-        bound = resharded.moving + compute + max(resharded.latency, self._costs.least_latency(compute))
-        if not _is_cheaper(bound, known):
-            return
-        if depth == len(self._order):
-            axes_per_factor = self._axes_per_factor()
-            if all(self._is_sayable(index, axes_per_factor) for index in range(len(self._problem.tensors))):
-                self._found.append((bound, axes_per_factor))
-            return
-        factor, used = self._order[depth], self._used
-        for axes in self._candidates[factor]:
-            if used.isdisjoint(axes):
-                self._axes[factor], self._used = axes, used.union(axes)
-                self._visit(depth + 1, resharded, known)
-        self._axes[factor], self._used = (), used
+    def _ask_dim(self, index: int, dim: int, numbers: list[int]) -> tuple[bool, bool, int, int]:
+        """A dimension of a tensor with the candidates of these numbers along its factors, and whether that can be.
 
-    def _least_compute(self, depth: int) -> float:
-        counts = [self._counts[self._axes[factor]] for factor in self._order[:depth]]
-        blocks = [self._num_used // prod(counts)] * len(self._axes)
-        for factor, count in zip(self._order, counts, strict=False):
-            blocks[factor] = count
-        return self._costs.compute_cost(blocks)
-
-    def _axes_per_factor(self) -> AxesPerFactor:
-        return tuple([self._merged[axes] for axes in self._axes])
-
-    def _is_sayable(self, index: int, axes_per_factor: AxesPerFactor) -> bool:
-        """Whether the dimensions of a tensor can be sharded so: a factor behind one that is not fully sharded cannot
-        be, its blocks would be strided."""
-        rule, mesh = self._problem.rule, self._problem.mesh
-        mapping = rule.tensor_mappings[index]
-        if all(len(dim.factor_indices) < 2 for dim in mapping.dim_mappings):
-            return True
-        said = TensorFactorShardings.project(
-            self._costs.sharding(index, axes_per_factor), mapping, rule.factor_sizes, mesh
+        A factor behind one that is not fully sharded cannot be sharded: its blocks would be strided.
+        """
+        rule = self._problem.rule
+        mapping = rule.tensor_mappings[index].dim_mappings[dim]
+        factors = mapping.factor_indices
+        axes = tuple([self._merged[factor][number] for factor, number in zip(factors, numbers, strict=True)])
+        taken = self._costs.taken_dim(index, dim, axes)
+        parts = cut_dimension(taken.sharding, mapping, rule.factor_sizes, self._problem.mesh)
+        is_possible = all(
+            part.axes == wanted and not part.overflow_axes for (_, part), wanted in zip(parts, axes, strict=True)
         )
-        return all(
-            sharding is None or (sharding.axes == axes and not sharding.overflow_axes)
-            for sharding, axes in zip(said.factors, axes_per_factor, strict=True)
-        )
+        return is_possible, taken.is_even, taken.elements, taken.kept
 
 
 def _is_cheaper(cost: float, than: float) -> bool:

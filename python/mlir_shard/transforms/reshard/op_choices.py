@@ -18,8 +18,8 @@ from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.values import element_size
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
-from mlir_shard.resharding.operator.op_cost import OpTensor
 from mlir_shard.resharding.operator.op_reshards import OpKind, ShardedOp, reshards_around
+from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue

@@ -15,7 +15,7 @@ from mlir_shard.ir.editing import ADDITIONS
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.resharding.operator.op_assignment import TOLERANCE
-from mlir_shard.resharding.operator.op_cost import OpTensor
+from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.resharding.sharding_steps import Meshes, ReshardError
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import AxisRef

@@ -10,7 +10,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register, shared
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards
-from mlir_shard.resharding.operator.op_cost import PlannedPrices
+from mlir_shard.resharding.operator.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError
 from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.gathers import Gathers, remarks_above
