@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from mlir_shard.deferred import Deferred
+
 CANDIDATES = ("mlir", "torch_mlir")
 ENVIRONMENT_VARIABLE = "MLIR_SHARD_HOST"
 
@@ -59,12 +61,32 @@ def module(name: str) -> ModuleType:
         raise HostError(f"the MLIR bindings in `{PREFIX}` cannot load `{name}`: {error}") from error
 
 
+def _ir() -> ModuleType:
+    """The module `ir`, which finds NumPy only when it builds attributes from arrays: importing it takes the longest."""
+    if "numpy" in sys.modules:
+        return module("ir")
+
+    def real() -> ModuleType:
+        end()
+        return importlib.import_module("numpy")
+
+    def end() -> None:
+        if sys.modules.get("numpy") is stand_in:
+            del sys.modules["numpy"]
+
+    stand_in = sys.modules["numpy"] = Deferred("numpy", real)
+    try:
+        return module("ir")
+    finally:
+        end()
+
+
 if TYPE_CHECKING:
     ir: Any
     passmanager: Any
     rewrite: Any
 else:
-    ir = module("ir")
+    ir = _ir()
     passmanager = module("passmanager")
 
 
@@ -74,24 +96,9 @@ def __getattr__(name: str) -> ModuleType:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class _Dialect:
-    """The wrappers of a dialect, imported when the first of them is used: those of linalg take 0.1 s."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(module(f"dialects.{self._name}"), name)
-        setattr(self, name, found)
-        return found
-
-    def __dir__(self) -> list[str]:
-        return dir(module(f"dialects.{self._name}"))
-
-
 def dialect(name: str) -> Any:
-    """Returns the host's wrappers of the dialect `name`, which are imported at the first use."""
-    return _Dialect(name)
+    """Returns the host's wrappers of the dialect `name`, imported at the first use: those of linalg take 0.1 s."""
+    return Deferred(name, lambda: module(f"dialects.{name}"))
 
 
 def execution_engine() -> ModuleType:

@@ -9,16 +9,17 @@ gives back its result, which has the sharding `sharding` if one is given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from mlir_shard import host
+from mlir_shard.deferred import numpy as np
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
 from mlir_shard.sharding import TensorSharding
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Sizes = Sequence[int]
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-import numpy as np
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.sharding import AxisRef, Mesh

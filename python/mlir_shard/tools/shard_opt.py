@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -15,11 +16,18 @@ if TYPE_CHECKING:
     from mlir_shard.tools.source import Console
 
 TOOL = "shard-opt"
+_ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs shard-opt; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
-    return exit_status(TOOL, lambda: _drive(parse(sys.argv[1:] if argv is None else argv)))
+    if argv is not None:
+        return exit_status(TOOL, lambda: _drive(parse(argv)))
+    # What imports make stays to the end of the process, where looking for cycles in it would be the last thing done.
+    gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
+    status = exit_status(TOOL, lambda: _drive(parse(sys.argv[1:])))
+    gc.freeze()
+    return status
 
 
 def _drive(arguments: Arguments) -> int:

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.host import ir
 from mlir_shard.ir import shard, stablehlo
 from mlir_shard.resharding.grid import Grid
@@ -25,6 +23,9 @@ from mlir_shard.sharding.axes import Axes, add_axes_or_merge
 from mlir_shard.sharding.layout import block_size
 from mlir_shard.transforms.device_sets import count_devices, have_different_devices, separate_meshes
 from mlir_shard.transforms.device_strides import has_strides, in_order, stride_ranges
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)

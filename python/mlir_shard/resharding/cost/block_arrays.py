@@ -5,18 +5,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding.layout import block_size
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 Dims = tuple[GridAxes, ...]
 # By the places of a device along the grid axes, of size 1 along those that do not matter.
-PerDevice = npt.NDArray[Any]
+PerDevice: TypeAlias = "npt.NDArray[Any]"
 # A dimension, and its axes before and after.
 DimChange = tuple[int, GridAxes, GridAxes]
 
@@ -26,13 +28,21 @@ class BlockArrays:
 
     def __init__(self, sizes: tuple[int, ...], shape: tuple[int, ...]) -> None:
         self.sizes, self.shape = sizes, shape
-        self.dtype = integers_up_to(prod(max(size, 1) for size in shape) * prod(sizes))
         # Axes of one device have no dimension: NumPy has no arrays of more than 64, nor broadcasts more than 32.
         self._axes = [axis for axis, size in enumerate(sizes) if size > 1]
-        self.one = np.ones((1,) * len(self._axes), self.dtype)
         self._counts: dict[GridAxes, int] = {}
         self._indices: dict[GridAxes, PerDevice] = {}
         self._overlaps: dict[DimChange, PerDevice] = {}
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of numbers of elements."""
+        return integers_up_to(prod(max(size, 1) for size in self.shape) * prod(self.sizes))
+
+    @cached_property
+    def one(self) -> PerDevice:
+        """The number 1, the same for all devices."""
+        return np.ones((1,) * len(self._axes), self.dtype)
 
     def count(self, axes: GridAxes) -> int:
         """The number of devices along axes, which is that of the blocks of a dimension with them."""

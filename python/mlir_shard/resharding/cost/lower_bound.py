@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.resharding.cost.block_arrays import integers_up_to
 from mlir_shard.resharding.cost.traffic import traffic_on
 from mlir_shard.resharding.grid import Grid
@@ -21,6 +20,9 @@ from mlir_shard.resharding.tensor_layout import Blocks, Holdings, TensorLayout, 
 from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.axes import Axes, total_size
 from mlir_shard.sharding.layout import block_size
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.device_permutation import Digit
@@ -24,6 +22,9 @@ from mlir_shard.sharding import AxisRef, Mesh, ReductionOp
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.sharding.layout import device_array, device_group_array
 from mlir_shard.transforms.collectives.channels import Channels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _arith, _tensor = dialect("arith"), dialect("tensor")
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.ir import stablehlo
 from mlir_shard.resharding.device_permutation import axis_orders
 from mlir_shard.resharding.steps import GridAxes, Placement

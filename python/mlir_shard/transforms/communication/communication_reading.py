@@ -7,15 +7,14 @@ For a message, index arithmetic is evaluated for each device: to which device it
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import operations_named
@@ -26,15 +25,18 @@ from mlir_shard.resharding.cost.communication import CollectiveKind, Communicati
 from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.shardings import meshes_around
 
-Numbers = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Numbers: TypeAlias = "npt.NDArray[np.int64]"
 _ARITHMETIC: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
-    "arith.addi": np.add,
-    "arith.divsi": np.floor_divide,
-    "arith.divui": np.floor_divide,
-    "arith.muli": np.multiply,
-    "arith.remsi": np.remainder,
-    "arith.remui": np.remainder,
-    "arith.subi": np.subtract,
+    "arith.addi": operator.add,
+    "arith.divsi": operator.floordiv,
+    "arith.divui": operator.floordiv,
+    "arith.muli": operator.mul,
+    "arith.remsi": operator.mod,
+    "arith.remui": operator.mod,
+    "arith.subi": operator.sub,
 }
 _CASTS = frozenset({"arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci"})
 

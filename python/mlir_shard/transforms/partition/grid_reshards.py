@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.passes.registry import shared
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_search import Kind, move_between
@@ -29,8 +27,11 @@ from mlir_shard.sharding.layout import device_array
 from mlir_shard.sharding.mesh import MOST_DEVICES, TooManyDevicesError
 from mlir_shard.transforms.device_grid import DeviceGrid
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 Shape = tuple[int, ...]
-_Numbers = npt.NDArray[np.int64]
+_Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo

@@ -10,8 +10,7 @@ from itertools import accumulate, pairwise
 from operator import mul
 from typing import Any
 
-import numpy as np
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 
