@@ -16,10 +16,14 @@ Capi::Capi(const std::string &path) {
   if (!library)
     throw std::runtime_error("cannot open MLIR's C API: " + std::string(dlerror()));
 #define MLIR_SHARD_LOOK_UP(RESULT, NAME, PARAMETERS)                                                                   \
-  NAME = reinterpret_cast<RESULT(*) PARAMETERS>(dlsym(library, #NAME));                                                \
+  NAME = reinterpret_cast<RESULT(*) PARAMETERS>(dlsym(library, #NAME));
+#define MLIR_SHARD_REQUIRE(RESULT, NAME, PARAMETERS)                                                                   \
   if (!NAME)                                                                                                           \
     throw std::runtime_error("MLIR's C API in " + path + " lacks " #NAME);
   MLIR_SHARD_CAPI(MLIR_SHARD_LOOK_UP)
+  MLIR_SHARD_OPTIONAL_CAPI(MLIR_SHARD_LOOK_UP)
+  MLIR_SHARD_CAPI(MLIR_SHARD_REQUIRE)
+#undef MLIR_SHARD_REQUIRE
 #undef MLIR_SHARD_LOOK_UP
 }
 

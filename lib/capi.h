@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -155,14 +156,26 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(void, mlirValueReplaceAllUsesOfWith, (MlirValue, MlirValue))                                                \
   FUNCTION(void, mlirValueSetType, (MlirValue, MlirType))
 
+// Functions that older hosts lack; null there.
+#define MLIR_SHARD_OPTIONAL_CAPI(FUNCTION)                                                                             \
+  FUNCTION(bool, mlirOperationHasInherentAttributeByName, (MlirOperation, MlirStringRef))                              \
+  FUNCTION(std::size_t, mlirOperationStructuralHashValue, (MlirOperation))
+
+class InherentNames;
+
 // The functions above, found in one library.
 struct Capi {
-  // Finds every function in the shared library at `path`; throws std::runtime_error naming the first that is absent.
+  // Finds every function in the shared library at `path`; throws std::runtime_error naming the first that is absent,
+  // but for optional ones.
   explicit Capi(const std::string &path);
 
 #define MLIR_SHARD_MEMBER(RESULT, NAME, PARAMETERS) RESULT(*NAME) PARAMETERS = nullptr;
   MLIR_SHARD_CAPI(MLIR_SHARD_MEMBER)
+  MLIR_SHARD_OPTIONAL_CAPI(MLIR_SHARD_MEMBER)
 #undef MLIR_SHARD_MEMBER
+
+  // What is known of the attributes of operations; null where nothing is.
+  std::shared_ptr<InherentNames> inherentNames;
 };
 
 } // namespace mlir_shard

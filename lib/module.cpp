@@ -6,6 +6,7 @@
 #include "bindings.h"
 #include "capi.h"
 #include "fixpoint.h"
+#include "inherent_names.h"
 #include "merge.h"
 #include "module_arrays.h"
 #include "nodes.h"
@@ -61,9 +62,11 @@ std::pair<std::int32_t *, std::size_t> integers(const py::buffer &buffer, bool w
 // MLIR's C API in the library that the bindings use, for objects the bindings hand out as capsules.
 class Host {
 public:
-  Host(const std::string &library, const std::string &capsulePrefix)
+  Host(const std::string &library, const std::string &capsulePrefix, InherentNames::Declared declared)
       : capi(library), operationCapsule(capsulePrefix + "Operation._CAPIPtr"),
-        attributeCapsule(capsulePrefix + "Attribute._CAPIPtr"), valueCapsule(capsulePrefix + "Value._CAPIPtr") {}
+        attributeCapsule(capsulePrefix + "Attribute._CAPIPtr"), valueCapsule(capsulePrefix + "Value._CAPIPtr") {
+    capi.inherentNames = std::make_shared<InherentNames>(std::move(declared));
+  }
 
   void moveLocationsOf(const py::capsule &op, const std::string &buffer, const std::string &file,
                        const SourceMap &map) const {
@@ -76,7 +79,8 @@ public:
     for (const auto &[name, alike] : names)
       queries.push_back({name, alike});
     std::vector<py::tuple> uses;
-    for (const AttributeUse &use : distinctAttributeUses(capi, operation(op), queries, scopes))
+    SeenUses seen;
+    for (const AttributeUse &use : distinctAttributeUses(capi, operation(op), queries, scopes, seen))
       uses.push_back(
           py::make_tuple(capsule(use.op), queries[use.query].name, static_cast<int>(use.place), use.index));
     return uses;
@@ -95,7 +99,7 @@ public:
     return capsules(operationsNamed(capi, operation(op), names, postOrder));
   }
 
-  std::shared_ptr<ModuleArrays> read(const py::capsule &op, const std::vector<std::string> &ignored) const {
+  std::shared_ptr<ModuleArrays> read(const py::capsule &op, const std::vector<std::string> &ignored) {
     return std::make_shared<ModuleArrays>(capi, operation(op), ignored);
   }
 
@@ -114,7 +118,7 @@ public:
   }
 
   void mergeEqualBelow(const py::capsule &op, const std::vector<std::string> &names,
-                       const std::function<MergedOperands(py::capsule)> &merges) const {
+                       const std::function<MergedOperands(py::capsule)> &merges) {
     mergeEqual(capi, operation(op), names, [&](MlirOperation found) { return merges(capsule(found)); });
   }
 
@@ -331,7 +335,10 @@ PYBIND11_MODULE(_native, module) {
            "states)` is told of each step before it changes something; boundary nodes are -1, -2, ...");
 
   py::class_<Host>(module, "Host", "The host's C API.")
-      .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
+      .def(py::init<const std::string &, const std::string &, InherentNames::Declared>(), py::arg("library"),
+           py::arg("capsule_prefix"), py::arg("inherent_names"),
+           "`inherent_names(name)` gives names with all that attributes have that operations of a name can keep as\n"
+           "properties, None where they are not known.")
       .def("move_locations", &Host::moveLocationsOf, py::arg("op"), py::arg("buffer"), py::arg("file"), py::arg("map"),
            "Turns locations in a parsed buffer into locations in the user's file.")
       .def("attribute_uses", &Host::attributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),

@@ -19,10 +19,40 @@ std::size_t PointersHash::operator()(const std::vector<const void *> &pointers) 
   std::size_t hash = pointers.size();
   for (const void *pointer : pointers)
     hash = (hash ^ std::hash<const void *>{}(pointer)) * 0x9E3779B97F4A7C15ull;
-  return hash;
+  return hash ^ hash >> 32;
 }
 
-Signatures::Signatures(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored) : capi(capi) {
+std::int32_t PointerSequences::number(const std::vector<const void *> &sequence) {
+  const std::size_t hash = PointersHash()(sequence), mask = slots.size() - 1;
+  std::size_t slot = hash & mask;
+  for (; slots[slot] >= 0; slot = (slot + 1) & mask) {
+    const Entry &entry = entries[slots[slot]];
+    if (entry.hash == hash && entry.length == sequence.size() &&
+        std::equal(sequence.begin(), sequence.end(), pointers.begin() + static_cast<std::ptrdiff_t>(entry.begin)))
+      return slots[slot];
+  }
+  const auto number = static_cast<std::int32_t>(entries.size());
+  slots[slot] = number;
+  entries.push_back({hash, pointers.size(), sequence.size()});
+  pointers.insert(pointers.end(), sequence.begin(), sequence.end());
+  if (2 * entries.size() > slots.size())
+    grow();
+  return number;
+}
+
+void PointerSequences::grow() {
+  slots.assign(2 * slots.size(), -1);
+  const std::size_t mask = slots.size() - 1;
+  for (std::size_t number = 0; number < entries.size(); ++number) {
+    std::size_t slot = entries[number].hash & mask;
+    while (slots[slot] >= 0)
+      slot = (slot + 1) & mask;
+    slots[slot] = static_cast<std::int32_t>(number);
+  }
+}
+
+Signatures::Signatures(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored)
+    : capi(capi), inherent(capi.inherentNames ? capi.inherentNames : std::make_shared<InherentNames>()) {
   for (const std::string &name : ignored)
     ignoredNames.push_back(capi.mlirIdentifierGet(context, toStringRef(name)).pointer);
 }
@@ -32,60 +62,82 @@ void Signatures::add(MlirIdentifier name, MlirAttribute attribute) {
     key.insert(key.end(), {name.pointer, attribute.pointer});
 }
 
-// To count or to give the attributes of an operation that keeps some of them as properties, the host makes a dictionary
-// of them all each time. So these are asked for by the names that operations of its name were seen to have, and the
-// dictionary only tells whether that is all.
-void Signatures::addAttributes(MlirOperation op) {
-  const std::intptr_t all = capi.mlirOperationGetNumAttributes(op);
+Signatures::OfName &Signatures::ofName(MlirOperation op, MlirIdentifier opName) {
+  const auto [number, isNew] = numbersOfNames.insert(opName.pointer, static_cast<std::int32_t>(names.size()));
+  if (isNew)
+    names.push_back({&inherent->of(capi, op), {}, false});
+  OfName &found = names[number];
+  // Others may have been found in another context.
+  for (std::size_t i = found.identifiers.size(); i < found.known->names.size(); ++i)
+    found.identifiers.push_back(
+        capi.mlirIdentifierGet(capi.mlirOperationGetContext(op), toStringRef(found.known->names[i])));
+  return found;
+}
+
+void Signatures::addAttributes(MlirOperation op, MlirIdentifier opName) {
   const std::intptr_t discardable = capi.mlirOperationGetNumDiscardableAttributes(op);
   for (std::intptr_t i = 0; i < discardable; ++i) {
     const MlirNamedAttribute named = capi.mlirOperationGetDiscardableAttribute(op, i);
     add(named.name, named.attribute);
   }
-  if (all == discardable)
+  OfName &found = ofName(op, opName);
+  if (found.known->areAll && found.isChecked) {
+    addInherent(op, found);
     return;
-  std::vector<MlirIdentifier> &known = inherentNames[key.front()];
-  const std::size_t begin = key.size();
-  if (addInherent(op, known) == all - discardable)
-    return;
-  for (std::intptr_t i = 0; i < all; ++i) {
-    const MlirIdentifier name = capi.mlirOperationGetAttribute(op, i).name;
-    if (std::find(known.begin(), known.end(), name) == known.end() &&
-        capi.mlirOperationGetInherentAttributeByName(op, capi.mlirIdentifierStr(name)))
-      known.push_back(name);
   }
+  const std::intptr_t count = capi.mlirOperationGetNumAttributes(op) - discardable;
+  found.isChecked = true;
+  const std::size_t begin = key.size();
+  if (addInherent(op, found) == count)
+    return;
+  found.known->areAll = false;
+  learn(op, found, count + discardable);
   key.resize(begin);
-  if (addInherent(op, known) == all - discardable)
+  if (addInherent(op, found) == count)
     return;
   // An operation that does not give all of them by name.
   key.resize(begin);
-  for (std::intptr_t i = 0; i < all; ++i) {
+  for (std::intptr_t i = 0; i < count + discardable; ++i) {
     const MlirNamedAttribute named = capi.mlirOperationGetAttribute(op, i);
     add(named.name, named.attribute);
   }
 }
 
-// Adds the attributes of an operation that have these names; how many there are.
-std::intptr_t Signatures::addInherent(MlirOperation op, const std::vector<MlirIdentifier> &names) {
+// Adds the attributes of an operation that have known names; how many there are.
+std::intptr_t Signatures::addInherent(MlirOperation op, const OfName &ofName) {
   std::intptr_t count = 0;
-  for (MlirIdentifier name : names)
-    if (MlirAttribute attribute = capi.mlirOperationGetInherentAttributeByName(op, capi.mlirIdentifierStr(name))) {
-      add(name, attribute);
+  for (std::size_t i = 0; i < ofName.identifiers.size(); ++i)
+    if (MlirAttribute attribute =
+            capi.mlirOperationGetInherentAttributeByName(op, toStringRef(ofName.known->names[i]))) {
+      add(ofName.identifiers[i], attribute);
       ++count;
     }
   return count;
 }
 
+// Adds to the known names those of an operation, of which `count` attributes are counted in all.
+void Signatures::learn(MlirOperation op, OfName &ofName, std::intptr_t count) {
+  for (std::intptr_t i = 0; i < count; ++i) {
+    const MlirIdentifier name = capi.mlirOperationGetAttribute(op, i).name;
+    if (std::find(ofName.identifiers.begin(), ofName.identifiers.end(), name) == ofName.identifiers.end() &&
+        capi.mlirOperationGetInherentAttributeByName(op, capi.mlirIdentifierStr(name))) {
+      ofName.identifiers.push_back(name);
+      ofName.known->names.emplace_back(toView(capi.mlirIdentifierStr(name)));
+    }
+  }
+}
+
 std::int32_t Signatures::of(MlirOperation op) {
-  key.assign({capi.mlirOperationGetName(op).pointer});
+  const MlirIdentifier name = capi.mlirOperationGetName(op);
+  key.assign({name.pointer});
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
     key.push_back(capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i)).pointer);
   key.push_back(nullptr);
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
     key.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)).pointer);
   key.push_back(nullptr);
-  addAttributes(op);
-  return numbers.emplace(key, static_cast<std::int32_t>(numbers.size())).first->second;
+  addAttributes(op, name);
+  return sequences.number(key);
 }
 
 } // namespace mlir_shard

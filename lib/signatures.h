@@ -5,10 +5,12 @@
 #pragma once
 
 #include "capi.h"
+#include "inherent_names.h"
+#include "pointer_map.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace mlir_shard {
@@ -21,6 +23,26 @@ struct PointersHash {
   std::size_t operator()(const std::vector<const void *> &pointers) const;
 };
 
+// Sequences of pointers, numbered from 0 in the order in which they come; equal ones have the same number.
+class PointerSequences {
+public:
+  PointerSequences() : slots(256, -1) {}
+
+  std::int32_t number(const std::vector<const void *> &sequence);
+  std::size_t size() const { return entries.size(); }
+
+private:
+  struct Entry {
+    std::size_t hash, begin, length;
+  };
+
+  void grow();
+
+  std::vector<const void *> pointers; // Of all sequences, one behind the other.
+  std::vector<Entry> entries;
+  std::vector<std::int32_t> slots; // Entries by their hash, -1 where free.
+};
+
 // The signatures met so far, numbered from 0: operations that agree in name, types and attributes have the same.
 class Signatures {
 public:
@@ -30,18 +52,28 @@ public:
   // The signature of an operation.
   std::int32_t of(MlirOperation op);
 
-  std::size_t size() const { return numbers.size(); }
+  std::size_t size() const { return sequences.size(); }
 
 private:
+  // What is known of the operations of one name.
+  struct OfName {
+    InherentNames::Names *known;
+    std::vector<MlirIdentifier> identifiers; // Of its names.
+    bool isChecked;                          // Whether an operation was seen to have no others.
+  };
+
   void add(MlirIdentifier name, MlirAttribute attribute);
-  void addAttributes(MlirOperation op);
-  std::intptr_t addInherent(MlirOperation op, const std::vector<MlirIdentifier> &names);
+  void addAttributes(MlirOperation op, MlirIdentifier opName);
+  std::intptr_t addInherent(MlirOperation op, const OfName &ofName);
+  void learn(MlirOperation op, OfName &ofName, std::intptr_t count);
+  OfName &ofName(MlirOperation op, MlirIdentifier opName);
 
   const Capi &capi;
   std::vector<const void *> ignoredNames;
-  // By the name of an operation the names of attributes that one of them keeps as properties.
-  std::unordered_map<const void *, std::vector<MlirIdentifier>> inherentNames;
-  std::unordered_map<std::vector<const void *>, std::int32_t, PointersHash> numbers;
+  std::shared_ptr<InherentNames> inherent;
+  PointerMap numbersOfNames; // Of the names of operations, in `names`.
+  std::vector<OfName> names;
+  PointerSequences sequences;
   std::vector<const void *> key; // What the last signature was looked up with.
 };
 

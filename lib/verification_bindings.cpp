@@ -3,8 +3,11 @@
 
 #include "bindings.h"
 #include "capsules.h"
+#include "inherent_names.h"
 #include "verified_ops.h"
+#include "walk.h"
 
+#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include <optional>
@@ -19,8 +22,11 @@ namespace {
 // What is verified in the context of the operation that comes first.
 class Verification {
 public:
-  Verification(const std::string &library, const std::string &capsulePrefix, std::vector<std::string> ignored)
-      : capi(library), host(capsulePrefix), ignored(std::move(ignored)) {}
+  Verification(const std::string &library, const std::string &capsulePrefix, std::vector<std::string> ignored,
+               InherentNames::Declared declared)
+      : capi(library), host(capsulePrefix), ignored(std::move(ignored)) {
+    capi.inherentNames = std::make_shared<InherentNames>(std::move(declared));
+  }
 
   std::optional<bool> verify(const py::capsule &op) {
     const VerifiedOps::Verdict verdict = known(op).verify(host.operation(op));
@@ -29,6 +35,23 @@ public:
   }
 
   void accept(const py::capsule &op) { known(op).accept(host.operation(op)); }
+
+  std::vector<py::tuple> newAttributeUses(const py::capsule &op, const std::vector<std::pair<std::string, bool>> &names,
+                                          const std::vector<std::string> &scopes) {
+    std::vector<AttributeQuery> queries;
+    for (const auto &[name, alike] : names)
+      queries.push_back({name, alike});
+    // Where the host does not tell contents, those around an attribute may have changed.
+    if (!capi.mlirOperationStructuralHashValue)
+      seenUses.clear();
+    std::vector<py::tuple> uses;
+    for (const AttributeUse &use : distinctAttributeUses(capi, host.operation(op), queries, scopes, seenUses))
+      uses.push_back(
+          py::make_tuple(host.capsule(use.op), queries[use.query].name, static_cast<int>(use.place), use.index));
+    return uses;
+  }
+
+  void forgetAttributeUses() { seenUses.clear(); }
 
 private:
   VerifiedOps &known(const py::capsule &op) {
@@ -41,18 +64,23 @@ private:
   Capsules host;
   std::vector<std::string> ignored;
   std::optional<VerifiedOps> verified;
+  SeenUses seenUses;
 };
 
 } // namespace
 
 void defineVerification(py::module_ &module) {
   py::class_<Verification>(module, "Verification", "What is known to be valid in one context, while that lives.")
-      .def(py::init<const std::string &, const std::string &, std::vector<std::string>>(), py::arg("library"),
-           py::arg("capsule_prefix"), py::arg("ignored"))
+      .def(py::init<const std::string &, const std::string &, std::vector<std::string>, InherentNames::Declared>(),
+           py::arg("library"), py::arg("capsule_prefix"), py::arg("ignored"), py::arg("inherent_names"))
       .def("verify", &Verification::verify, py::arg("op"),
            "Whether all in an operation is valid; if not, the host has emitted an error. None where that is not known,\n"
            "and the host has to verify the whole.")
-      .def("accept", &Verification::accept, py::arg("op"), "Remembers that the host has found an operation valid.");
+      .def("accept", &Verification::accept, py::arg("op"), "Remembers that the host has found an operation valid.")
+      .def("new_attribute_uses", &Verification::newAttributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),
+           "The uses of discardable attributes as `Host.attribute_uses` gives them, without those that are like one of a\n"
+           "call before.")
+      .def("forget_attribute_uses", &Verification::forgetAttributeUses, "Has all uses be new again.");
 }
 
 } // namespace mlir_shard

@@ -50,15 +50,18 @@ bool isCallOf(const Capi &capi, MlirType functionType, MlirOperation call) {
                    [&](std::intptr_t i) { return capi.mlirOperationGetResult(call, i); });
 }
 
-bool hasTypesOfBody(const Capi &capi, MlirOperation function) {
+bool isNamedAndTypedAsItsBody(const Capi &capi, MlirOperation function) {
   const MlirBlock block = capi.mlirRegionGetFirstBlock(capi.mlirOperationGetFirstRegion(function));
   if (!block || capi.mlirBlockGetNextInRegion(block))
     return false;
   const MlirOperation terminator = capi.mlirBlockGetTerminator(block);
   if (!terminator || toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(terminator))) != "func.return")
     return false;
-  const MlirType type =
-      capi.mlirTypeAttrGetValue(capi.mlirOperationGetAttributeByName(function, toStringRef("function_type")));
+  const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(function, toStringRef("sym_name"));
+  const MlirAttribute attribute = capi.mlirOperationGetAttributeByName(function, toStringRef("function_type"));
+  if (!symbol || !attribute || toView(capi.mlirStringAttrGetValue(symbol)).empty())
+    return false;
+  const MlirType type = capi.mlirTypeAttrGetValue(attribute);
   const auto isAsLong = [&](Side side, std::intptr_t length) {
     const MlirAttribute list = capi.mlirOperationGetAttributeByName(function, toStringRef(nameOf(side)));
     return !list || capi.mlirArrayAttrGetNumElements(list) == length;

@@ -15,9 +15,9 @@ namespace mlir_shard {
 // Whether operands and results of a call have the types of a function type.
 bool isCallOf(const Capi &capi, MlirType functionType, MlirOperation call);
 
-// Whether a function has one block, with arguments and a terminator of the types that it takes and returns, and lists
-// of their attributes that are as long.
-bool hasTypesOfBody(const Capi &capi, MlirOperation function);
+// Whether a function has a name, and one block with arguments and a terminator of the types that it takes and returns,
+// and lists of their attributes that are as long.
+bool isNamedAndTypedAsItsBody(const Capi &capi, MlirOperation function);
 
 // Keys of functions by their attributes: functions of equal keys are valid together.
 class FunctionKeys {

@@ -36,7 +36,7 @@ std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
 
 VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored)
     : capi(capi), functionKeys(capi, context, ignored),
-      signatures(capi, context, withSignatures(ignored)) {}
+      signatures(capi, context, withSignatures(ignored)), contents(capi) {}
 
 VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, false); }
 
@@ -44,11 +44,13 @@ void VerifiedOps::accept(MlirOperation root) { run(root, true); }
 
 VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   accepting = isAccepted;
-  seen = PointerMap();
+  contents.beginWalk();
   open.clear();
+  innermost = {};
   floor = 0;
   meshes = nullptr;
   functionTypes.clear();
+  functionsContent = 0;
   MlirOperation parent = capi.mlirOperationGetParentOperation(root);
   std::size_t modules = 0;
   for (MlirOperation module = root; module; module = capi.mlirOperationGetParentOperation(module))
@@ -58,7 +60,7 @@ VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   if (modules > 1)
     return Verdict::Unknown;
   // What is around an operation that is verified alone decides for some of what is in it.
-  const Around around{parent ? signatures.of(parent) : -1, parent ? nameOf(parent).number : -1, nullptr};
+  const Around around{parent ? signatures.of(parent) : -1, parent ? nameOf(parent).number : -1, nullptr, {}};
   return visit(root, around, false);
 }
 
@@ -102,10 +104,12 @@ void VerifiedOps::readSymbols(MlirOperation module) {
     const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
     if (!symbol)
       return;
-    if (nameOf(child).isFunction)
-      functionTypes[std::string(toView(capi.mlirStringAttrGetValue(symbol)))] =
-          capi.mlirTypeAttrGetValue(capi.mlirOperationGetAttributeByName(child, toStringRef("function_type")));
-    else
+    if (nameOf(child).isFunction) {
+      const MlirAttribute type = capi.mlirOperationGetAttributeByName(child, toStringRef("function_type"));
+      if (type)
+        functionTypes[std::string(toView(capi.mlirStringAttrGetValue(symbol)))] = capi.mlirTypeAttrGetValue(type);
+      functionsContent = mixed(mixed(functionsContent, symbol.pointer), type.pointer);
+    } else
       found.push_back(asPointer(signatures.of(child)));
   });
   const auto number = static_cast<std::int32_t>(meshNumbers.size() + 1);
@@ -118,10 +122,12 @@ bool VerifiedOps::isVisible(MlirValue value) const {
     block = capi.mlirBlockArgumentGetOwner(value);
   } else {
     const MlirOperation definer = capi.mlirOpResultGetOwner(value);
-    if (seen.find(definer.pointer) == PointerMap::absent)
+    if (!contents.isBehind(definer))
       return false;
     block = capi.mlirOperationGetBlock(definer);
   }
+  if (block == innermost)
+    return true;
   const auto found = open.find(block.pointer);
   return found != open.end() && found->second >= floor;
 }
@@ -137,18 +143,53 @@ VerifiedOps::Verdict VerifiedOps::hostVerdict(MlirOperation op) {
   return capi.mlirOperationVerify(op) ? Verdict::Valid : Verdict::Invalid;
 }
 
+// All that decides whether an operation is valid; 0 where that is not known.
+std::uint64_t VerifiedOps::contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) const {
+  if (name.kind == Kind::Container || name.kind == Kind::EachTime || name.kind == Kind::Unknown)
+    return 0;
+  std::uint64_t content = contents.ofWhole(op);
+  if (!content)
+    return 0;
+  content = mixed(content, asPointer(around.signature));
+  content = mixed(content, asPointer(2 * around.name + isLast));
+  content = mixed(mixed(content, meshes), around.manual);
+  if (name.kind == Kind::Call)
+    content = mixed(content, functionsContent);
+  if (name.kind == Kind::OfConstants)
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
+      const MlirValue operand = capi.mlirOperationGetOperand(op, i);
+      if (!capi.mlirValueIsABlockArgument(operand))
+        content = mixed(content, contents.of(capi.mlirOpResultGetOwner(operand)));
+    }
+  return content;
+}
+
 VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, bool isLast) {
-  if (!areVisible(op))
-    return Verdict::Unknown;
   const Name &name = nameOf(op);
-  Verdict verdict = Verdict::Unknown;
+  const std::uint64_t content = contentOf(op, name, around, isLast);
+  const bool isKnown = contents.enter(op, capi.mlirOperationGetBlock(op), content);
+  Verdict verdict = Verdict::Valid;
+  if (!isKnown || !contents.areInOrder() || accepting) {
+    if (!accepting && !areVisible(op))
+      return Verdict::Unknown;
+    if (!isKnown)
+      verdict = visitChanged(op, name, around, isLast);
+    // Accepting goes on: what is not known of one operation does not matter for others.
+    if (accepting)
+      verdict = Verdict::Valid;
+    if (verdict == Verdict::Valid)
+      contents.keep(op, content);
+  }
+  contents.leave(op);
+  return verdict;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast) {
   if (name.kind == Kind::Container)
-    verdict = visitBodies(op, name, around);
-  else if (name.kind != Kind::Unknown)
-    verdict = capi.mlirOperationGetFirstRegion(op) ? visitWhole(op, around) : visitLeaf(op, name, around, isLast);
-  seen.insert(op.pointer, 0);
-  // Accepting goes on: what is not known of one operation does not matter for others.
-  return accepting ? Verdict::Valid : verdict;
+    return visitBodies(op, name, around);
+  if (name.kind == Kind::Unknown)
+    return Verdict::Unknown;
+  return capi.mlirOperationGetFirstRegion(op) ? visitWhole(op, around) : visitLeaf(op, name, around, isLast);
 }
 
 VerifiedOps::Verdict VerifiedOps::known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op) {
@@ -269,9 +310,12 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
     if (name.isFunction)
       functions.insert(functionKeys.ofAttributes(op));
   } else if (!containers.count(key)) {
-    if (!name.isFunction || !hasTypesOfBody(capi, op) || !functions.count(functionKeys.ofAttributes(op)))
+    if (name.isFunction && isNamedAndTypedAsItsBody(capi, op) && functions.count(functionKeys.ofAttributes(op)))
+      containers.insert(std::move(key));
+    else if (name.isModule || name.isFunction)
       return Verdict::Unknown;
-    containers.insert(std::move(key));
+    else if (const Verdict verdict = known(containers, std::move(key), op); verdict != Verdict::Valid)
+      return verdict;
   }
   const std::size_t floorAround = floor;
   if (name.isIsolated)
@@ -284,7 +328,8 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
     if (!block)
       continue;
     open.emplace(block.pointer, open.size());
-    const Around inside{signature, name.number, manual};
+    innermost = block;
+    const Around inside{signature, name.number, manual, block};
     MlirOperation child = capi.mlirBlockGetFirstOperation(block);
     while (child && verdict == Verdict::Valid) {
       const MlirOperation next = capi.mlirOperationGetNextInBlock(child);
@@ -297,6 +342,7 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
       child = next;
     }
     open.erase(block.pointer);
+    innermost = around.block;
   }
   floor = floorAround;
   return verdict;

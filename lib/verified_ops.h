@@ -5,6 +5,7 @@
 #pragma once
 
 #include "capi.h"
+#include "op_contents.h"
 #include "pointer_map.h"
 #include "signatures.h"
 #include "verified_functions.h"
@@ -23,8 +24,9 @@ namespace mlir_shard {
 // The verifier of an operation without regions looks at its name, attributes, types and place in its block; some look
 // further, at the operation around it, at constant operands, or at symbols. Operations that agree in all of that are
 // valid together. Those with regions are known by what is in these, or, for functions, loops and manual computations,
-// by the arguments and the terminators of their blocks. That values are defined before they are used is looked at each
-// time.
+// by the arguments and the terminators of their blocks. An operation that has not changed since the last run, nor what
+// its verifier looks at, is passed over; that values are defined before they are used is looked at again from the first
+// one on that has been moved.
 class VerifiedOps {
 public:
   enum class Verdict { Valid, Invalid, Unknown };
@@ -65,10 +67,13 @@ private:
   struct Around {
     std::int32_t signature, name;
     const void *manual; // The manual computations around it.
+    MlirBlock block;
   };
 
   Verdict run(MlirOperation root, bool accepting);
   Verdict visit(MlirOperation op, const Around &around, bool isLast);
+  Verdict visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast);
+  std::uint64_t contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) const;
   Verdict visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast);
   Verdict visitBodies(MlirOperation op, const Name &name, const Around &around);
   Verdict visitWhole(MlirOperation op, const Around &around);
@@ -90,13 +95,16 @@ private:
   std::unordered_set<std::uint64_t> leaves;
   std::unordered_set<Key, PointersHash> specialLeaves, containers, functions, wholes;
 
+  OpContents contents;
+
   // Of the run.
   bool accepting = false;
-  PointerMap seen;                                    // Operations that come before.
   std::unordered_map<const void *, std::size_t> open; // Blocks around, each with its depth.
+  MlirBlock innermost;                                // Of these.
   std::size_t floor = 0;                              // The depth from which on values may be used.
   const void *meshes = nullptr;
   std::unordered_map<std::string, MlirType> functionTypes;
+  std::uint64_t functionsContent = 0; // Of the names and types of the functions.
   std::unordered_map<Key, std::int32_t, PointersHash> meshNumbers, manualNumbers;
 };
 

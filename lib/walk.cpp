@@ -4,7 +4,7 @@
 #include "walk.h"
 
 #include "below.h"
-#include "signatures.h"
+#include "op_contents.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -60,6 +60,37 @@ void setTypePointers(const Capi &capi, MlirOperation op, std::vector<const void 
     types.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)).pointer);
 }
 
+// The contents of the operations of some names around others: equal ones decide the same for what is inside.
+class Scopes {
+public:
+  Scopes(const Capi &capi, MlirOperation root, const std::vector<std::string> &names)
+      : capi(capi), contents(capi), names(identifiers(capi, root, names)) {}
+
+  // The content that holds inside of an operation, given that around it.
+  const void *inside(MlirOperation op, const void *outer) const {
+    if (!contains(names, capi.mlirOperationGetName(op).pointer))
+      return outer;
+    std::uint64_t content = mixed(mixed(contents.of(op), op.pointer), outer);
+    // What is inside refers to the symbols of its module.
+    if (toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(op))) == "builtin.module")
+      eachChild(capi, op, [&](MlirOperation child) {
+        if (!capi.mlirOperationGetFirstRegion(child))
+          content = mixed(content, contents.of(child));
+      });
+    return reinterpret_cast<const void *>(content);
+  }
+
+  const void *around(MlirOperation op) const {
+    const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
+    return parent ? inside(parent, around(parent)) : nullptr;
+  }
+
+private:
+  const Capi &capi;
+  OpContents contents;
+  std::vector<const void *> names;
+};
+
 } // namespace
 
 void moveLocations(const Capi &capi, MlirOperation root, std::string_view buffer, std::string_view file,
@@ -83,16 +114,13 @@ void moveLocations(const Capi &capi, MlirOperation root, std::string_view buffer
 
 std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation root,
                                                 const std::vector<AttributeQuery> &queries,
-                                                const std::vector<std::string> &scopes) {
+                                                const std::vector<std::string> &scopeNames, SeenUses &seen) {
   MlirContext context = capi.mlirOperationGetContext(root);
   MlirIdentifier functionName = capi.mlirIdentifierGet(context, toStringRef("func.func"));
-  std::vector<MlirIdentifier> scopeNames;
-  for (const std::string &scope : scopes)
-    scopeNames.push_back(capi.mlirIdentifierGet(context, toStringRef(scope)));
+  const Scopes scopes(capi, root, scopeNames);
   std::vector<MlirIdentifier> names;
   for (const AttributeQuery &query : queries)
     names.push_back(capi.mlirIdentifierGet(context, toStringRef(query.name)));
-  std::unordered_set<std::vector<const void *>, PointersHash> seen;
   std::vector<AttributeUse> uses;
   std::vector<const void *> operationKey; // One for all operations.
   auto add = [&](AttributeUse use, const std::vector<const void *> &key) {
@@ -100,7 +128,7 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
       uses.push_back(use);
   };
 
-  auto addSignature = [&](MlirOperation op, MlirOperation scope, std::string_view key, AttributeUse::Place place) {
+  auto addSignature = [&](MlirOperation op, const void *scope, std::string_view key, AttributeUse::Place place) {
     MlirAttribute dictionaries = capi.mlirOperationGetAttributeByName(op, toStringRef(key));
     if (!dictionaries)
       return;
@@ -114,13 +142,13 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
         if (MlirAttribute attribute =
                 capi.mlirDictionaryAttrGetElementByName(dictionary, toStringRef(queries[query].name)))
           add({op, query, place, i},
-              {attribute.pointer, scope.pointer, type.pointer, reinterpret_cast<const void *>(place),
+              {attribute.pointer, scope, type.pointer, reinterpret_cast<const void *>(place),
                reinterpret_cast<const void *>(query)});
       }
     }
   };
 
-  walk(capi, root, MlirOperation{}, [&](MlirOperation op, const MlirOperation &scope) {
+  walk(capi, root, scopes.around(root), [&](MlirOperation op, const void *scope) {
     MlirIdentifier opName = capi.mlirOperationGetName(op);
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumDiscardableAttributes(op); i < count; ++i) {
       const MlirNamedAttribute named = capi.mlirOperationGetDiscardableAttribute(op, i);
@@ -130,17 +158,14 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
       const auto query = static_cast<std::size_t>(name - names.begin());
       setTypePointers(capi, op, operationKey);
       operationKey.insert(operationKey.end(),
-                          {named.attribute.pointer, scope.pointer, reinterpret_cast<const void *>(query)});
+                          {named.attribute.pointer, scope, reinterpret_cast<const void *>(query)});
       add({op, query, AttributeUse::Place::Operation, 0}, operationKey);
     }
     if (opName == functionName) {
       addSignature(op, scope, "arg_attrs", AttributeUse::Place::Argument);
       addSignature(op, scope, "res_attrs", AttributeUse::Place::Result);
     }
-    for (MlirIdentifier name : scopeNames)
-      if (opName == name)
-        return op;
-    return scope;
+    return scopes.inside(op, scope);
   });
   return uses;
 }

@@ -5,10 +5,12 @@
 #pragma once
 
 #include "capi.h"
+#include "signatures.h"
 #include "source_map.h"
 
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -34,11 +36,15 @@ struct AttributeUse {
   std::intptr_t index;
 };
 
+// The uses of attributes that were found, by all that decides whether uses are alike.
+using SeenUses = std::unordered_set<std::vector<const void *>, PointersHash>;
+
 // The uses of discardable attributes under `root`, in the order of the text. Of uses that are alike, agreeing in
-// attribute, types and innermost enclosing operation of a name in `scopes`, only the first is given.
+// attribute, types and innermost enclosing operation of a name in `scopes`, only the first is given, and none that is
+// in `seen` from the call before; enclosing operations agree by their contents.
 std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation root,
                                                 const std::vector<AttributeQuery> &queries,
-                                                const std::vector<std::string> &scopes);
+                                                const std::vector<std::string> &scopes, SeenUses &seen);
 
 // The first operation of each name under `root`, in pre-order.
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root);

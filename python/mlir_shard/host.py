@@ -143,6 +143,11 @@ def register_passes() -> None:
         _passes_registered = True
 
 
+def stablehlo_version() -> tuple[int, ...]:
+    """The version of StableHLO in the bindings."""
+    return tuple(map(int, _extension("_stablehlo").get_current_version().split(".")))
+
+
 # CHLO and VHLO have no registration of their own in the bindings: a context gets them from the passes that need them.
 _DIALECT_CARRIERS = "builtin.module(func.func(stablehlo-complex-math-expander),stablehlo-legalize-to-vhlo)"
 

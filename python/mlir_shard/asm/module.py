@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir_shard import _native, host
 from mlir_shard.asm.cursor import AsmSyntaxError, as_text
+from mlir_shard.asm.inherent_names import inherent_names
 from mlir_shard.asm.to_host import HostText, Positions, to_host
 from mlir_shard.asm.to_sdy import to_sdy_syntax
 from mlir_shard.host import ir
@@ -50,7 +51,7 @@ def native_host() -> _native.Host:
     """The native core on the host's C API, made when first needed."""
     global _native_host
     if _native_host is None:
-        _native_host = _native.Host(str(host.capi_library()), host.capsule_prefix())
+        _native_host = _native.Host(str(host.capi_library()), host.capsule_prefix(), inherent_names)
     return _native_host
 
 

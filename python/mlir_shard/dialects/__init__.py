@@ -3,5 +3,6 @@
 """The sdy dialect in a host context.
 
 `sdy` is the dialect: generated wrappers and where a value's sharding is. `data_flow` and `data_flow_edges` say which
-values across regions share a sharding, `verifiers` and `verification` check operations and attributes.
+values across regions share a sharding, `verifiers` and `verification` check operations and attributes, `verified` what
+has changed since the last time.
 """

@@ -8,8 +8,8 @@ import re
 from typing import Any
 
 from mlir_shard.asm.module import ParseDiagnostic, ParseError, parse_module
-from mlir_shard.dialects import verification
 from mlir_shard.dialects.contexts import create_context, prepare
+from mlir_shard.dialects.verified import verified_in
 from mlir_shard.host import ir
 
 # Errors of verifiers that are about one word of an attribute.
@@ -49,7 +49,7 @@ def _verify(op: Any) -> None:
 
     handler = op.context.attach_diagnostic_handler(collect)
     try:
-        if not verification.verify(op):
+        if not verified_in(op.context).accept(op):
             raise ParseError(tuple(errors))
     finally:
         handler.detach()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from mlir_shard import _native
 from mlir_shard.asm.module import native_host
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.registered_function import InterfaceError
@@ -62,26 +63,34 @@ class AttributeUse:
 _SIGNATURE_PLACES = {Place.ARGUMENT: "arg_attrs", Place.RESULT: "res_attrs"}
 
 
-def uses(op: Any) -> Iterator[AttributeUse]:
+def uses(op: Any, known: _native.Verification | None = None) -> Iterator[AttributeUse]:
     """The uses of the attributes that `verify` checks in and below `op`, in the order of the text.
 
-    Of uses that agree in everything the checks look at, the first alone is given.
+    Of uses that agree in everything the checks look at, the first alone is given, and none that is `known`.
     """
     # What edges refer to is decided by other operations around theirs, so no two uses agree.
     names = [(name, name != PROPAGATION_EDGES) for name in CHECKS]
-    for capsule, name, place, index in native_host().attribute_uses(op.operation._CAPIPtr, names, list(SCOPES)):
+    find = native_host().attribute_uses if known is None else known.new_attribute_uses
+    for capsule, name, place, index in find(op.operation._CAPIPtr, names, list(SCOPES)):
         yield AttributeUse(ir.Operation._CAPICreate(capsule), name, Place(place), index)
 
 
-def verify(op: Any) -> bool:
-    """Whether the sdy attributes in and below `op` are right there; emits an error for the first that is not."""
-    for use in uses(op):
+def verify(op: Any, known: _native.Verification | None = None) -> bool:
+    """Whether the sdy attributes in and below `op` are right there; emits an error for the first that is not.
+
+    Args:
+        op: an operation.
+        known: what has been verified before in the context of `op`, and is not looked at again.
+    """
+    for use in uses(op, known):
         try:
             if use.place is Place.OPERATION:
                 CHECKS[use.name](use.op, use.op.attributes[use.name])
             elif use.name == SHARDING:
                 _check_signature(use)
         except (Violation, InterfaceError) as violation:
+            if known is not None:
+                known.forget_attribute_uses()
             report(use.op, violation)
             return False
     return True

@@ -2,6 +2,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Passes: `registry` declares and finds them, `resolution` reads pipelines, `runner` runs them, `diagnostic` reports.
 
-`verified` verifies what a pass has changed. Passes of the host are in `host_passes` and listed by `host_listing`;
-`plugins` loads passes of users.
+Passes of the host are in `host_passes` and listed by `host_listing`; `plugins` loads passes of users.
 """

@@ -17,6 +17,7 @@ from typing import Any
 
 from mlir_shard.dialects.contexts import prepare
 from mlir_shard.dialects.registered_function import InterfaceError
+from mlir_shard.dialects.verified import verified_in
 from mlir_shard.host import ir, passmanager
 from mlir_shard.passes import diagnostic, host_passes, resolution
 from mlir_shard.passes.diagnostic import Diagnostic, location_of, reported
@@ -24,7 +25,6 @@ from mlir_shard.passes.host_passes import HostPass
 from mlir_shard.passes.instrumentation import Instrumentation
 from mlir_shard.passes.registry import Pass, PassFailure, sharing
 from mlir_shard.passes.resolution import ANY, Nest, Step, step_text
-from mlir_shard.passes.verified import Verified
 from mlir_shard.sharding.mesh import TooManyDevicesError
 
 # Enough for some 600 regions inside one another, and within a stack of 8 MiB on every supported Python.
@@ -113,7 +113,7 @@ class _Run:
         self.note: Diagnostic | None = None
         self.is_broken = False
         self.schedulable: dict[str, bool] = {}
-        self._verified = Verified()
+        self._verified = verified_in(context)
 
     def handle(self, reported: Any) -> bool:
         is_error = reported.severity == ir.DiagnosticSeverity.ERROR

@@ -14,9 +14,9 @@ import pytest
 from mlir_shard.dialects import verification
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.dialects.parsing import parse
+from mlir_shard.dialects.verified import Verified, verified_in
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below
-from mlir_shard.passes.verified import Verified
 
 TEXT = """
 sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -210,3 +210,44 @@ def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> No
             if expected:
                 # What was valid once is known to be.
                 assert known(verified, module)
+
+
+def test_a_parsed_module_is_not_verified_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = parse(TEXT, create_context())
+    verified = verified_in(module.context)
+
+    def verify(op: Any) -> bool:
+        raise AssertionError(f"{op.name} is verified as a whole")
+
+    monkeypatch.setattr(verified, "_whole", verify)
+    assert verified.verify(module.operation)
+
+
+def _moved(module: Any) -> None:
+    """Moves a definition behind a use, with neither changed."""
+    exponential = ops_named(module, "stablehlo.exponential")[0]
+    exponential.move_after(exponential.block.operations[1])
+
+
+def _moved_into_a_region(module: Any) -> None:
+    """Moves a definition to where the use behind it cannot see it; the order of all operations stays."""
+    empty, loop = ops_named(module, "tensor.empty")[0], ops_named(module, "sdy.manual_computation")[0]
+    empty.move_before(loop.regions[0].blocks[0].operations[1])
+
+
+def _optional_attribute(module: Any) -> None:
+    """Gives an operation an attribute that no other one has, and that is not valid."""
+    product = ops_named(module, "stablehlo.dot_general")[0]
+    product.attributes["precision_config"] = ir.ArrayAttr.get([ir.Attribute.parse("#stablehlo<precision HIGH>")] * 3)
+
+
+@pytest.mark.parametrize("spoil", [_moved, _moved_into_a_region, _optional_attribute])
+def test_moves_and_attributes_are_found_after_several_runs(spoil: Callable[[Any], None], context: Any) -> None:
+    module = parse(TEXT, context)
+    verified = Verified()
+    for _ in range(3):
+        assert known(verified, module)
+    with context, ir.Location.unknown():
+        spoil(module)
+    assert not known(verified, module)
+    assert not by_host(module)

@@ -1,0 +1,49 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Verification of what has changed since the last time: see `lib/verified_ops.h`."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from mlir_shard import _native, host
+from mlir_shard.asm.inherent_names import inherent_names
+from mlir_shard.dialects import verification
+
+
+class Verified:
+    """What has been found to be valid in one context."""
+
+    def __init__(self) -> None:
+        self._known = _native.Verification(
+            str(host.capi_library()), host.capsule_prefix(), list(verification.CHECKS), inherent_names
+        )
+
+    def verify(self, op: Any) -> bool:
+        """Whether all in an operation is valid, its attributes of sdy included; emits an error where it is not."""
+        is_valid = self._known.verify(op._CAPIPtr)
+        if is_valid is None:
+            is_valid = self._whole(op)
+        return is_valid and verification.verify(op, self._known)
+
+    def _whole(self, op: Any) -> bool:
+        is_valid: bool = op.verify()
+        if is_valid:
+            self._known.accept(op._CAPIPtr)
+        return is_valid
+
+    def accept(self, op: Any) -> bool:
+        """Takes an operation that the host has verified for valid; whether its attributes of sdy are valid too."""
+        self._known.accept(op._CAPIPtr)
+        return verification.verify(op, self._known)
+
+
+_of_contexts: WeakKeyDictionary[Any, Verified] = WeakKeyDictionary()
+
+
+def verified_in(context: Any) -> Verified:
+    """What has been found to be valid in a context: a module that was parsed is not verified again in a run."""
+    if context not in _of_contexts:
+        _of_contexts[context] = Verified()
+    return _of_contexts[context]
