@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 from mlir_shard.deferred import Deferred
@@ -43,3 +44,19 @@ def test_the_bindings_build_attributes_from_arrays_without_having_imported_numpy
     done = subprocess.run([sys.executable, "-c", USES_NUMPY_LATE], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout == "dense<[1.500000e+00, 2.500000e+00]> : tensor<2xf64>\n"
+
+
+def test_a_small_program_is_partitioned_without_numpy(tmp_path: Path) -> None:
+    program = tmp_path / "program.mlir"
+    program.write_text("""
+        sdy.mesh @mesh = <["x"=2]>
+        func.func @main(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
+          %0 = stablehlo.add %a, %a : tensor<8x4xf32>
+          return %0 : tensor<8x4xf32>
+        }
+    """)
+    run = "import sys; from mlir_shard.tools.shard_opt import main; main(sys.argv[1:]); print('numpy' in sys.modules)"
+    command = [sys.executable, "-c", run, str(program), "--spmd-pipeline"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "tensor<4x4xf32>" in done.stdout
+    assert done.stdout.splitlines()[-1] == "False"

@@ -27,16 +27,21 @@ class Summary:
 @functools.cache
 def summaries() -> Mapping[str, Summary]:
     """The passes and pipelines of the host that are registered, sorted by name."""
+    return {name: one for name, one in read_summaries("host_passes.txt").items() if host_passes.is_registered(name)}
+
+
+def read_summaries(file: str) -> dict[str, Summary]:
+    """The summaries in a file of this folder: lines `name  text`, and behind each indented ones for its options."""
     found: dict[str, Summary] = {}
     options: dict[str, str] = {}
-    for line in _lines("host_passes.txt"):
+    for line in _lines(file):
         name, _, text = line.strip().partition("  ")
         if line.startswith(" "):
             options[name] = text
         else:
             options = {}
             found[name] = Summary(text, options)
-    return {name: one for name, one in found.items() if host_passes.is_registered(name)}
+    return found
 
 
 def dialects(context: Any) -> tuple[str, ...]:

@@ -233,21 +233,32 @@ def find_pipeline(name: str) -> Pipeline | None:
     return _pipelines.get(name)
 
 
-def registered() -> dict[str, type[Pass]]:
-    """Every pass by name, sorted; imports all modules of the packages to search."""
-    _import_modules(None)
-    return dict(sorted(_passes.items()))
+def registered(besides: str | None = None) -> dict[str, type[Pass]]:
+    """Every pass by name, sorted; imports all modules of the packages to search, but `besides`, which it leaves out."""
+    _import_modules(None, besides)
+    return {name: one for name, one in sorted(_passes.items()) if not _is_in(one.__module__, besides)}
 
 
-def registered_pipelines() -> dict[str, Pipeline]:
-    """Every pipeline by name, sorted; imports all modules of the packages to search."""
-    _import_modules(None)
-    return dict(sorted(_pipelines.items()))
+def registered_pipelines(besides: str | None = None) -> dict[str, Pipeline]:
+    """Every pipeline by name, sorted; imports and leaves out like `registered`."""
+    _import_modules(None, besides)
+    return {name: one for name, one in sorted(_pipelines.items()) if not _is_in(one.build.__module__, besides)}
 
 
-def _import_modules(name: str | None) -> None:
-    """Imports the modules that declare the pass `name`, or all of them."""
+def is_searched(package: str) -> bool:
+    """Whether the modules of a package are searched for passes."""
+    return package in _packages
+
+
+def _is_in(module: str, package: str | None) -> bool:
+    return package is not None and module.startswith(f"{package}.")
+
+
+def _import_modules(name: str | None, besides: str | None = None) -> None:
+    """Imports the modules that declare the pass `name`, or all of them, but those of the package `besides`."""
     for package in _packages:
+        if package == besides:
+            continue
         for module, names in _modules_below(package).items():
             if name is None or name in names:
                 importlib.import_module(module)

@@ -8,7 +8,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 
-from mlir_shard.passes import host_listing, host_passes, plugins, registry
+from mlir_shard.passes import host_listing, host_passes, own_listing, plugins, registry
 from mlir_shard.passes.host_passes import HostPass, HostPassError
 from mlir_shard.passes.options import OptionError, did_you_mean, read_options, skip_group
 from mlir_shard.passes.registry import Pass, Pipeline
@@ -260,7 +260,7 @@ def _expand(known: Pipeline, options: str, anchor: str, active: tuple[str, ...])
 def known_names() -> tuple[str, ...]:
     """Every name that a pipeline may use: passes and pipelines of the project, of plugins and of the host."""
     plugins.load_installed()
-    return tuple(dict.fromkeys((*registry.registered(), *registry.registered_pipelines(), *host_listing.summaries())))
+    return tuple(dict.fromkeys((*own_listing.passes(), *own_listing.pipelines(), *host_listing.summaries())))
 
 
 def _auto_nested(steps: Iterable[Step], anchor: str) -> Iterable[Step]:

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from mlir_shard.passes import host_listing, host_passes, registry
-from mlir_shard.passes.options import Option
+from mlir_shard.passes import host_listing, host_passes, own_listing
+from mlir_shard.passes.host_listing import Summary
 from mlir_shard.tools.command_line import OPTIONS
 
 _WIDTH = 120
@@ -41,40 +41,32 @@ def passes_text() -> str:
 
 def _passes(with_options: bool) -> Iterator[str]:
     yield "Passes:"
-    passes, pipelines = registry.registered(), registry.registered_pipelines()
+    passes, pipelines = own_listing.passes(), own_listing.pipelines()
     for name, one in passes.items():
-        yield from _row(2, f"--{name}", _summary(one.summary, one.anchor))
-        if with_options:
-            yield from _options(one.options())
+        yield from _listed(name, one, with_options)
     if pipelines:
         yield ""
         yield "Pipelines:"
-    for name, pipeline in pipelines.items():
-        yield from _row(2, f"--{name}", pipeline.summary)
-        if with_options:
-            yield from _options(pipeline.options)
+    for name, one in pipelines.items():
+        yield from _listed(name, one, with_options)
     yield ""
     yield "Passes and pipelines of upstream MLIR and StableHLO:"
     for name, known in host_listing.summaries().items():
         if name in passes or name in pipelines:
             continue
         host_pass = host_passes.make(name)
-        yield from _row(2, f"--{name}", _summary(known.text, None if host_pass.is_pipeline else host_pass.anchor))
-        if with_options:
-            for option_name, default in host_passes.options(name):
-                help_of_option = known.options.get(option_name, "")
-                yield from _row(6, option_name, f"{help_of_option} (default {default or 'empty'})".strip())
+        text = own_listing.with_anchor(known.text, None if host_pass.is_pipeline else host_pass.anchor)
+        options = {
+            option: f"{known.options.get(option, '')} (default {default or 'empty'})".strip()
+            for option, default in (host_passes.options(name) if with_options else ())
+        }
+        yield from _listed(name, Summary(text, options), with_options)
 
 
-def _summary(text: str, anchor: str | None) -> str:
-    """A summary, and what the pass runs on where that is not the module."""
-    return text if anchor in (None, "builtin.module") else f"{text} [{anchor}]"
-
-
-def _options(options: Sequence[Option]) -> Iterator[str]:
-    for one in options:
-        about = f"{one.help} " if one.help else ""
-        yield from _row(6, one.name, f"{about}({one.type_text}; default {one.default_text})")
+def _listed(name: str, one: Summary, with_options: bool) -> Iterator[str]:
+    yield from _row(2, f"--{name}", one.text)
+    for option, about in one.options.items() if with_options else ():
+        yield from _row(6, option, about)
 
 
 def _row(indent: int, left: str, right: str) -> list[str]:

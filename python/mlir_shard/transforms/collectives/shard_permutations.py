@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
-
+from mlir_shard.deferred import numpy as np
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import shard
 from mlir_shard.ir.index_arithmetic import constant, differ, linear

@@ -1,0 +1,65 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Passes and pipelines that are not the host's: their names, and a line on each and on its options.
+
+Those of the project are in `own_passes.txt` and `own_pipelines.txt`, so that none of their modules is imported for help
+or for names near a misspelt one; `tools/pass_table.py` writes the files. Those of plugins come from the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlir_shard.passes import host_listing, registry
+from mlir_shard.passes.host_listing import Summary
+from mlir_shard.passes.options import Option
+
+PASSES_FILE = "own_passes.txt"
+PIPELINES_FILE = "own_pipelines.txt"
+OWN_PACKAGE = "mlir_shard.transforms"
+
+
+def passes() -> Mapping[str, Summary]:
+    """Every pass, sorted by name."""
+    others = registry.registered(besides=OWN_PACKAGE)
+    found = _own(PASSES_FILE) | {name: described_pass(one) for name, one in others.items()}
+    return dict(sorted(found.items()))
+
+
+def pipelines() -> Mapping[str, Summary]:
+    """Every pipeline, sorted by name."""
+    others = registry.registered_pipelines(besides=OWN_PACKAGE)
+    found = _own(PIPELINES_FILE) | {name: described_pipeline(one) for name, one in others.items()}
+    return dict(sorted(found.items()))
+
+
+def _own(file: str) -> dict[str, Summary]:
+    return host_listing.read_summaries(file) if registry.is_searched(OWN_PACKAGE) else {}
+
+
+def described_pass(one: type[registry.Pass]) -> Summary:
+    """Returns the summary of a pass with the operations that it runs on, where these are not modules."""
+    return Summary(with_anchor(one.summary, one.anchor), _described(one.options()))
+
+
+def described_pipeline(one: registry.Pipeline) -> Summary:
+    """Returns the summary of a pipeline."""
+    return Summary(one.summary, _described(one.options))
+
+
+def with_anchor(text: str, anchor: Any) -> str:
+    """Returns a summary, and what the pass runs on where that is not the module."""
+    return text if anchor in (None, "builtin.module") else f"{text} [{anchor}]"
+
+
+def _described(options: Sequence[Option]) -> dict[str, str]:
+    return {one.name: f"{one.help} ({one.type_text}; default {one.default_text})".lstrip() for one in options}
+
+
+def written(summaries: Mapping[str, Summary]) -> str:
+    """The text of a file of summaries, the inverse of `host_listing.read_summaries`."""
+    lines = []
+    for name, one in summaries.items():
+        lines += [f"{name}  {one.text}", *(f"  {option}  {about}" for option, about in one.options.items())]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,46 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes the summaries of the project's passes and pipelines, which `shard-opt --help` shows.
+
+    python tools/pass_table.py
+
+The files are `own_passes.txt` and `own_pipelines.txt` in python/mlir_shard/passes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mlir_shard.passes import own_listing, registry
+
+FOLDER = Path(__file__).resolve().parent.parent / "python" / "mlir_shard" / "passes"
+HEAD = """\
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Written by tools/pass_table.py: the {} of the project with their summaries; indented below each are its options.
+"""
+
+
+def tables() -> dict[str, str]:
+    """The texts of the files by name."""
+    registry.search(own_listing.OWN_PACKAGE)
+    inside = f"{own_listing.OWN_PACKAGE}."
+    passes = {name: one for name, one in registry.registered().items() if one.__module__.startswith(inside)}
+    pipelines = registry.registered_pipelines()
+    own = {name: one for name, one in pipelines.items() if one.build.__module__.startswith(inside)}
+    of_passes = own_listing.written({name: own_listing.described_pass(one) for name, one in passes.items()})
+    of_pipelines = own_listing.written({name: own_listing.described_pipeline(one) for name, one in own.items()})
+    return {
+        own_listing.PASSES_FILE: HEAD.format("passes") + of_passes,
+        own_listing.PIPELINES_FILE: HEAD.format("pipelines") + of_pipelines,
+    }
+
+
+def main() -> None:
+    """Writes the files."""
+    for name, text in tables().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
