@@ -4,6 +4,7 @@
 #include "bindings.h"
 #include "capsules.h"
 #include "deferral.h"
+#include "inherent_names.h"
 #include "op_kinds.h"
 
 #include <pybind11/functional.h>
@@ -29,7 +30,10 @@ using Capsule = Capsules::Capsule;
 // Reads the kinds of operations by MLIR's C API, in the library that the bindings use, and goes by them.
 class KindReader {
 public:
-  KindReader(const std::string &library, const std::string &capsulePrefix) : capi(library), host(capsulePrefix) {}
+  KindReader(const std::string &library, const std::string &capsulePrefix, InherentNames::Declared declared)
+      : capi(library), host(capsulePrefix) {
+    capi.inherentNames = std::make_shared<InherentNames>(std::move(declared));
+  }
 
   std::unique_ptr<OpKinds> read(const Capsule &root, const std::vector<std::string> &names,
                                 const std::vector<std::string> &ignored, bool neighbours) const {
@@ -97,7 +101,8 @@ void defineOpKinds(py::module_ &module) {
       .def("__len__", [](const OpKinds &kinds) { return kinds.ops.size(); });
 
   py::class_<KindReader>(module, "KindReader", "Reads the kinds of operations, and goes by them.")
-      .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
+      .def(py::init<const std::string &, const std::string &, InherentNames::Declared>(), py::arg("library"),
+           py::arg("capsule_prefix"), py::arg("inherent_names"))
       .def("read", &KindReader::read, py::arg("op"), py::arg("names"), py::arg("ignored"), py::arg("neighbours"),
            "The kinds of the operations under one that have one of the names. The values of `ignored` attributes do not\n"
            "count.")

@@ -9,12 +9,13 @@ from functools import cache, cached_property
 from typing import Any
 
 from mlir_shard import _native, host
+from mlir_shard.asm.inherent_names import inherent_names
 from mlir_shard.host import ir
 
 
 @cache
 def _reader() -> _native.KindReader:
-    return _native.KindReader(str(host.capi_library()), host.capsule_prefix())
+    return _native.KindReader(str(host.capi_library()), host.capsule_prefix(), inherent_names)
 
 
 def _operations(capsules: list[Any]) -> list[Any]:
