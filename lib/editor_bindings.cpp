@@ -8,6 +8,7 @@
 #include "function_signature.h"
 #include "inlining.h"
 #include "replacement.h"
+#include "unused.h"
 
 #include <pybind11/functional.h>
 
@@ -50,6 +51,14 @@ public:
   std::vector<Capsule> distinctAttributesBelow(const Capsule &op, const std::string &name,
                                                const std::vector<std::string> &holders) const {
     return host.capsules(distinctAttributes(capi, host.operation(op), {name, holders}));
+  }
+
+  bool mayHaveUnusedBelow(const Capsule &op) const { return mayHaveUnused(capi, host.operation(op)); }
+
+  bool eraseUnusedBelow(const Capsule &op, const std::vector<std::string> &pure, const std::vector<std::string> &others,
+                        const std::function<bool(Capsule)> &isPure) const {
+    return eraseUnused(capi, host.operation(op), pure, others,
+                       [&](MlirOperation found) { return isPure(host.capsule(found)); });
   }
 
   void removeAttributesBelow(const Capsule &op, const std::string &name) const {
@@ -154,6 +163,13 @@ void defineEditor(py::module_ &module) {
            py::arg("replaced"),
            "Replaces the attributes that `distinct_attributes` gives by what `replaced(attribute)` gives, asked once\n"
            "for each, in the order of the text.")
+      .def("may_have_unused", &Editor::mayHaveUnusedBelow, py::arg("op"),
+           "Whether an operation below one, not the last of its block, has no used result and may be one that the host\n"
+           "erases, which those of sdy are not.")
+      .def("erase_unused", &Editor::eraseUnusedBelow, py::arg("op"), py::arg("pure"), py::arg("others"),
+           py::arg("is_pure"),
+           "Erases the operations below one with the names in `pure` that have no used result, the last one first, and of\n"
+           "those named in `others` the ones that are pure. Whether there was one.")
       .def("remove_attributes", &Editor::removeAttributesBelow, py::arg("op"), py::arg("name"),
            "Removes the discardable attributes of an operation and below it that are called `name`, or are of\n"
            "the dialect that `name` is, with the dot.")

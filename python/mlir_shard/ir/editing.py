@@ -77,6 +77,17 @@ def replace_attributes(root: Any, name: str, holders: Sequence[str], replaced: C
     )
 
 
+def may_have_unused(root: Any) -> bool:
+    """Whether an operation below `root` has no used result and may be dead; those of sdy do not count."""
+    return _editor().may_have_unused(root.operation._CAPIPtr)
+
+
+def erase_unused(root: Any, pure: Sequence[str], others: Sequence[str], is_pure: Callable[[Any], bool]) -> bool:
+    """Erases the operations below `root` with the names in `pure` whose results nothing uses, and of those named in
+    `others` the ones that are pure; those that only such ones use go too. Returns whether there was one."""
+    return _editor().erase_unused(root.operation._CAPIPtr, pure, others, lambda capsule: is_pure(_operation(capsule)))
+
+
 def remove_attributes(root: Any, name: str) -> None:
     """Removes the discardable attributes of `root` and below it that have that name; `"sdy."` is all of a dialect."""
     _editor().remove_attributes(root.operation._CAPIPtr, name)

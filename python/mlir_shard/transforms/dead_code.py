@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import append, function_type, operations_named, terminator
+from mlir_shard.ir.editing import append, erase_unused, function_type, may_have_unused, terminator
 from mlir_shard.passes import host_passes
 
 # The host does not know of operations of a dialect defined at run time that they have no effects.
@@ -28,18 +28,12 @@ def erase_dead_code(root: Any) -> None:
 
 def erase_unused_of_sdy(root: Any) -> bool:
     """Erases the dead operations of sdy below `root`, those that only they use too; returns whether there was one."""
-    is_changed = False
-    for op in reversed(operations_named(root, *_PURE, *_COMPUTATIONS)):
-        if any(True for result in op.results for _ in result.uses):
-            continue
-        if op.name in _PURE or _has_no_effects(op):
-            op.erase()
-            is_changed = True
-    return is_changed
+    return erase_unused(root, _PURE, _COMPUTATIONS, _has_no_effects)
 
 
 def _erase_unused_of_host(root: Any) -> None:
-    host_passes.run(f"{root.name}(trivial-dce)", root.operation, verify_each=False)
+    if may_have_unused(root):
+        host_passes.run(f"{root.name}(trivial-dce)", root.operation, verify_each=False)
 
 
 def _has_no_effects(computation: Any) -> bool:

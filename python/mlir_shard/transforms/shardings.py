@@ -87,6 +87,12 @@ def types_of(function: Any, side: Side) -> list[Any]:
     return list(type_.inputs if side is Side.ARGUMENTS else type_.results)
 
 
+def numbered_types(function: Any, side: Side) -> tuple[list[int], list[Any]]:
+    """The types on one side of a function's signature, by their numbers in a list of the distinct ones; and that."""
+    _, _, numbers, types = signature_column(function, _NATIVE[side], sdy.SHARDING)
+    return numbers, types
+
+
 def attributes_of(function: Any, side: Side) -> list[dict[str, Any]]:
     """The attributes of each argument or result, by name."""
     if side.value not in function.attributes:

@@ -22,6 +22,7 @@ from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.registry import depends_on_context
 from mlir_shard.sharding import OpShardingRule, PropagationDirection
+from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.propagate.module_parts import (
     NumberedEdge,
     numbered_edges,
@@ -31,12 +32,11 @@ from mlir_shard.transforms.propagate.value_graph import (
     NOWHERE,
     STATE_TYPE,
     UNKNOWN,
-    Node,
     NodeKind,
     OpClass,
     ValueGraph,
 )
-from mlir_shard.transforms.shardings import RuleFor, Side, shardings_of
+from mlir_shard.transforms.shardings import RuleFor, Side, numbered_types, shardings_of
 
 # Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.
 _NODES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
@@ -109,7 +109,7 @@ class ModuleReader:
         self._survey()
         # The places of values that do not have that of a result or, block arguments, NOWHERE.
         self._moved: dict[int, int] = {}
-        self._return_kinds: dict[Any, int | None] = {}
+        self._special_kinds: dict[tuple[int, int, bool, EdgeFrame | None, bool], int | None] = {}
         self._functions = {self._symbol(op): op for op in self._program.functions}
         self._arguments: dict[int, list[int]] = {op: self._place_arguments(op) for op in self._program.functions}
         self.argument_of = {v: (op, i) for op, numbers in self._arguments.items() for i, v in enumerate(numbers)}
@@ -285,7 +285,7 @@ class ModuleReader:
         rule = self._program.own_rules.get(op)
         name = self._signature(self._numbers[op]).name
         if rule is None:
-            return list(self._special_node(op)) if name in _NODES else []
+            return self._special_nodes(op) if name in _NODES else []
         signature, operands, place = self._signature(self._numbers[op]), self.arrays.operands(op), self.place
         shared = any(self.arrays.use_counts[operands[index]] != 1 for index in signature.watched)
         kind = self._kind(signature, rule, shared)
@@ -300,33 +300,42 @@ class ModuleReader:
             for place, _ in own:
                 self.graph.siblings[place] = tuple(other for other in own if other[0] != place)
 
-    def _special_node(self, op: int) -> Iterator[_Node]:
-        # What is asked of the op itself is in its signature, and so the same for the first op of that.
-        first = self._representatives[self._numbers[op]]
-        type_ = first.results[0].type
-        if not is_static(type_):
-            return
-        operand, place = self.arrays.operands(op)[0], self.arrays.results(op)[0] + 1
-        if first.name == "sdy.propagation_barrier":
-            direction = PropagationDirection(first.attributes["allowed_direction"].value)
-            rule = self._identity(type_, 1)
-            barrier = NodeKind(rule, OpClass.ELEMENTWISE, fixed_direction=direction, is_op=False)
-            yield self.graph.kind(barrier), (self.place(operand),), (place,)
-            return
+    def _special_nodes(self, op: int) -> list[_Node]:
+        signature, (operand,), (result,) = self._numbers[op], self.arrays.operands(op), self.arrays.results(op)
         frame, is_deferred = None, False
         sources: Sequence[int]
-        if first.name == "sdy.func_data_flow_edge":
-            sources = self._function_sources(operand)
-        elif operand in self._edges:
-            edge = self._edges[operand]
-            frame, sources, is_deferred = edge.frame, edge.sources, edge.is_of_argument
-        else:
-            return
-        if sources:
-            rule = self._identity(type_, len(sources))
-            shared = self.arrays.use_counts[operand] != 1
-            edge_kind = NodeKind(rule, OpClass.EDGE, shared, frame=frame, is_op=False, is_deferred=is_deferred)
-            yield self.graph.kind(edge_kind), tuple(self.place(source) for source in sources), (place,)
+        match self._signature(signature).name:
+            case "sdy.propagation_barrier":
+                sources = (operand,)
+            case "sdy.func_data_flow_edge":
+                sources = self._function_sources(operand)
+            case _:
+                edge = self._edges.get(operand)
+                if edge is None:
+                    return []
+                frame, sources, is_deferred = edge.frame, edge.sources, edge.is_of_argument
+        if not sources:
+            return []
+        key = (signature, len(sources), self.arrays.use_counts[operand] != 1, frame, is_deferred)
+        if not self._reuses or key not in self._special_kinds:
+            self._special_kinds[key] = self._special_kind(*key)
+        kind = self._special_kinds[key]
+        return [] if kind is None else [(kind, tuple(map(self.place, sources)), (result + 1,))]
+
+    def _special_kind(
+        self, signature: int, sources: int, shared: bool, frame: EdgeFrame | None, is_deferred: bool
+    ) -> int | None:
+        """The kind of the node of an edge or a barrier; None for a value that is never sharded."""
+        # What is asked of an op is in its signature, and so the same for the first op of that.
+        first = self._representatives[signature]
+        type_ = first.results[0].type
+        if not is_static(type_):
+            return None
+        rule = self._identity(type_, sources)
+        if first.name == "sdy.propagation_barrier":
+            direction = PropagationDirection(first.attributes["allowed_direction"].value)
+            return self.graph.kind(NodeKind(rule, OpClass.ELEMENTWISE, fixed_direction=direction, is_op=False))
+        return self.graph.kind(NodeKind(rule, OpClass.EDGE, shared, frame=frame, is_op=False, is_deferred=is_deferred))
 
     def _function_sources(self, value: int) -> list[int]:
         """What flows into a function's argument, the operands of calls, or into the result of a call."""
@@ -363,23 +372,22 @@ class ModuleReader:
             if back is None:
                 continue
             states = self._signature_states(function, Side.RESULTS)
-            types = self.arrays.operation(function).attributes["function_type"].value.results
-            for index, (number, type_, state) in enumerate(zip(self.arrays.operands(back), types, states, strict=True)):
-                kind = self._return_kind(type_)
+            numbers, types = numbered_types(self.arrays.operation(function), Side.RESULTS)
+            kinds = list(map(self._return_kind, types))
+            operands = self.arrays.operands(back)
+            for index, (value, type_, state) in enumerate(zip(operands, numbers, states, strict=True)):
+                kind = kinds[type_]
                 if kind is not None:
-                    self.graph.returns.append(Node(kind, (self.place(number),), (len(self.graph.states),)))
+                    self.graph.returns.native.add(kind, (self.place(value),), (len(self.graph.states),))
                     self.graph.states.append(state)
                     self.results.append((function, index))
 
     def _return_kind(self, type_: Any) -> int | None:
         """What ties a value of a type to a result of a function; None for what is never sharded."""
-        if type_ not in self._return_kinds:
-            kind = None
-            if is_static(type_):
-                rule = self._identity(type_, 1)
-                kind = self.graph.kind(NodeKind(rule, fixed_direction=PropagationDirection.BOTH, is_op=False))
-            self._return_kinds[type_] = kind
-        return self._return_kinds[type_]
+        if not is_static(type_):
+            return None
+        rule = self._identity(type_, 1)
+        return self.graph.kind(NodeKind(rule, fixed_direction=PropagationDirection.BOTH, is_op=False))
 
     def _main_functions(self) -> list[int]:
         if "main" in self._functions:
