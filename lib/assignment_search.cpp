@@ -17,6 +17,8 @@ Elements saturatedProduct(Elements one, Elements other) {
   return __builtin_mul_overflow(one, other, &product) ? mostElements : product;
 }
 
+bool begins(const GridAxes &axes, const GridAxes &with) { return axes.compare(0, with.size(), with) == 0; }
+
 Elements fullShard(std::int64_t size, Elements count) { return count < size ? (size + (count - 1)) / count : size > 0; }
 
 } // namespace
@@ -36,12 +38,20 @@ AssignmentSearch::AssignmentSearch(AssignmentProblem of, AskDim ask)
       for (std::int32_t factor : factors)
         last = std::max(last, depths[factor] + 1);
     };
-    for (const auto &dim : tensor.dims)
-      take(dim.second);
+    for (const AssignedTensor::Dim &dim : tensor.dims)
+      take(dim.factors);
     if (tensor.isResult)
       take(problem.reductionFactors);
     completed[hasFactors ? last : problem.order.size()].push_back(static_cast<std::int32_t>(number));
     known[number].resize(tensor.dims.size());
+  }
+  for (const std::vector<ShardingAxes> &ofFactor : problem.candidates) {
+    std::vector<std::uint64_t> &found = masks.emplace_back();
+    for (const ShardingAxes &candidate : ofFactor) {
+      found.push_back(0);
+      for (char axis : candidate.axes)
+        found.back() |= std::uint64_t{1} << axis;
+    }
   }
 }
 
@@ -76,12 +86,11 @@ void AssignmentSearch::visit(std::size_t depth, Price resharded) {
   }
   const std::int32_t factor = problem.order[depth];
   const std::uint64_t before = used;
-  const std::vector<FactorCandidate> &candidates = problem.candidates[factor];
-  for (std::size_t number = 0; number < candidates.size(); ++number) {
-    if (before & candidates[number].axes)
+  for (std::size_t number = 0; number < masks[factor].size(); ++number) {
+    if (before & masks[factor][number])
       continue;
     chosen[factor] = static_cast<std::int32_t>(number);
-    used = before | candidates[number].axes;
+    used = before | masks[factor][number];
     visit(depth + 1, resharded);
   }
   used = before;
@@ -95,11 +104,11 @@ AssignmentSearch::Price AssignmentSearch::bound(std::size_t number) {
     return {};
   const bool isReduced =
       tensor.isResult && std::any_of(problem.reductionFactors.begin(), problem.reductionFactors.end(), [&](std::int32_t factor) {
-        return problem.candidates[factor][chosen[factor]].axes != 0;
+        return masks[factor][chosen[factor]] != 0;
       });
   Elements elements = 1, kept = isReduced ? 0 : 1;
   for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
-    const AssignedDim &taken = dim(number, i);
+    const AssignedDim taken = dim(number, i);
     if (!taken.isEven)
       return {};
     elements = saturatedProduct(elements, taken.elements);
@@ -130,11 +139,11 @@ double AssignmentSearch::leastCompute(std::size_t depth) {
     operations = saturatedProduct(operations, 2);
   for (const AssignedTensor &tensor : problem.tensors) {
     Elements ofTensor = tensor.elementSize;
-    for (const auto &[size, factors] : tensor.dims) {
+    for (const AssignedTensor::Dim &dim : tensor.dims) {
       Elements count = 1;
-      for (std::int32_t factor : factors)
+      for (std::int32_t factor : dim.factors)
         count = saturatedProduct(count, blocks[factor]);
-      ofTensor = saturatedProduct(ofTensor, fullShard(size, count));
+      ofTensor = saturatedProduct(ofTensor, fullShard(dim.size, count));
     }
     if (__builtin_add_overflow(bytes, ofTensor, &bytes))
       bytes = mostElements;
@@ -142,8 +151,16 @@ double AssignmentSearch::leastCompute(std::size_t depth) {
   return std::max(static_cast<double>(operations) / problem.operationRate, static_cast<double>(bytes) / problem.memoryRate);
 }
 
-const AssignedDim &AssignmentSearch::dim(std::size_t tensor, std::size_t number) {
-  const std::vector<std::int32_t> &factors = problem.tensors[tensor].dims[number].second;
+AssignedDim AssignmentSearch::dim(std::size_t tensor, std::size_t number) {
+  const auto &[size, factors, given] = problem.tensors[tensor].dims[number];
+  if (factors.size() == 1) {
+    const ShardingAxes &taken = problem.candidates[factors[0]][chosen[factors[0]]];
+    const auto [before, after] = problem.tensors[tensor].isResult ? std::pair{&taken, &given} : std::pair{&given, &taken};
+    if (size % before->devices || size % after->devices)
+      return {true, false, 0, 0};
+    const bool continues = begins(before->axes, after->axes) || begins(after->axes, before->axes);
+    return {true, true, size / after->devices, continues ? size / std::max(before->devices, after->devices) : 0};
+  }
   std::u32string key;
   for (std::int32_t factor : factors)
     key += static_cast<char32_t>(chosen[factor]);
@@ -160,7 +177,7 @@ const AssignedDim &AssignmentSearch::dim(std::size_t tensor, std::size_t number)
 bool AssignmentSearch::isPossible() {
   for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor)
     for (std::size_t i = 0; i < problem.tensors[tensor].dims.size(); ++i)
-      if (problem.tensors[tensor].dims[i].second.size() > 1 && !dim(tensor, i).isPossible)
+      if (problem.tensors[tensor].dims[i].factors.size() > 1 && !dim(tensor, i).isPossible)
         return false;
   return true;
 }

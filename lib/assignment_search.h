@@ -16,16 +16,21 @@
 
 namespace mlir_shard {
 
-// Axes that a factor may get: a bit for each, and the number of devices along them.
-struct FactorCandidate {
-  std::uint64_t axes;
+// Axes along which a factor or a dimension may be sharded, up to 64 of them, and the number of devices along them.
+struct ShardingAxes {
+  GridAxes axes;
   std::int64_t devices;
 };
 
 // An operand or a result. What it costs to reshard it is bounded by 0 unless `isBounded`.
 struct AssignedTensor {
+  struct Dim {
+    std::int64_t size;
+    std::vector<std::int32_t> factors;
+    ShardingAxes given; // Before the operand is resharded, or after the result is.
+  };
   std::int64_t elementSize;
-  std::vector<std::pair<std::int64_t, std::vector<std::int32_t>>> dims; // The size of each, and its factors.
+  std::vector<Dim> dims;
   bool isResult, isBounded;
 };
 
@@ -42,7 +47,7 @@ struct AssignmentProblem {
   std::vector<std::int32_t> reductionFactors;
   std::vector<AssignedTensor> tensors;
   std::vector<std::int32_t> order;                      // In which factors get their axes.
-  std::vector<std::vector<FactorCandidate>> candidates; // Of each factor.
+  std::vector<std::vector<ShardingAxes>> candidates; // That each factor may get.
   std::int64_t devices;                                 // Along all axes of all candidates.
   bool computes, indexes;                               // No operations are counted for an op that indexes.
   double operationRate, memoryRate, networkRate;        // A second.
@@ -55,7 +60,7 @@ class AssignmentSearch {
 public:
   // The number of the candidate of each factor.
   using Assignment = std::vector<std::int32_t>;
-  // The dimension of a tensor whose factors, in their order, have the candidates of these numbers.
+  // The dimension of a tensor whose several factors, in their order, have the candidates of these numbers.
   using AskDim = std::function<AssignedDim(std::int32_t tensor, std::int32_t dim, const Assignment &candidates)>;
 
   AssignmentSearch(AssignmentProblem problem, AskDim askDim);
@@ -75,13 +80,14 @@ private:
   void visit(std::size_t depth, Price resharded);
   Price bound(std::size_t tensor);
   double leastCompute(std::size_t depth);
-  const AssignedDim &dim(std::size_t tensor, std::size_t dim);
+  AssignedDim dim(std::size_t tensor, std::size_t dim);
   bool isPossible();
 
   AssignmentProblem problem;
   AskDim askDim;
   std::vector<std::vector<std::int32_t>> completed; // The tensors whose last factor gets its axes at each depth.
   std::vector<std::vector<KnownDims>> known;
+  std::vector<std::vector<std::uint64_t>> masks; // A bit for each axis of a candidate.
   std::vector<std::int64_t> blocks;
   Assignment chosen;
   std::uint64_t used = 0;

@@ -61,22 +61,28 @@ Elements elementsOf(const py::int_ &number) {
   return (static_cast<Elements>(high) << 64) | number.attr("__and__")(~std::uint64_t{0}).cast<std::uint64_t>();
 }
 
-using TensorValues = std::tuple<std::int64_t, std::vector<std::pair<std::int64_t, std::vector<std::int32_t>>>, bool, bool>;
-using CandidateValues = std::pair<std::uint64_t, std::int64_t>;
+using AxesValues = std::pair<AxisNumbers, std::int64_t>;
+using DimValues = std::tuple<std::int64_t, std::vector<std::int32_t>, AxesValues>;
+using TensorValues = std::tuple<std::int64_t, std::vector<DimValues>, bool, bool>;
 
-std::vector<AssignedTensor> tensorsOf(std::vector<TensorValues> values) {
+ShardingAxes shardingAxesOf(const AxesValues &values) { return {axesOf(values.first), values.second}; }
+
+std::vector<AssignedTensor> tensorsOf(const std::vector<TensorValues> &values) {
   std::vector<AssignedTensor> tensors;
-  for (auto &[elementSize, dims, isResult, isBounded] : values)
-    tensors.push_back({elementSize, std::move(dims), isResult, isBounded});
+  for (const auto &[elementSize, dims, isResult, isBounded] : values) {
+    tensors.push_back({elementSize, {}, isResult, isBounded});
+    for (const auto &[size, factors, given] : dims)
+      tensors.back().dims.push_back({size, factors, shardingAxesOf(given)});
+  }
   return tensors;
 }
 
-std::vector<std::vector<FactorCandidate>> candidatesOf(const std::vector<std::vector<CandidateValues>> &values) {
-  std::vector<std::vector<FactorCandidate>> candidates;
+std::vector<std::vector<ShardingAxes>> candidatesOf(const std::vector<std::vector<AxesValues>> &values) {
+  std::vector<std::vector<ShardingAxes>> candidates;
   for (const auto &ofFactor : values) {
     auto &found = candidates.emplace_back();
-    for (auto [axes, devices] : ofFactor)
-      found.push_back({axes, devices});
+    for (const AxesValues &axes : ofFactor)
+      found.push_back(shardingAxesOf(axes));
   }
   return candidates;
 }
@@ -160,12 +166,12 @@ void defineResharding(py::module_ &module) {
 
   py::class_<AssignmentSearch>(module, "AssignmentSearch", "The axes of each factor of an op, by a bound on their cost.")
       .def(py::init([](std::vector<std::int64_t> factorSizes, std::vector<std::int32_t> reductionFactors,
-                       std::vector<TensorValues> tensors, std::vector<std::int32_t> order,
-                       const std::vector<std::vector<CandidateValues>> &candidates, std::int64_t devices, bool computes,
+                       const std::vector<TensorValues> &tensors, std::vector<std::int32_t> order,
+                       const std::vector<std::vector<AxesValues>> &candidates, std::int64_t devices, bool computes,
                        bool indexes, std::tuple<double, double, double> rates, double moveLatency,
                        std::pair<double, double> known, std::int32_t summands, py::function askDim) {
              const auto [operationRate, memoryRate, networkRate] = rates;
-             return AssignmentSearch({std::move(factorSizes), std::move(reductionFactors), tensorsOf(std::move(tensors)),
+             return AssignmentSearch({std::move(factorSizes), std::move(reductionFactors), tensorsOf(tensors),
                                       std::move(order), candidatesOf(candidates), devices, computes, indexes,
                                       operationRate, memoryRate, networkRate, moveLatency, known.first, known.second,
                                       summands},

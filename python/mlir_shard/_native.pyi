@@ -251,15 +251,17 @@ class ReshardSearch:
     def least(self, source: _State, target: _State) -> float: ...
     def least_memory(self, source: _State, target: _State, most_states: int) -> tuple[int | None, int]: ...
 
+_Axes = tuple[Sequence[int], int]
+
 class AssignmentSearch:
     def __init__(
         self,
         *,
         factor_sizes: Sequence[int],
         reduction_factors: Sequence[int],
-        tensors: Sequence[tuple[int, Sequence[tuple[int, Sequence[int]]], bool, bool]],
+        tensors: Sequence[tuple[int, Sequence[tuple[int, Sequence[int], _Axes]], bool, bool]],
         order: Sequence[int],
-        candidates: Sequence[Sequence[tuple[int, int]]],
+        candidates: Sequence[Sequence[_Axes]],
         devices: int,
         computes: bool,
         indexes: bool,

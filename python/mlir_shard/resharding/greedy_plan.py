@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, pairwise, takewhile
 
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
@@ -111,6 +112,7 @@ def _given_up(left: Difference, dim: int, capacities: list[int], places: dict[Ax
     return kept + lost
 
 
+@lru_cache(maxsize=4096)
 def collectives_between(
     source: TensorSharding, target: TensorSharding, shape: Shape, mesh: Mesh
 ) -> tuple[CollectiveStep, ...]:

@@ -40,6 +40,8 @@ class Grid:
     atoms: Axes
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
     _axes_of: dict[AxisRef, GridAxes] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _counts: dict[GridAxes, int] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _placements: dict[TensorSharding, Placement] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(atom.size(self.mesh) for atom in self.atoms))
@@ -66,8 +68,11 @@ class Grid:
 
     def num_devices(self, axes: GridAxes) -> int:
         """The number of devices along grid axes."""
-        sizes = self.sizes
-        return prod(sizes[axis] for axis in axes)
+        found = self._counts.get(axes)
+        if found is None:
+            sizes = self.sizes
+            found = self._counts[axes] = prod([sizes[axis] for axis in axes])
+        return found
 
     def axes(self, refs: Iterable[AxisRef]) -> GridAxes:
         """The grid axes of a list of axes and sub-axes, in its order; ValueError where one is not made of them."""
@@ -84,8 +89,12 @@ class Grid:
 
     def placement(self, sharding: TensorSharding) -> Placement:
         """Where a tensor of this sharding lies; ValueError where it uses axes that are not of the grid."""
-        dims = tuple(self.axes(dim.axes) for dim in sharding.dim_shardings)
-        return Placement(dims, tuple(sorted(self.axes(sharding.unreduced_axes))), sharding.reduction_op)
+        found = self._placements.get(sharding)
+        if found is None:
+            dims = tuple(self.axes(dim.axes) for dim in sharding.dim_shardings)
+            unreduced = tuple(sorted(self.axes(sharding.unreduced_axes)))
+            found = self._placements[sharding] = Placement(dims, unreduced, sharding.reduction_op)
+        return found
 
     def sharding(self, placement: Placement, mesh_or_ref: str | Mesh) -> TensorSharding:
         """The closed sharding that places a tensor so."""

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import lru_cache
 from math import gcd, prod
 
 from mlir_shard.resharding.steps import (
@@ -21,16 +22,17 @@ from mlir_shard.resharding.steps import (
 _Lists = list[list[int]]
 
 
+@lru_cache(maxsize=4096)
 def permuted_plans(
-    start: Placement, end: Placement, sizes: tuple[int, ...], groups: Sequence[int]
-) -> Iterator[tuple[Move, ...]]:
+    start: Placement, end: Placement, sizes: tuple[int, ...], groups: tuple[int, ...]
+) -> tuple[tuple[Move, ...], ...]:
     """The moves on a grid with axes of these prime sizes; none where something is reduced, or axes do not come out.
 
     One plan for each number in `groups` that makes another: an all-to-all along several axes is between at most so many
     devices. Shards that do not nest may forbid a plan.
     """
     if start.unreduced != end.unreduced:
-        return
+        return ()
     counts = [prod(sizes[axis] for axis in axes) for axes in end.dims]
     own = _sliced(start, end, counts, sizes)
     wanted = [prod(sizes[axis] for axis in axes) for axes in own]
@@ -39,7 +41,7 @@ def permuted_plans(
     slices = _together([AllSlice(dim, axes) for dim, axes in enumerate(added) if axes])
     surplus = [tuple(axes[len(kept) :]) for axes, kept in zip(last, end.dims, strict=True)]
     gathers = _together([AllGather(dim, axes) for dim, axes in enumerate(surplus) if axes])
-    seen = set()
+    found: list[tuple[Move, ...]] = []
     for most_devices in groups:
         taken_back = _taken_back(last, wanted, sizes, most_devices)
         if taken_back is None:
@@ -47,9 +49,9 @@ def permuted_plans(
         first, moved = taken_back
         permutation = [] if first == own else [CollectivePermute(tuple(map(tuple, first)))]
         moves = (*slices, *permutation, *reversed(moved), *gathers)
-        if moves not in seen:
-            seen.add(moves)
-            yield moves
+        if moves not in found:
+            found.append(moves)
+    return tuple(found)
 
 
 def _sliced(start: Placement, end: Placement, counts: list[int], sizes: tuple[int, ...]) -> _Lists:

@@ -147,15 +147,24 @@ class PartitionRule:
 
         `reduction` says what partial results are combined with, None where nothing can.
         """
+        is_reducible = not rule.reduction_factors or reduction(op) is not None
+        return self.never_shardable(rule, is_reducible=is_reducible) | self.unshardable_here(op, rule)
+
+    def never_shardable(self, rule: OpShardingRule, *, is_reducible: bool) -> frozenset[int]:
+        """The factors along which no op with this sharding rule can be partitioned."""
         found = set(rule.need_replication_factors) | set(rule.permutation_factors)
-        if rule.reduction_factors and reduction(op) is None:
+        if not is_reducible:
             found |= set(rule.reduction_factors)
         for factor in range(rule.num_factors):
             if rule.factor_type(factor) is FactorType.PASS_THROUGH and not self._connects(rule, factor):
                 found.add(factor)
-        if self.unshardable is not None:
-            found |= set(ask("function of unshardable factors", self.unshardable, op, rule))
         return frozenset(found)
+
+    def unshardable_here(self, op: Any, rule: OpShardingRule) -> frozenset[int]:
+        """The other factors along which this op cannot be partitioned."""
+        if self.unshardable is None:
+            return frozenset()
+        return frozenset(ask("function of unshardable factors", self.unshardable, op, rule))
 
     def _connects(self, rule: OpShardingRule, factor: int) -> bool:
         in_results = any(mapping.contains_factor(factor) for mapping in rule.result_mappings)

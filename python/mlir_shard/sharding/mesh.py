@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 MOST_DEVICES = 1 << 18
@@ -44,6 +44,8 @@ class Mesh:
 
     axes: tuple[MeshAxis, ...]
     device_ids: tuple[int, ...]
+    _index_of: dict[str, int] = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __init__(
         self, axes: Mapping[str, int] | Iterable[MeshAxis | tuple[str, int]] = (), device_ids: Iterable[int] = ()
@@ -54,6 +56,11 @@ class Mesh:
         if self.axes and len(ids) == self.total_size and ids == tuple(range(len(ids))):
             ids = ()
         object.__setattr__(self, "device_ids", ids)
+        object.__setattr__(self, "_index_of", {axis.name: index for index, axis in reversed([*enumerate(self.axes)])})
+        object.__setattr__(self, "_hash", hash((self.axes, ids)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @staticmethod
     def maximal(device_id: int) -> Mesh:
@@ -114,7 +121,7 @@ class Mesh:
 
     def has_axis(self, name: str) -> bool:
         """Whether an axis has this name."""
-        return any(axis.name == name for axis in self.axes)
+        return name in self._index_of
 
     def axis_size(self, name: str) -> int:
         """The size of the named axis; ValueError where there is none."""
@@ -122,10 +129,10 @@ class Mesh:
 
     def axis_index(self, name: str) -> int:
         """The position of the named axis, 0 the major one; ValueError where there is none."""
-        for index, axis in enumerate(self.axes):
-            if axis.name == name:
-                return index
-        raise ValueError(f'axis "{name}" is not in the mesh {self}')
+        index = self._index_of.get(name)
+        if index is None:
+            raise ValueError(f'axis "{name}" is not in the mesh {self}')
+        return index
 
     def equals(self, other: Mesh, *, ignore_device_ids: bool = False) -> bool:
         """Whether the meshes are equal, or with `ignore_device_ids` equal but for the order of devices."""

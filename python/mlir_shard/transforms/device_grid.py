@@ -82,13 +82,16 @@ class DeviceGrid:
     sizes: tuple[int, ...] = field(init=False, compare=False)
     shape: tuple[int, ...] = field(init=False, compare=False)
     strides: tuple[int, ...] = field(init=False, compare=False)
+    _grid: Grid = field(init=False, compare=False, repr=False)
     _known_axes: dict[tuple[str | Mesh, Axes], GridAxes] = field(
         init=False, compare=False, repr=False, default_factory=dict
     )
+    _local_types: dict[tuple[Any, Placement], Any] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         sizes = tuple(atom.size(self.mesh) for atom in self.atoms)
         object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "_grid", Grid(self.mesh, self.atoms))
         object.__setattr__(self, "shape", sizes[: len(sizes) - len(self.separate)])
         object.__setattr__(self, "strides", tuple(accumulate(reversed(self.shape), mul, initial=1))[::-1])
 
@@ -202,7 +205,7 @@ class DeviceGrid:
     def axes(self, refs: Iterable[AxisRef]) -> GridAxes:
         """The grid axes of a list of axes and sub-axes, in its order."""
         try:
-            return Grid(self.mesh, self.atoms).axes(refs)
+            return self._grid.axes(refs)
         except ValueError as error:
             raise GridError(str(error)) from error
 
@@ -353,6 +356,12 @@ class DeviceGrid:
         """The type of a value of `type_` that lies so. Raises GridError where it cannot lie so."""
         if not any(placement.dims):
             return type_
+        found = self._local_types.get((type_, placement))
+        if found is None:
+            found = self._local_types[type_, placement] = self._local_type(type_, placement)
+        return found
+
+    def _local_type(self, type_: Any, placement: Placement) -> Any:
         if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
             raise GridError(f"only ranked tensors of static shape can be sharded, not {type_}")
         element = type_.element_type

@@ -90,9 +90,11 @@ def _problem(
     on: MeshAndRef,
     meshes: Mapping[str, Mesh],
 ) -> OpProblem | None:
-    """The problem of an op; None where its shardings have unreduced axes or overflow its factors."""
+    """The problem of an op; None where shardings have unreduced axes or overflow factors, or sizes are dynamic."""
     shardings = (*op.operands, *op.results)
     if on[1].is_empty or any(one is not None and one.unreduced_axes for one in shardings):
+        return None
+    if any(size < 0 for tensor in tensors for size in tensor.shape):
         return None
     rule = op.rule if op.reducible else with_whole_reductions(op.rule)
     indexes = op.kind is OpKind.INDEXING

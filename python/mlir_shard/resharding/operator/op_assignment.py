@@ -109,14 +109,13 @@ def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MO
 
 class _Search:
     def __init__(self, problem: OpProblem, costs: OpCosts, grid: Grid, most_nodes: int) -> None:
-        self._problem, self._costs = problem, costs
+        self._problem, self._costs, self._grid = problem, costs, grid
         self._most_nodes = most_nodes
         self._candidates = factor_candidates(problem, grid)
-        self._counts = {one: grid.num_devices(one) for of in self._candidates for one in of}
-        merged = {one: add_axes_or_merge((), (grid.atoms[axis] for axis in one), problem.mesh) for one in self._counts}
+        every = {one for of in self._candidates for one in of}
+        merged = {one: add_axes_or_merge((), (grid.atoms[axis] for axis in one), problem.mesh) for one in every}
         self._merged = [[merged[one] for one in of] for of in self._candidates]
-        self._used = sorted({axis for one in self._counts for axis in one})
-        self._num_used = grid.num_devices(tuple(self._used))
+        self._num_used = grid.num_devices(tuple({axis for one in every for axis in one}))
         if self._num_used > MOST_COUNTED:
             raise ValueError(f"{self._num_used} devices are along the axes in use, more than {MOST_COUNTED}")
 
@@ -141,23 +140,28 @@ class _Search:
     def _native(self) -> AssignmentSearch:
         problem, costs = self._problem, self._costs
         rule, rates = problem.rule, costs.rates
-        bits = {axis: 1 << number for number, axis in enumerate(self._used)}
+        numbers: dict[int, int] = {}
+
+        def numbered(axes: GridAxes) -> tuple[list[int], int]:
+            return [numbers.setdefault(axis, len(numbers)) for axis in axes], self._grid.num_devices(axes)
+
         return AssignmentSearch(
             factor_sizes=rule.factor_sizes,
             reduction_factors=rule.reduction_factors,
             tensors=[
                 (
                     tensor.element_size,
-                    [(size, dim.factor_indices) for size, dim in zip(tensor.shape, mapping.dim_mappings, strict=True)],
+                    [
+                        (size, dim.factor_indices, numbered(costs.given_axes(index, number, self._grid)))
+                        for number, (size, dim) in enumerate(zip(tensor.shape, mapping.dim_mappings, strict=True))
+                    ],
                     index >= len(rule.operand_mappings),
                     costs.is_bounded(index),
                 )
                 for index, (tensor, mapping) in enumerate(zip(problem.tensors, rule.tensor_mappings, strict=True))
             ],
             order=self._order(),
-            candidates=[
-                [(sum(map(bits.__getitem__, one)), self._counts[one]) for one in of] for of in self._candidates
-            ],
+            candidates=[list(map(numbered, of)) for of in self._candidates],
             devices=self._num_used,
             computes=bool(rule.operand_mappings),
             indexes=problem.indexes,
@@ -180,7 +184,7 @@ class _Search:
         return sorted(range(rule.num_factors), key=lambda factor: (-sizes[factor], factor))
 
     def _ask_dim(self, index: int, dim: int, numbers: list[int]) -> tuple[bool, bool, int, int]:
-        """A dimension of a tensor with the candidates of these numbers along its factors, and whether that can be.
+        """A dimension of a tensor with the candidates of these numbers along its several factors, and if it can be so.
 
         A factor behind one that is not fully sharded cannot be sharded: its blocks would be strided.
         """

@@ -10,9 +10,11 @@ from functools import cached_property
 from math import inf, prod
 
 from mlir_shard.resharding.cost.links import DeviceRates
+from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_search import ROUNDING
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor, mesh_of
 from mlir_shard.resharding.operator.reshard_prices import OpTensor, Placed, Price, Reshardings, layout_of
+from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, is_strict_prefix, sort_and_merge, total_size
@@ -206,6 +208,12 @@ class OpCosts:
             found = self._sizes[axes] = total_size(axes, self._problem.mesh)
         return found
 
+    def given_axes(self, index: int, dim: int, grid: Grid) -> GridAxes:
+        """The axes of a dimension of a tensor before an operand is resharded, or after a result is; none of a tensor
+        that changes its mesh."""
+        own = self._problem.shardings[index]
+        return grid.axes(own.dim_shardings[dim].axes) if own is not None and self.is_bounded(index) else ()
+
     def is_bounded(self, index: int) -> bool:
         """Whether `tensor_bound` is more than nothing for some axes: it is not where a tensor changes its mesh."""
         return self._own_meshes[index] == self._problem.mesh
@@ -230,9 +238,7 @@ class OpCosts:
         tensor = self._problem.tensors[index]
         if not self.is_bounded(index):
             return Price()
-        is_reduced = self._is_result(index) and any(
-            axes_per_factor[one] for one in self._problem.rule.reduction_factors
-        )
+        is_reduced = self._is_result(index) and self._is_reduced(axes_per_factor)
         elements, kept = 1, 0 if is_reduced else 1
         for dim in range(len(tensor.shape)):
             taken = self._dim(index, dim, axes_per_factor)
@@ -247,6 +253,8 @@ class OpCosts:
         )
 
     def _tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
+        if self._stays(index, axes_per_factor):
+            return Price()
         tensor = self._problem.tensors[index]
         prices = [
             self._reshardings.price(source, target, tensor) / count
@@ -256,11 +264,26 @@ class OpCosts:
 
     def _tensor_least(self, index: int, axes_per_factor: Sequence[Axes]) -> float:
         """Seconds that `tensor_price` is not less than, but for rounding."""
+        if self._stays(index, axes_per_factor):
+            return 0.0
         tensor = self._problem.tensors[index]
         return sum(
             self._reshardings.least(source, target, tensor) / count
             for source, target, count in self._changes(index, axes_per_factor)
         )
+
+    def _stays(self, index: int, axes_per_factor: Sequence[Axes]) -> bool:
+        """Whether nothing is resharded or reduced."""
+        if not self.is_bounded(index) or (self._is_result(index) and self._is_reduced(axes_per_factor)):
+            return False
+        own = self._problem.shardings[index]
+        return all(
+            self._dim(index, dim, axes_per_factor).sharding.axes == (own.dim_shardings[dim].axes if own else ())
+            for dim in range(len(self._mappings[index].dim_mappings))
+        )
+
+    def _is_reduced(self, axes_per_factor: Sequence[Axes]) -> bool:
+        return any(axes_per_factor[factor] for factor in self._problem.rule.reduction_factors)
 
     def _changes(self, index: int, axes_per_factor: Sequence[Axes]) -> list[tuple[Placed, Placed, int]]:
         """The changes of sharding of an operand or a result one after the other, and how many share each."""

@@ -97,6 +97,7 @@ class Reshardings:
         self._prices = prices
         self._known: dict[object, Price] = {}
         self._least: dict[object, float] = {}
+        self._layouts: dict[tuple[Placed, OpTensor], TensorLayout] = {}
         self.least_latency = prices.least_latency
 
     def price(self, source: Placed, target: Placed, tensor: OpTensor) -> Price:
@@ -104,7 +105,7 @@ class Reshardings:
         key = source, target, tensor
         found = self._known.get(key)
         if found is None:
-            layouts = (layout_of(*source, tensor), layout_of(*target, tensor))
+            layouts = self._layout(source, tensor), self._layout(target, tensor)
             is_same = layouts[0] == layouts[1]
             found = self._known[key] = Price() if is_same else self._prices.price(*layouts, tensor.element_size)
         return found
@@ -117,10 +118,17 @@ class Reshardings:
             return found.seconds
         least = self._least.get(key)
         if least is None:
-            layouts = (layout_of(*source, tensor), layout_of(*target, tensor))
+            layouts = self._layout(source, tensor), self._layout(target, tensor)
             is_same = layouts[0] == layouts[1]
             least = self._least[key] = 0.0 if is_same else self._prices.least(*layouts, tensor.element_size)
         return least
+
+    def _layout(self, placed: Placed, tensor: OpTensor) -> TensorLayout:
+        key = placed, tensor
+        found = self._layouts.get(key)
+        if found is None:
+            found = self._layouts[key] = layout_of(*placed, tensor)
+        return found
 
 
 def layout_of(sharding: TensorSharding | None, mesh: Mesh, tensor: OpTensor) -> TensorLayout:

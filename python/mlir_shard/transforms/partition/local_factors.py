@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding
+from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.sharding.axes import Axes, any_overlap
-from mlir_shard.sharding.projection import ShardingProjection
+from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, cut_dimension, join_factors
 
 
 def local_factor_axes(
@@ -40,20 +40,17 @@ def local_factor_axes(
             kept[factor] = ()
 
 
-def shardings_of(
-    factor_axes: tuple[Axes, ...], rule: OpShardingRule, mesh_or_ref: str | Mesh, mesh: Mesh
-) -> tuple[tuple[TensorSharding, ...], tuple[TensorSharding, ...]]:
-    """The shardings of operands and results when each factor is sharded along its axes in every tensor."""
-    return ShardingProjection.of_factors(factor_axes, rule).to_shardings(rule, mesh_or_ref, mesh)
-
-
 def _strided_factors(kept: list[Axes], rule: OpShardingRule, mesh: Mesh) -> set[int]:
     """The factors whose axes the dimensions of some tensor cannot express."""
-    operands, results = shardings_of(tuple(kept), rule, mesh, mesh)
-    said = ShardingProjection.build(operands, results, rule, mesh)
-    return {
-        factor
-        for tensor in said.tensors
-        for factor, sharding in enumerate(tensor.factors)
-        if sharding is not None and (sharding.axes != kept[factor] or sharding.overflow_axes)
-    }
+    sizes = rule.factor_sizes
+    distinct = {dim.factor_indices: dim for mapping in rule.tensor_mappings for dim in mapping.dim_mappings}
+    strided = set()
+    for factors, dim in distinct.items():
+        if not any(kept[factor] for factor in factors):
+            continue
+        parts = [FactorSharding(kept[factor]) for factor in factors]
+        whole = join_factors(parts, [sizes[factor] for factor in factors], mesh)
+        for factor, sharding in cut_dimension(whole, dim, sizes, mesh):
+            if sharding.axes != kept[factor] or sharding.overflow_axes:
+                strided.add(factor)
+    return strided

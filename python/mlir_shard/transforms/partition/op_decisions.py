@@ -20,10 +20,10 @@ from mlir_shard.rules.windows import Window, dim_of, mirrored_factors, windows_o
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import add_axes_or_merge
 from mlir_shard.sharding.projection import ShardingProjection
-from mlir_shard.sharding.rule import FactorType
+from mlir_shard.sharding.rule import FactorType, TensorMapping
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.partition.grid_reshards import Resharding
-from mlir_shard.transforms.partition.local_factors import local_factor_axes, shardings_of
+from mlir_shard.transforms.partition.local_factors import local_factor_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,9 @@ class OpDecisions:
         self._grid = grid
         self._exchanges = exchanges
         self._known: dict[Hashable, Decision] = {}
+        self._shardings: dict[Placement, TensorSharding] = {}
+        # By the numbers of rules, which are kept with them.
+        self._unshardable: dict[tuple[int, int, bool], tuple[frozenset[int], OpShardingRule, PartitionRule]] = {}
 
     def decide(
         self,
@@ -166,7 +169,7 @@ class OpDecisions:
         )
         if is_combined:
             reduction = lambda op: ReductionOp.SUM  # noqa: E731
-        unshardable = partition.unshardable_factors(op, rule, reduction)
+        unshardable = self._unshardable_factors(op, rule, partition, reduction)
         windows: tuple[Window, ...] = ()
         if self._exchanges:
             windows = windows_of(op, rule) if partition.allows_uneven and not may_fail(op) else ()
@@ -178,6 +181,16 @@ class OpDecisions:
         if known is None or self._is_uneven_somewhere(rule, known):
             known = self._known[key] = self._decide(op, rule, partition, unshardable, kind, have, wanted, windows)
         return known
+
+    def _unshardable_factors(
+        self, op: Any, rule: OpShardingRule, partition: PartitionRule, reduction: Reduction
+    ) -> frozenset[int]:
+        is_reducible = not rule.reduction_factors or reduction(op) is not None
+        key = id(rule), id(partition), is_reducible
+        known = self._unshardable.get(key)
+        if known is None:
+            known = self._unshardable[key] = partition.never_shardable(rule, is_reducible=is_reducible), rule, partition
+        return known[0] | partition.unshardable_here(op, rule)
 
     def _is_uneven_somewhere(self, rule: OpShardingRule, decision: Decision) -> bool:
         sizes = zip(rule.factor_sizes, decision.factor_axes, strict=True)
@@ -210,13 +223,12 @@ class OpDecisions:
             if not refused:
                 break
             unshardable |= frozenset(refused)
-        needed, made = shardings_of(factor_axes, rule, mesh, mesh)
         partial = tuple(axis for factor in rule.reduction_factors for axis in axes[factor])
         return Decision(
-            tuple(grid.placement(sharding, sharding.rank) for sharding in needed),
+            tuple(Placement(_axes_of_dims(mapping, axes)) for mapping in rule.operand_mappings),
             tuple(
-                Placement(grid.placement(one, one.rank).dims, *(() if kind is None else (partial, kind)))
-                for one in made
+                Placement(_axes_of_dims(mapping, axes), *(() if kind is None else (partial, kind)))
+                for mapping in rule.result_mappings
             ),
             axes,
             tuple(factor for factor in uneven if _is_masked(op, rule, factor)),
@@ -237,9 +249,19 @@ class OpDecisions:
 
     def sharding(self, placement: Placement) -> TensorSharding:
         """The placement as a sharding along the axes of the grid's mesh."""
-        grid = self._grid
-        dims = (add_axes_or_merge((), (grid.atoms[axis] for axis in axes), grid.mesh) for axes in placement.dims)
-        return TensorSharding.closed_with(dims, grid.mesh)
+        found = self._shardings.get(placement)
+        if found is None:
+            grid = self._grid
+            dims = (add_axes_or_merge((), (grid.atoms[axis] for axis in axes), grid.mesh) for axes in placement.dims)
+            found = self._shardings[placement] = TensorSharding.closed_with(dims, grid.mesh)
+        return found
+
+
+def _axes_of_dims(mapping: TensorMapping, axes: Sequence[GridAxes]) -> tuple[GridAxes, ...]:
+    """The axes of each dimension of a tensor by those of each factor."""
+    return tuple(
+        tuple([axis for factor in dim.factor_indices for axis in axes[factor]]) for dim in mapping.dim_mappings
+    )
 
 
 def uneven_edges(op: Any, rule: OpShardingRule, decision: Decision) -> tuple[UnevenEdge, ...]:

@@ -247,16 +247,37 @@ class OpChoices:
         self._reuses = reuses
         self._cheapest = cheapest
         self._known: dict[Hashable, PricedReshards] = {}
+        # The first signature of those that a choice does not tell apart, and the first of equal rules, which are kept.
+        self._kinds: dict[int, int] = {}
+        self._first_kinds: dict[Hashable, int] = {}
+        self._rules: dict[int, tuple[int, OpShardingRule]] = {}
+        self._first_rules: dict[OpShardingRule, int] = {}
 
     def of(self, op: AskedOp) -> PricedReshards:
         """The reshards around an op; raises ReshardError where there are none that do."""
         is_full = self._is_full or op.signature.name in _ALWAYS_FULL
         if not is_full and op.signature.name in _CONCATENATIONS:
             is_full = any(operand != op.results[0] for operand in op.operands)
-        key = (op.number, id(op.rule), op.combiner, is_full, op.operands, op.results, op.summands)
+        alike = self._kind_of(op), self._rule_of(op), op.combiner, is_full, op.operands, op.results
+        key = (*alike, op.windows, op.summands)
         if key not in self._known or not self._reuses:
             self._known[key] = self._choose(op, is_full=is_full)
         return self._known[key]
+
+    def _kind_of(self, op: AskedOp) -> int:
+        found = self._kinds.get(op.number)
+        if found is None:
+            one = op.signature
+            found = self._first_kinds.setdefault((one.kind, one.tensors, one.sizes), op.number)
+            self._kinds[op.number] = found
+        return found
+
+    def _rule_of(self, op: AskedOp) -> int:
+        found = self._rules.get(id(op.rule))
+        if found is None:
+            found = self._first_rules.setdefault(op.rule, len(self._rules)), op.rule
+            self._rules[id(op.rule)] = found
+        return found[0]
 
     def _choose(self, op: AskedOp, *, is_full: bool) -> PricedReshards:
         operands = tuple([self._shardings[one] for one in op.operands])
