@@ -121,4 +121,47 @@ void mergeEqual(const Capi &capi, MlirOperation root, const std::vector<std::str
   Merger(capi, capi.mlirOperationGetContext(root), names, merges).visit(root);
 }
 
+bool dropRepeated(const Capi &capi, const std::vector<Droppable> &ops) {
+  std::unordered_map<std::vector<const void *>, MlirOperation, PointersHash> firsts;
+  std::vector<const void *> key;
+  std::vector<MlirOperation> kept;
+  bool isChanged = false;
+  const auto resultsOf = [&](MlirOperation op) { return capi.mlirOperationGetNumResults(op); };
+  const auto firstEqual = [&](const Droppable &one) {
+    key.assign({nullptr, reinterpret_cast<const void *>(static_cast<std::intptr_t>(one.group))});
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(one.op); i < count; ++i)
+      key.push_back(capi.mlirOperationGetOperand(one.op, i).pointer);
+    for (MlirOperation inner = one.op; inner; inner = capi.mlirOperationGetParentOperation(inner)) {
+      key.front() = capi.mlirOperationGetBlock(inner).pointer;
+      if (const auto found = key.front() ? firsts.find(key) : firsts.end(); found != firsts.end())
+        return found->second;
+    }
+    key.front() = capi.mlirOperationGetBlock(one.op).pointer;
+    return firsts.emplace(key, one.op).first->second;
+  };
+  for (const Droppable &one : ops) {
+    const MlirOperation equal = one.group < 0 ? one.op : firstEqual(one);
+    if (one.group != Droppable::identity && equal == one.op) {
+      kept.push_back(one.op);
+      continue;
+    }
+    for (std::intptr_t i = 0; i < resultsOf(one.op); ++i)
+      capi.mlirValueReplaceAllUsesOfWith(capi.mlirOperationGetResult(one.op, i),
+                                         equal == one.op ? capi.mlirOperationGetOperand(one.op, i)
+                                                         : capi.mlirOperationGetResult(equal, i));
+    capi.mlirOperationDestroy(one.op);
+    isChanged = true;
+  }
+  for (auto op = kept.rbegin(); op != kept.rend(); ++op) {
+    std::intptr_t unused = 0;
+    while (unused < resultsOf(*op) && !capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(*op, unused)))
+      ++unused;
+    if (unused > 0 && unused == resultsOf(*op)) {
+      capi.mlirOperationDestroy(*op);
+      isChanged = true;
+    }
+  }
+  return isChanged;
+}
+
 } // namespace mlir_shard

@@ -24,4 +24,16 @@ using MergedOperands = std::optional<std::vector<std::intptr_t>>;
 void mergeEqual(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
                 const std::function<MergedOperands(MlirOperation)> &merges);
 
+// An operation without effects; those of a group are equal if their operands are.
+struct Droppable {
+  static constexpr std::int32_t unequal = -2, identity = -3;
+
+  MlirOperation op;
+  std::int32_t group; // `unequal` for one that no other is equal to, `identity` for one whose results are its operands.
+};
+
+// Replaces each of the operations, which are in pre-order, by an earlier equal one in its block or in a block around it,
+// and erases those without uses. Whether there was any.
+bool dropRepeated(const Capi &capi, const std::vector<Droppable> &ops);
+
 } // namespace mlir_shard

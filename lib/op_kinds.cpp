@@ -140,7 +140,8 @@ void OpKinds::addNeighbours(MlirOperation op, Key &key) {
 
 std::vector<MlirOperation> operationsOfResults(const Capi &capi, MlirOperation root,
                                                const std::vector<std::string> &names,
-                                               const std::vector<std::string> &definers, std::intptr_t count) {
+                                               const std::vector<std::string> &definers, std::intptr_t count,
+                                               bool once) {
   const std::vector<const void *> wanted = identifiers(capi, root, names);
   const std::vector<const void *> wantedDefiners = identifiers(capi, root, definers);
   std::vector<MlirOperation> found;
@@ -149,7 +150,7 @@ std::vector<MlirOperation> operationsOfResults(const Capi &capi, MlirOperation r
       return;
     for (std::intptr_t i = 0; i < count; ++i) {
       const MlirValue operand = capi.mlirOperationGetOperand(op, i);
-      if (!isUsedOnce(capi, operand) || capi.mlirValueIsABlockArgument(operand) ||
+      if ((once && !isUsedOnce(capi, operand)) || capi.mlirValueIsABlockArgument(operand) ||
           !contains(wantedDefiners, capi.mlirOperationGetName(capi.mlirOpResultGetOwner(operand)).pointer))
         return;
     }

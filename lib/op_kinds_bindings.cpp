@@ -5,6 +5,7 @@
 #include "capsules.h"
 #include "deferral.h"
 #include "inherent_names.h"
+#include "merge.h"
 #include "op_kinds.h"
 
 #include <pybind11/functional.h>
@@ -51,8 +52,16 @@ public:
   }
 
   std::vector<Capsule> ofResults(const Capsule &root, const std::vector<std::string> &names,
-                                 const std::vector<std::string> &definers, std::intptr_t count) const {
-    return host.capsules(operationsOfResults(capi, host.operation(root), names, definers, count));
+                                 const std::vector<std::string> &definers, std::intptr_t count, bool once) const {
+    return host.capsules(operationsOfResults(capi, host.operation(root), names, definers, count, once));
+  }
+
+  bool dropRepeated(const OpKinds &kinds, const std::vector<std::int32_t> &groups) const {
+    std::vector<Droppable> ops;
+    for (std::size_t i = 0; i < kinds.ops.size(); ++i)
+      if (const std::int32_t group = groups.at(kinds.kinds[i]); group != none)
+        ops.push_back({kinds.ops[i], group});
+    return mlir_shard::dropRepeated(capi, ops);
   }
 
   bool merge(const OpKinds &kinds, const std::vector<std::pair<std::int32_t, std::int64_t>> &groups, std::int64_t most,
@@ -110,7 +119,13 @@ void defineOpKinds(py::module_ &module) {
       .def("operations", &KindReader::operations, py::arg("kinds"), py::arg("wanted"),
            "The operations whose kind is wanted.")
       .def("of_results", &KindReader::ofResults, py::arg("op"), py::arg("names"), py::arg("definers"), py::arg("count"),
-           "The operations of a name whose first operands are each the result, used once, of one of the `definers`.")
+           py::arg("once"),
+           "The operations of a name whose first operands are each a result, used once where that is asked for, of one of\n"
+           "the `definers`.")
+      .def("drop_repeated", &KindReader::dropRepeated, py::arg("kinds"), py::arg("groups"),
+           "Replaces operations by earlier ones with the same operands, in their block or one around it, of the same\n"
+           "group, which `groups` has for each kind: -1 for those to leave, -2 for what no other is equal to, -3 for\n"
+           "those that are their operands. Erases those without uses. Whether there was anything to change.")
       .def("merge", &KindReader::merge, py::arg("kinds"), py::arg("groups"), py::arg("most"), py::arg("may_wait"),
            py::arg("pack"),
            "Merges independent operations of a block. `groups` has for each kind a group and a size: those of one group\n"

@@ -43,6 +43,12 @@ def children(op: Any, name: str) -> list[Any]:
     return [_operation(capsule) for capsule in _editor().children(op.operation._CAPIPtr, name)]
 
 
+def in_modules(module: Any, name: str) -> list[Any]:
+    """The operations of a name right in a module and in the modules in it, as symbols are."""
+    inner = children(module, "builtin.module")
+    return [*children(module, name), *(one for each in inner for one in in_modules(each, name))]
+
+
 def functions(module: Any) -> dict[str, Any]:
     """The functions of a module by symbol, in the order of the text."""
     found = children(module, "func.func")

@@ -23,7 +23,9 @@ def _operations(capsules: list[Any]) -> list[Any]:
 
 
 OWN_GROUP = -2
-"""The group of operations that are merged with no other one."""
+"""The group of an operation that is merged with no other one."""
+IDENTITY = -3
+"""The group of operations whose results are their operands, for `drop_repeated`."""
 _NO_GROUP = -1
 
 
@@ -56,6 +58,12 @@ class OpKinds:
         wanted = [is_wanted(one) for one in self.representatives]
         return _operations(_reader().operations(self._kinds, wanted)) if any(wanted) else []
 
+    def drop_repeated(self, groups: Sequence[int | None]) -> bool:
+        """Replaces each operation by an earlier one of its group that has the same operands, in its block or one around
+        it, and erases those without uses; returns whether there was any. `groups` has one for each kind, None for
+        operations that stay as they are."""
+        return _reader().drop_repeated(self._kinds, [_NO_GROUP if one is None else one for one in groups])
+
     def merge(
         self,
         groups: Sequence[tuple[int, int] | None],
@@ -84,7 +92,9 @@ class OpKinds:
         return _reader().merge(self._kinds, native, most, may_wait, pack_operations)
 
 
-def operations_of_results(root: Any, names: Sequence[str], definers: Sequence[str], count: int) -> list[Any]:
-    """The operations below `root` that have one of the names, and whose first `count` operands are each the result,
-    used once, of an operation that has one of the names `definers`; in pre-order."""
-    return _operations(_reader().of_results(root.operation._CAPIPtr, names, definers, count))
+def operations_of_results(
+    root: Any, names: Sequence[str], definers: Sequence[str], count: int = 1, *, once: bool = False
+) -> list[Any]:
+    """The operations below `root` that have one of the names, and whose first `count` operands are each a result of an
+    operation that has one of the names `definers`, with `once` one that is used once; in pre-order."""
+    return _operations(_reader().of_results(root.operation._CAPIPtr, names, definers, count, once))

@@ -12,7 +12,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import in_modules
 from mlir_shard.sharding import ReductionOp
 
 _shard = host.dialect("shard")
@@ -33,7 +33,7 @@ def grid_shape(op: Any) -> tuple[int, ...]:
 
 def grids(module: Any) -> dict[str, tuple[int, ...]]:
     """The shapes of the grids of a module by their names."""
-    return {op.attributes["sym_name"].value: grid_shape(op) for op in operations_named(module, "shard.grid")}
+    return {op.attributes["sym_name"].value: grid_shape(op) for op in in_modules(module, "shard.grid")}
 
 
 def grid_axes(op: Any) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mlir_shard.deferred import numpy as np
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import in_modules, operations_named
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, axes_of, mesh_or_ref_of
 from mlir_shard.ir.values import defining_op, element_size
 from mlir_shard.passes.registry import PassFailure
@@ -138,7 +138,7 @@ class CommunicationReader:
 
     @cached_property
     def _grids(self) -> dict[str, tuple[GroupAxis, ...]]:
-        return {op.attributes["sym_name"].value: _grid_axes(op) for op in operations_named(self._module, "shard.grid")}
+        return {op.attributes["sym_name"].value: _grid_axes(op) for op in in_modules(self._module, "shard.grid")}
 
     @cached_property
     def _meshes(self) -> Mapping[str, Mesh]:

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import ADDITIONS, operations_named
+from mlir_shard.ir.op_kinds import OpKinds, operations_of_results
 from mlir_shard.ir.values import defining_op, has_one_use, users
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.rules.reduction import combiners_of_elements, may_repeat_initial_values
@@ -29,6 +32,7 @@ from mlir_shard.transforms.communication.collective_forms import (
 from mlir_shard.transforms.communication.communication_reading import CommunicationReader
 
 _DOT = "stablehlo.dot_general"
+_REDUCE = "stablehlo.reduce"
 _bindings = host.module("_mlir_libs._stablehlo")
 
 
@@ -60,12 +64,12 @@ class SinkReductions(ModulePass):
     summary = "Adds partial sums before they are reduced"
 
     def run(self, op: Any) -> bool:
-        if not operations_named(op, *REDUCES, *GATHERS):
+        kinds = OpKinds(op, *REDUCES, *GATHERS, ignored=(CHANNEL,), neighbours=True)
+        if not len(kinds):
             return False
-        sums = _Sums(CommunicationReader(op), Channels.of(op))
-        changed = [_sink_below_reductions(one) for one in operations_named(op, *REDUCES)]
-        changed += [sums.sink(addition) for addition in operations_named(op, *ADDITIONS)]
-        return any(changed)
+        changed = [_sink_below_reductions(one) for one in kinds.where(_has_only_reduction)]
+        additions = operations_of_results(op, ADDITIONS, (*REDUCES, _DOT), 2, once=True)
+        return _Sums(CommunicationReader(op), op).sink_all(additions) or any(changed)
 
 
 def _sink_below_reductions(collective: Any) -> bool:
@@ -81,43 +85,83 @@ def _sink_below_reductions(collective: Any) -> bool:
     return is_changed
 
 
+def _has_only_reduction(collective: Any) -> bool:
+    return collective.name in REDUCES and _reduction_behind(collective) is not None
+
+
 def _only_reduction(collective: Any) -> Any | None:
     """The reduction that alone uses the result of an all-reduce, and does the same along dimensions of it."""
+    op = _reduction_behind(collective)
+    # Each device combines the initial value.
+    return None if op is None or (op.name == _REDUCE and not may_repeat_initial_values(op)) else op
+
+
+def _reduction_behind(collective: Any) -> Any | None:
+    """That reduction, whatever its initial values."""
     if len(collective.operands) != 1 or not has_one_use(collective.results[0]):
         return None
     (op,) = users(collective.results[0])
-    is_reduction = op.name == "stablehlo.reduce" or op.name.startswith("tosa.reduce_")
+    is_reduction = op.name == _REDUCE or op.name.startswith("tosa.reduce_")
     if not is_reduction or op.block != collective.block or len(op.results) != 1:
         return None
     if op.operands[0] != collective.results[0] or combiners_of_elements(op) != (reduction(collective),):
         return None
     before, after = num_bytes(collective.results[0].type), num_bytes(op.results[0].type)
-    is_less = before is not None and after is not None and after < before
-    # Each device combines the initial value.
-    return op if is_less and (op.name != "stablehlo.reduce" or may_repeat_initial_values(op)) else None
+    return op if before is not None and after is not None and after < before else None
 
 
 class _Sums:
-    def __init__(self, reader: CommunicationReader, channels: Channels) -> None:
+    def __init__(self, reader: CommunicationReader, root: Any) -> None:
         self._reader = reader
-        self._channels = channels
+        self._root = root
 
-    def sink(self, addition: Any) -> bool:
-        """Reduces the result of an addition instead of its operands, where that can be and receives no more."""
+    @cached_property
+    def _channels(self) -> Channels:
+        return Channels.of(self._root)
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        """The additions by results, as an op hashes to something else with other operands."""
+        return {one.results[0]: number for number, one in enumerate(operations_named(self._root, *ADDITIONS))}
+
+    def sink_all(self, additions: list[Any]) -> bool:
+        """Visits additions in order, and among them those that add what is reduced only then."""
+        is_changed = False
+        left = deque(additions)
+        # By number: an addition may add two sums that are reduced now.
+        added: dict[int, Any] = {}
+        while left or added:
+            number = min(added, default=None)
+            if number is None or (left and self._numbers[left[0].results[0]] < number):
+                addition = left.popleft()
+            else:
+                addition = added.pop(number)
+            reduced = self.sink(addition)
+            if reduced is not None:
+                is_changed = True
+                found = [one for one in users(reduced) if one.name in ADDITIONS]
+                added |= {self._numbers[one.results[0]]: one for one in found}
+        return is_changed
+
+    def sink(self, addition: Any) -> Any | None:
+        """Reduces the result of an addition instead of its operands, where that can be and receives no more.
+
+        Returns what is reduced; None for nothing.
+        """
         # What linalg.add writes to is no summand.
         left, right = (self._partial_sum(value) for value in list(addition.operands)[:2])
         if left is None or right is None or addition.operands[0].type != addition.results[0].type:
-            return False
+            return None
         if left.op == right.op or among(left.collective) != among(right.collective):
-            return False
+            return None
         # What comes from outside of a loop is brought once, and would be each time.
         replaced = (one for part in (left, right) for one in (part.op, part.collective, *part.gathers))
         if any(one.block != addition.block for one in replaced):
-            return False
+            return None
         result = self._all_reduce(addition, left.collective)
         if self._reader.read(result.owner.operation).bytes_received > left.bytes_received + right.bytes_received:
             result.owner.operation.erase()
-            return False
+            return None
         addition.results[0].replace_all_uses_except(result, result.owner.operation)
         for number, part in enumerate((left, right)):
             if part.op.name in REDUCES:
@@ -128,7 +172,7 @@ class _Sums:
                     part.op.operands[side] = gathered.owner.operation.operands[0]
                 for gather in part.gathers:
                     gather.erase()
-        return True
+        return result
 
     def _all_reduce(self, addition: Any, like: Any) -> Any:
         attributes = {name: like.attributes[name] for name in AMONG if name in like.attributes}

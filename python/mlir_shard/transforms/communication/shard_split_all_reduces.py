@@ -10,7 +10,8 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
-from mlir_shard.ir.editing import operations_named, replace_with
+from mlir_shard.ir.editing import replace_with
+from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.values import users
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.rules import RuleCache
@@ -34,43 +35,61 @@ class SplitAllReduces(ModulePass):
     summary = "Splits all-reduces around elementwise ops"
 
     def run(self, op: Any) -> bool:
+        kinds = OpKinds(op, "shard.all_reduce", neighbours=True)
+        if not len(kinds):
+            return False
         grids, rules, same = shard.grids(op), rule_cache(), KnownUniform()
-        changed = [_split(reduce, grids, rules, same) for reduce in operations_named(op, "shard.all_reduce")]
+        reduces = kinds.where(lambda one: any(_behind(one, one.results[0], dim, rules) for dim in _dims(one, grids)))
+        changed = [_split(reduce, grids, rules, same) for reduce in reduces]
         return any(changed)
 
 
-def _split(reduce: Any, grids: Mapping[str, tuple[int, ...]], rules: RuleCache, known: KnownUniform) -> bool:
-    type_, grid = reduce.results[0].type, grids.get(reduce.attributes["grid"].value)
+def _num_blocks(reduce: Any, grids: Mapping[str, tuple[int, ...]]) -> int:
+    """The devices among which shards would be; 0 where that is not known."""
+    grid = grids.get(reduce.attributes["grid"].value)
     if grid is None or "grid_axes" not in reduce.attributes:
-        return False
-    axes = list(shard.grid_axes(reduce))
-    blocks = prod(grid[axis] for axis in axes)
+        return 0
+    return prod(grid[axis] for axis in shard.grid_axes(reduce))
+
+
+def _dims(reduce: Any, grids: Mapping[str, tuple[int, ...]]) -> list[int]:
+    """The dimensions that shards may be along, the best one first."""
+    type_, blocks = reduce.results[0].type, _num_blocks(reduce, grids)
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape or blocks < 2:
-        return False
+        return []
     if type_ != reduce.operands[0].type:
-        return False
-    cuttable = [dim for dim, size in enumerate(type_.shape) if size and size % blocks == 0]
-    for dim in sorted(cuttable, key=lambda one: (type_.shape[one], one), reverse=True):
+        return []
+    dims = [dim for dim, size in enumerate(type_.shape) if size and size % blocks == 0]
+    return sorted(dims, key=lambda one: (type_.shape[one], one), reverse=True)
+
+
+def _split(reduce: Any, grids: Mapping[str, tuple[int, ...]], rules: RuleCache, known: KnownUniform) -> bool:
+    for dim in _dims(reduce, grids):
         if chain := _chain(reduce, dim, rules, known):
             known.forget(one.results[0] for one in (reduce, *(of_chain.op for of_chain in chain)))
-            _apply(reduce, dim, chain, axes, blocks)
+            _apply(reduce, dim, chain, list(shard.grid_axes(reduce)), _num_blocks(reduce, grids))
             return True
     return False
+
+
+def _behind(reduce: Any, value: Any, dim: int, rules: RuleCache) -> OnBlock | None:
+    """The elementwise op that alone uses a value behind an all-reduce, whose result has its shape."""
+    using = users(value)
+    if len(using) != 1 or using[0].block != reduce.block:
+        return None
+    return on_block(using[0], value, dim, rules)
 
 
 def _chain(reduce: Any, dim: int, rules: RuleCache, known: KnownUniform) -> list[OnBlock]:
     """The elementwise ops that come one after the other behind an all-reduce, whose results have its shape."""
     found: list[OnBlock] = []
     value, same = reduce.results[0], known.of(reduce)
-    while len(behind := users(value)) == 1:
-        next_one = on_block(behind[0], value, dim, rules)
-        if next_one is None or behind[0].block != reduce.block:
-            break
+    while (behind := _behind(reduce, value, dim, rules)) is not None:
         # A device computes blocks that others use.
-        if not same.has_captured(behind[0]) or not all(one == value or same.has(one) for one in behind[0].operands):
+        if not same.has_captured(behind.op) or not all(one == value or same.has(one) for one in behind.op.operands):
             break
-        found.append(next_one)
-        value = behind[0].results[0]
+        found.append(behind)
+        value = behind.op.results[0]
     limit = num_bytes(reduce.results[0].type) or 0
     while found and ((size := num_bytes(found[-1].op.results[0].type)) is None or size > limit):
         found.pop()

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Literal
 
-from mlir_shard.dialects.data_flow import ancestors
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import empty_tensors, shard
-from mlir_shard.ir.editing import operations_named, replace_with
+from mlir_shard.ir.editing import replace_with
+from mlir_shard.ir.op_kinds import IDENTITY, OWN_GROUP, OpKinds, operations_of_results
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
-from mlir_shard.ir.values import defining_op, has_one_use
+from mlir_shard.ir.values import defining_op, has_one_use, users
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, register, register_pipeline
 from mlir_shard.transforms.communication.collective_forms import (
@@ -32,6 +32,7 @@ from mlir_shard.transforms.communication.shard_collective_matmul import overlap
 _FOLDABLE = frozenset(("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"))
 # Between partners, so that one is nothing without the other.
 _KEPT = frozenset(("shard.send", "shard.recv"))
+_SLICE = "shard.all_slice"
 
 
 @register
@@ -46,39 +47,26 @@ class DropCollectives(ModulePass):
     summary = "Drops collectives that are equal to others, unused or of single devices"
 
     def run(self, op: Any) -> bool:
-        grids = shard.grids(op)
-        earlier: dict[Any, dict[Hashable, Any]] = {}
-        kept: list[Any] = []
-        is_changed = False
-        for collective in operations_named(op, *sorted(COLLECTIVES - _KEPT)):
-            if not is_of_values(collective):
-                continue
-            is_alone = _is_alone(collective, grids)
-            replacement = list(collective.operands) if is_alone else _equal_one(collective, earlier)
-            if replacement is None:
-                kept.append(collective)
-                continue
-            replace_with(collective, replacement)
-            is_changed = True
-        for collective in reversed(kept):
-            if not any(list(result.uses) for result in collective.results) and len(collective.results):
-                collective.erase()
-                is_changed = True
-        return is_changed
+        kinds = OpKinds(op, *sorted(COLLECTIVES - _KEPT), ignored=(CHANNEL,))
+        if not len(kinds):
+            return False
+        grids, numbers = shard.grids(op), dict[Hashable, int]()
+        return kinds.drop_repeated([_group(one, grids, numbers) for one in kinds.representatives])
 
 
-def _equal_one(collective: Any, earlier: dict[Any, dict[Hashable, Any]]) -> list[Any] | None:
-    """The results of one that comes before in a block around; else this one is remembered."""
+def _group(collective: Any, grids: dict[str, tuple[int, ...]], numbers: dict[Hashable, int]) -> int | None:
+    """The number of the collectives that are equal if their operands are; None for those that stay."""
+    if not is_of_values(collective):
+        return None
+    if _is_alone(collective, grids):
+        return IDENTITY
     attributes = frozenset((name, value) for name, value in collective.attributes.items() if name != CHANNEL)
     kind = reduction(collective) if len(collective.regions) else None
+    if kind is collective:
+        return OWN_GROUP
     types = tuple(result.type for result in collective.results)
-    key = (collective.name, tuple(collective.operands), attributes, CHANNEL in collective.attributes, kind, types)
-    for one in (collective, *ancestors(collective))[:-1]:
-        found = earlier.get(one.block, {}).get(key)
-        if found is not None:
-            return list(found.results)
-    earlier.setdefault(collective.block, {})[key] = collective
-    return None
+    key = (collective.name, attributes, CHANNEL in collective.attributes, kind, types)
+    return numbers.setdefault(key, len(numbers))
 
 
 def _is_alone(collective: Any, grids: dict[str, tuple[int, ...]]) -> bool:
@@ -107,8 +95,8 @@ class JoinCollectives(ModulePass):
     summary = "Joins reduce-scatters with all-gathers, and all-gathers with slices"
 
     def run(self, op: Any) -> bool:
-        joined = [_all_reduce(gather) for gather in operations_named(op, *GATHERS)]
-        undone = [_undo(one) for one in operations_named(op, "shard.all_slice")]
+        joined = [_all_reduce(gather) for gather in operations_of_results(op, GATHERS, SCATTERS)]
+        undone = [_undo(one) for one in operations_of_results(op, (_SLICE,), GATHERS)]
         return any(joined) or any(undone)
 
 
@@ -139,9 +127,12 @@ def _undo(slice_: Any) -> bool:
     gather = _inverse_of(slice_, GATHERS)
     if gather is None or gather.operands[0].type != slice_.results[0].type:
         return False
+    slices = [one for one in users(slice_.results[0]) if one.name == _SLICE]
     replace_with(slice_, gather.operands)
     if not list(gather.results[0].uses):
         gather.erase()
+    for one in slices:
+        _undo(one)
     return True
 
 
@@ -156,6 +147,7 @@ _linalg = dialect("linalg")
 _tensor = dialect("tensor")
 _MOVING = ("shard.all_gather", "shard.all_slice", "shard.all_to_all", "stablehlo.all_gather", "stablehlo.all_to_all")
 _CONSTANTS = ("arith.constant", "stablehlo.constant")
+_UNIFORM = ("tensor.empty", "linalg.fill", *_CONSTANTS)
 
 
 @register
@@ -167,7 +159,7 @@ class FoldUniformCollectives(ModulePass):
     summary = "Folds collectives of tensors that hold one constant"
 
     def run(self, op: Any) -> bool:
-        changed = [_fold(collective) for collective in operations_named(op, *_MOVING)]
+        changed = [_fold(collective) for collective in operations_of_results(op, _MOVING, _UNIFORM)]
         return any(changed)
 
 
@@ -179,9 +171,12 @@ def _fold(collective: Any) -> bool:
     if made is None:
         return False
     maker = collective.operands[0].owner.operation
+    following = [one for one in users(collective.results[0]) if one.name in _MOVING]
     replace_with(collective, [made])
     if not list(maker.results[0].uses):
         maker.erase()
+    for one in following:
+        _fold(one)
     return True
 
 
