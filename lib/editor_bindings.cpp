@@ -9,6 +9,7 @@
 #include "inlining.h"
 #include "replacement.h"
 #include "unused.h"
+#include "walk.h"
 
 #include <pybind11/functional.h>
 
@@ -41,6 +42,11 @@ public:
         found.push_back(host.capsule(child));
     });
     return found;
+  }
+
+  py::tuple contents(const Capsule &op) const {
+    Contents found = contentsOf(capi, host.operation(op));
+    return py::make_tuple(std::move(found.operations), std::move(found.attributes), found.hasBranches);
   }
 
   py::tuple attributeColumnsOf(const std::vector<Capsule> &ops, const std::vector<std::string> &names) const {
@@ -153,6 +159,9 @@ void defineEditor(py::module_ &module) {
       .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
       .def("children", &Editor::children, py::arg("op"), py::arg("name"),
            "The operations of a name right in the regions of one.")
+      .def("contents", &Editor::contents, py::arg("op"),
+           "The names of an operation and those under it, and of their discardable attributes, also in signatures of\n"
+           "functions; and whether a region has more than one block.")
       .def("attribute_columns", &Editor::attributeColumnsOf, py::arg("ops"), py::arg("names"),
            "For each name the attribute of each operation, by its number among the distinct ones, -1 for none; and\n"
            "these.")

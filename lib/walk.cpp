@@ -5,6 +5,7 @@
 
 #include "below.h"
 #include "op_contents.h"
+#include "pointer_map.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -177,6 +178,46 @@ std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root)
     if (seen.insert(capi.mlirOperationGetName(op).pointer).second)
       found.push_back(op);
   });
+  return found;
+}
+
+Contents contentsOf(const Capi &capi, MlirOperation root) {
+  Contents found;
+  PointerMap seen;
+  const auto isNew = [&](const void *pointer) { return seen.insert(pointer, 0).second; };
+  PointerMap seenAttributes;
+  const auto add = [&](MlirIdentifier name) {
+    if (seenAttributes.insert(name.pointer, 0).second)
+      found.attributes.emplace_back(toView(capi.mlirIdentifierStr(name)));
+  };
+  const MlirIdentifier function = capi.mlirIdentifierGet(capi.mlirOperationGetContext(root), toStringRef("func.func"));
+  const auto addSignature = [&](MlirOperation op, std::string_view key) {
+    const MlirAttribute dictionaries = capi.mlirOperationGetAttributeByName(op, toStringRef(key));
+    for (std::intptr_t i = 0, count = dictionaries ? capi.mlirArrayAttrGetNumElements(dictionaries) : 0; i < count; ++i) {
+      const MlirAttribute dictionary = capi.mlirArrayAttrGetElement(dictionaries, i);
+      if (!isNew(dictionary.pointer))
+        continue;
+      for (std::intptr_t entry = 0, size = capi.mlirDictionaryAttrGetNumElements(dictionary); entry < size; ++entry)
+        add(capi.mlirDictionaryAttrGetElement(dictionary, entry).name);
+    }
+  };
+  const auto visit = [&](MlirOperation op) {
+    const MlirIdentifier name = capi.mlirOperationGetName(op);
+    if (isNew(name.pointer))
+      found.operations.emplace_back(toView(capi.mlirIdentifierStr(name)));
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumDiscardableAttributes(op); i < count; ++i)
+      add(capi.mlirOperationGetDiscardableAttribute(op, i).name);
+    if (name == function) {
+      addSignature(op, "arg_attrs");
+      addSignature(op, "res_attrs");
+    }
+    for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+         region = capi.mlirRegionGetNextInOperation(region))
+      if (const MlirBlock block = capi.mlirRegionGetFirstBlock(region); block && capi.mlirBlockGetNextInRegion(block))
+        found.hasBranches = true;
+  };
+  visit(root);
+  eachBelow(capi, root, false, visit);
   return found;
 }
 

@@ -49,6 +49,14 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
 // The first operation of each name under `root`, in pre-order.
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root);
 
+// What `root` and the operations under it hold: the names of operations and of their discardable attributes, those in
+// signatures of functions too, and whether a region has more than one block.
+struct Contents {
+  std::vector<std::string> operations, attributes;
+  bool hasBranches = false;
+};
+Contents contentsOf(const Capi &capi, MlirOperation root);
+
 // The operations under `root` that have one of the names: in pre-order, or each after those inside it.
 std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
                                            bool postOrder);

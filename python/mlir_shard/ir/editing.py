@@ -7,8 +7,10 @@ A pass gives the new value of each distinct attribute or type once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from mlir_shard import _native, host
@@ -47,6 +49,34 @@ def in_modules(module: Any, name: str) -> list[Any]:
     """The operations of a name right in a module and in the modules in it, as symbols are."""
     inner = children(module, "builtin.module")
     return [*children(module, name), *(one for each in inner for one in in_modules(each, name))]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an operation holds, with those in it.
+
+    Attributes:
+        operations: the names of operations.
+        attributes: the names of discardable attributes, also in signatures of functions.
+        has_branches: whether a region has more than one block.
+    """
+
+    operations: frozenset[str]
+    attributes: frozenset[str]
+    has_branches: bool
+
+    def has_any(self, names: Collection[str] | Callable[[str], bool]) -> bool:
+        """Whether an operation or an attribute has one of the names, or one that a function gives True for."""
+        both = (self.operations, self.attributes)
+        if callable(names):
+            return any(map(names, chain(*both)))
+        return not all(one.isdisjoint(names) for one in both)
+
+
+def contents(root: Any) -> Contents:
+    """What `root` holds now."""
+    operations, attributes, has_branches = _editor().contents(root.operation._CAPIPtr)
+    return Contents(frozenset(operations), frozenset(attributes), has_branches)
 
 
 def functions(module: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import inspect
 import pkgutil
 import re
 import typing
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from mlir_shard.passes.diagnostic import Diagnostic
@@ -70,12 +70,15 @@ class Pass:
     name: the command-line name, lower case words apart by dashes.
     anchor: the name of the operations it runs on (`builtin.module`, `func.func`), or None for any operation.
     summary: one line, for `--help`; description: more than a line.
+    needs: names of operations and discardable attributes, or a function that tells them from others. Where a module
+        holds none of them there is nothing to do, and the pass is not run.
     """
 
     name: ClassVar[str] = ""
     anchor: ClassVar[str | None] = None
     summary: ClassVar[str] = ""
     description: ClassVar[str] = ""
+    needs: ClassVar[Collection[str] | Callable[..., bool] | None] = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

@@ -19,6 +19,7 @@ from mlir_shard.dialects.contexts import prepare
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.dialects.verified import verified_in
 from mlir_shard.host import ir, passmanager
+from mlir_shard.ir.editing import Contents, contents
 from mlir_shard.passes import diagnostic, host_passes, resolution
 from mlir_shard.passes.diagnostic import Diagnostic, location_of, reported
 from mlir_shard.passes.host_passes import HostPass
@@ -94,7 +95,7 @@ def run(
         tree = resolution.from_passes(passes, op.name)
     resolution.check_runs_on(tree, op.name, pipeline if isinstance(pipeline, str) else "")
     prepare(op.context)
-    one_run = _Run(op.context, verify_each, tuple(instrumentations), report)
+    one_run = _Run(op, verify_each, tuple(instrumentations), report)
     with diagnostic.handled(op.context, one_run.handle), sharing(), deep_recursion():
         succeeded = one_run.steps(op, tree)
     if not succeeded:
@@ -103,9 +104,10 @@ def run(
 
 class _Run:
     def __init__(
-        self, context: Any, verify_each: bool, instrumentations: tuple[Instrumentation, ...], report: Report | None
+        self, root: Any, verify_each: bool, instrumentations: tuple[Instrumentation, ...], report: Report | None
     ) -> None:
-        self.context = context
+        self.root = root
+        self.context = root.context
         self.verify_each = verify_each
         self.instrumentations = instrumentations
         self.report = report
@@ -113,7 +115,9 @@ class _Run:
         self.note: Diagnostic | None = None
         self.is_broken = False
         self.schedulable: dict[str, bool] = {}
-        self._verified = verified_in(context)
+        self._verified = verified_in(self.context)
+        # What the root holds; None where that may have changed since it was read.
+        self._contents: Contents | None = None
 
     def handle(self, reported: Any) -> bool:
         is_error = reported.severity == ir.DiagnosticSeverity.ERROR
@@ -191,6 +195,7 @@ class _Run:
     def _run_host(self, op: Any, anchor: str, group: list[Step]) -> bool:
         errors = len(self.errors)
         text = ",".join(map(step_text, group))
+        self._contents = None
         try:
             with self._errors_to_handlers():
                 host_passes.run(f"{anchor}({text})", op, verify_each=False)
@@ -213,6 +218,8 @@ class _Run:
             self.context.emit_error_diagnostics = before
 
     def _run_python(self, op: Any, one: Pass) -> bool:
+        if not self._may_apply(one):
+            return True
         errors, location, op_name = len(self.errors), op.location, op.name
         changed: bool | None = None
         try:
@@ -238,10 +245,21 @@ class _Run:
             raised = diagnostic.of_exception(exception, f"pass '{one.name}' raised", _file_of(one))
             running = diagnostic.at("note", f"raised while the pass ran on this '{op_name}'", location)
             self._emit(dataclasses.replace(raised, notes=(running,)))
+        if changed is not False:
+            self._contents = None
         if len(self.errors) > errors:
             return False
         # As in the host, an operation that is as it was is not verified again.
         return changed is False or self._verify(op, f"pass '{one.name}'")
+
+    def _may_apply(self, one: Pass) -> bool:
+        """Whether the root holds something that a pass needs."""
+        needs = type(one).needs
+        if needs is None:
+            return True
+        if self._contents is None:
+            self._contents = contents(self.root)
+        return self._contents.has_any(needs)
 
     def _emit_failure(self, failure: PassFailure, one: Pass, location: Any, said_already: bool) -> None:
         if failure.diagnostics:

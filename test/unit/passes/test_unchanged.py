@@ -1,6 +1,7 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes that return False have changed nothing: the module is not verified after them."""
+"""Passes that return False have changed nothing: the module is not verified after them. Those that are not run, as the
+module holds nothing that they need, would change nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 import mlir_shard
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import contents
 from mlir_shard.passes.registry import Pass, registered
 
 PROGRAMS = {
@@ -85,7 +88,91 @@ def test_what_returns_false_has_changed_nothing(program: str, pipeline: str, mon
 
     for one in registered().values():
         monkeypatch.setattr(one, "run", watched(one))
+        monkeypatch.setattr(one, "needs", None)
     mlir_shard.run(mlir_shard.parse(PROGRAMS[program], mlir_shard.create_context()), f"builtin.module({pipeline})")
 
     assert not wrong
     assert len(unchanged) > 5
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_not_run_would_change_nothing(program: str, pipeline: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    needless: set[str] = set()
+    wrong: set[str] = set()
+
+    def watched(one: type[Pass]) -> Callable[[Pass, Any], bool | None]:
+        run, needs = one.run, one.needs
+
+        def compare(this: Pass, op: Any) -> bool | None:
+            is_needless = needs is not None and not contents(op).has_any(needs)
+            before = str(op)
+            changed = run(this, op)
+            if is_needless:
+                needless.add(this.name)
+                if str(op) != before:
+                    wrong.add(this.name)
+            return changed
+
+        return compare
+
+    for one in registered().values():
+        monkeypatch.setattr(one, "run", watched(one))
+        monkeypatch.setattr(one, "needs", None)
+    mlir_shard.run(mlir_shard.parse(PROGRAMS[program], mlir_shard.create_context()), f"builtin.module({pipeline})")
+
+    assert not wrong
+    assert len(needless) > 5
+
+
+class _Watched(mlir_shard.Pass):
+    name = "test-watched"
+    summary = "Notes that it runs"
+    needs = ("test.attribute", "math.exp")
+    runs = 0
+
+    def run(self, op: Any) -> bool:
+        _Watched.runs += 1
+        return False
+
+
+@pytest.mark.parametrize(
+    ("text", "is_run"),
+    [
+        ("func.func @main(%a: f32) -> f32 { return %a : f32 }", False),
+        ("func.func @main(%a: f32) -> f32 { %0 = math.exp %a : f32\n return %0 : f32 }", True),
+        ("func.func @main(%a: f32) -> f32 { return {test.attribute} %a : f32 }", True),
+        ("func.func @main(%a: f32 {test.attribute = 1 : i32}) -> f32 { return %a : f32 }", True),
+        ("func.func @main(%a: f32) -> (f32 {test.attribute = 1 : i32}) { return %a : f32 }", True),
+        ("module attributes {test.attribute} { func.func private @main(f32) }", True),
+    ],
+)
+def test_pass_is_run_where_the_module_holds_what_it_needs(text: str, is_run: bool) -> None:
+    context = mlir_shard.create_context()
+    context.allow_unregistered_dialects = True
+    _Watched.runs = 0
+
+    mlir_shard.run(mlir_shard.parse(text, context), _Watched())
+
+    assert _Watched.runs == is_run
+
+
+class _MakesExp(mlir_shard.Pass):
+    name = "test-makes-exp"
+    summary = "Names an operation"
+
+    def run(self, op: Any) -> None:
+        op.regions[0].blocks[0].operations[0].attributes["test.attribute"] = ir.UnitAttr.get(op.context)
+
+
+def test_pass_is_run_where_an_earlier_one_has_made_what_it_needs() -> None:
+    context = mlir_shard.create_context()
+    context.allow_unregistered_dialects = True
+    _Watched.runs = 0
+
+    mlir_shard.run(
+        mlir_shard.parse("func.func @main(%a: f32) -> f32 { return %a : f32 }", context),
+        [_Watched(), _MakesExp(), _Watched()],
+    )
+
+    assert _Watched.runs == 1

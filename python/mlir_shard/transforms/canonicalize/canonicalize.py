@@ -11,7 +11,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.type_runs import type_run_attributes
 from mlir_shard.host import ir, rewrite
 from mlir_shard.ir import strided_inserts
-from mlir_shard.ir.editing import first_names, inline_region
+from mlir_shard.ir.editing import Contents, contents, inline_region
 from mlir_shard.ir.patterns import Pattern, apply_greedily
 from mlir_shard.ir.values import users
 from mlir_shard.passes import host_passes
@@ -123,21 +123,21 @@ class Canonicalize(Pass):
     enable_patterns: tuple[str, ...] = option((), "Labels of patterns that should be used, and no others")
 
     def run(self, op: Any) -> None:
-        config = self._config()
+        held = contents(op)
+        config = self._config(held)
         if self.enable_patterns and _NAMES.issuperset(self.enable_patterns):
             config.enable_constant_cse = False
-            apply_greedily(op, self._patterns_for(op), config)
+            apply_greedily(op, self._patterns_for(held), config)
             while erase_unused_of_sdy(op):
-                apply_greedily(op, self._patterns_for(op), config)
+                apply_greedily(op, self._patterns_for(contents(op)), config)
             return
-        self._run_host(op)
-        while (patterns := self._patterns_for(op)) and apply_greedily(op, patterns, config):
-            self._run_host(op)
+        self._run_host(op, held)
+        while (patterns := self._patterns_for(held := contents(op))) and apply_greedily(op, patterns, config):
+            self._run_host(op, held)
 
-    def _patterns_for(self, op: Any) -> list[Pattern]:
+    def _patterns_for(self, held: Contents) -> list[Pattern]:
         """The enabled patterns on operations that there are."""
-        names = first_names(op)
-        return [pattern for pattern in PATTERNS if pattern.root in names and self._is_enabled(pattern)]
+        return [pattern for pattern in PATTERNS if pattern.root in held.operations and self._is_enabled(pattern)]
 
     def _is_enabled(self, pattern: Pattern) -> bool:
         names = {pattern.name, pattern.label}
@@ -145,17 +145,25 @@ class Canonicalize(Pass):
             self.enable_patterns and names.isdisjoint(self.enable_patterns)
         )
 
-    def _config(self) -> Any:
+    def _region_simplify(self, held: Contents) -> str:
+        """How regions are simplified. Where control does not branch, the liveness of values adds nothing to the removal
+        of unused operations, and takes as long as all else."""
+        return self.region_simplify if held.has_branches or self.region_simplify == "aggressive" else "disabled"
+
+    def _config(self, held: Contents) -> Any:
         config = rewrite.GreedyRewriteConfig()
         config.use_top_down_traversal = self.top_down
         config.max_iterations = self.max_iterations
         config.max_num_rewrites = self.max_num_rewrites
-        config.region_simplification_level = getattr(rewrite.GreedySimplifyRegionLevel, self.region_simplify.upper())
+        config.region_simplification_level = getattr(
+            rewrite.GreedySimplifyRegionLevel, self._region_simplify(held).upper()
+        )
         return config
 
-    def _run_host(self, op: Any) -> None:
+    def _run_host(self, op: Any, held: Contents) -> None:
         strided_inserts.separate(op)
-        given = [(one.name, getattr(self, one.field), one.default) for one in self.options()]
+        simplified = {"region_simplify": self._region_simplify(held)}
+        given = [(one.name, simplified.get(one.field, getattr(self, one.field)), one.default) for one in self.options()]
         options = " ".join(f"{name}={format_value(value)}" for name, value, default in given if value != default)
         pipeline = f"{op.name}(canonicalize{{{options}}})"
         host_passes.run(pipeline, op.operation, verify_each=False)

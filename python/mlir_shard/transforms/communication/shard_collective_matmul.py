@@ -58,6 +58,7 @@ class CollectiveMatmul(ModulePass):
 
     name = "shard-collective-matmul"
     summary = "Overlaps all-gathers and reduce-scatters with the contractions next to them"
+    needs = (ALL_GATHER, _SCATTER)
 
     always: bool = option(False, "also where the cost model says that it does not pay")
 

@@ -108,6 +108,7 @@ class HoistCollectives(ModulePass):
 
     name = "shard-hoist-collectives"
     summary = "Moves collectives that bring the same each time out of loops"
+    needs = LOOPS
 
     def run(self, op: Any) -> bool:
         if not operations_named(op, *sorted(LOOPS)):

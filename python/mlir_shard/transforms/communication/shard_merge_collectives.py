@@ -105,6 +105,7 @@ class MergeCollectives(ModulePass):
 
     name = "shard-merge-collectives"
     summary = "Merges collectives that do not need each other"
+    needs = _MERGED
 
     most_bytes: int = option(1 << 25, "the bytes that tensors of one collective have at most, as a device holds them")
 

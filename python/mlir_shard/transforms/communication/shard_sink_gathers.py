@@ -51,6 +51,7 @@ class SinkGathers(ModulePass):
 
     name = "shard-sink-gathers"
     summary = "Moves all-gathers behind elementwise ops, and to the narrower type of casts"
+    needs = GATHERS
 
     def run(self, op: Any) -> bool:
         # One that is gone answers nothing, so what its result hashes to is known before; an op's changes with operands.

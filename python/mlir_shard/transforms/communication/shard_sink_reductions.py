@@ -62,6 +62,7 @@ class SinkReductions(ModulePass):
 
     name = "shard-sink-reductions"
     summary = "Adds partial sums before they are reduced"
+    needs = (*REDUCES, *GATHERS)
 
     def run(self, op: Any) -> bool:
         kinds = OpKinds(op, *REDUCES, *GATHERS, ignored=(CHANNEL,), neighbours=True)

@@ -19,6 +19,8 @@ from mlir_shard.transforms.communication.collective_forms import OnBlock, num_by
 from mlir_shard.transforms.communication.device_uniformity import KnownUniform
 from mlir_shard.transforms.shardings import rule_cache
 
+_ALL_REDUCE = "shard.all_reduce"
+
 
 @register
 class SplitAllReduces(ModulePass):
@@ -33,9 +35,10 @@ class SplitAllReduces(ModulePass):
 
     name = "shard-split-all-reduces"
     summary = "Splits all-reduces around elementwise ops"
+    needs = (_ALL_REDUCE,)
 
     def run(self, op: Any) -> bool:
-        kinds = OpKinds(op, "shard.all_reduce", neighbours=True)
+        kinds = OpKinds(op, _ALL_REDUCE, neighbours=True)
         if not len(kinds):
             return False
         grids, rules, same = shard.grids(op), rule_cache(), KnownUniform()

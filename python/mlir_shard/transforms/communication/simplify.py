@@ -45,6 +45,7 @@ class DropCollectives(ModulePass):
 
     name = "shard-drop-collectives"
     summary = "Drops collectives that are equal to others, unused or of single devices"
+    needs = COLLECTIVES - _KEPT
 
     def run(self, op: Any) -> bool:
         kinds = OpKinds(op, *sorted(COLLECTIVES - _KEPT), ignored=(CHANNEL,))
@@ -93,6 +94,7 @@ class JoinCollectives(ModulePass):
 
     name = "shard-join-collectives"
     summary = "Joins reduce-scatters with all-gathers, and all-gathers with slices"
+    needs = GATHERS
 
     def run(self, op: Any) -> bool:
         joined = [_all_reduce(gather) for gather in operations_of_results(op, GATHERS, SCATTERS)]
@@ -157,6 +159,7 @@ class FoldUniformCollectives(ModulePass):
 
     name = "shard-fold-uniform-collectives"
     summary = "Folds collectives of tensors that hold one constant"
+    needs = _MOVING
 
     def run(self, op: Any) -> bool:
         changed = [_fold(collective) for collective in operations_of_results(op, _MOVING, _UNIFORM)]

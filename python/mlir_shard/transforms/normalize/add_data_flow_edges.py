@@ -29,6 +29,7 @@ class AddDataFlowEdges(ModulePass):
 
     name = "sdy-add-data-flow-edges"
     summary = "Adds an edge behind every value that owns a data-flow edge"
+    needs = staticmethod(has_edges)
 
     def run(self, op: Any) -> bool:
         found = operations_where(op, has_edges)

@@ -54,6 +54,7 @@ class FlattenCallGraph(ModulePass):
 
     name = "sdy-flatten-call-graph"
     summary = "Copies functions until each has at most one call"
+    needs = ("func.call",)
 
     def run(self, op: Any) -> bool:
         graph = CallGraph.of(op)
@@ -203,6 +204,7 @@ class PropagateShardingFromFuncToCall(ModulePass):
 
     name = "sdy-propagate-sharding-from-func-to-call"
     summary = "Gives calls without result shardings those of the function"
+    needs = ("func.call",)
 
     def run(self, op: Any) -> bool:
         found, meshes = functions(op), sdy.meshes(op)
@@ -224,6 +226,7 @@ class PropagateShardingFromFuncToCall(ModulePass):
 
 
 NO_INLINE = "no_inline"
+_COMPOSITE = "stablehlo.composite"
 Shardings = Sequence[TensorSharding | None]
 
 
@@ -240,6 +243,7 @@ class InlineCalls(ModulePass):
 
     name = "shard-inline-calls"
     summary = "Inlines calls, those of functions with sdy's operations too"
+    needs = (COMPUTATION, "func.call", _COMPOSITE)
 
     def run(self, op: Any) -> bool:
         computations = operations_named_in_post_order(op, COMPUTATION)
@@ -262,7 +266,6 @@ class InlineCalls(ModulePass):
         return bool(computations) or any(graph.calls.values())
 
 
-_COMPOSITE = "stablehlo.composite"
 _DECOMPOSITION = "decomposition"
 
 

@@ -16,6 +16,10 @@ from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.normalize.convert_sdy_to_shard import offsets_of_blocks
 
 
+def _is_of_shard(name: str) -> bool:
+    return name.startswith("shard.")
+
+
 @register
 class ConvertShardToSdy(ModulePass):
     """Makes a mesh of each `shard.grid`, its axes named `axis_0`, `axis_1`, ... or as the grid's attribute
@@ -30,6 +34,7 @@ class ConvertShardToSdy(ModulePass):
 
     name = "convert-shard-to-sdy"
     summary = "Converts upstream's shard annotations to sdy meshes and shardings"
+    needs = staticmethod(_is_of_shard)
 
     def run(self, op: Any) -> bool:
         grids = {}
@@ -159,5 +164,5 @@ def _set_result_sharding(annotation: Any, use: Any, sharding: TensorSharding) ->
 
 
 def _reject_leftovers(module: Any) -> None:
-    for op in operations_where(module, lambda name: name.startswith("shard.")):
+    for op in operations_where(module, _is_of_shard):
         raise PassFailure(f"'{op.name}' has no counterpart in sdy: only annotations are converted", op)

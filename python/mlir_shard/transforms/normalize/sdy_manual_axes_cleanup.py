@@ -30,6 +30,7 @@ class ManualAxesCleanup(ModulePass):
 
     name = "sdy-manual-axes-cleanup"
     summary = "Gives every sharding of a manual computation all manual axes, in mesh order"
+    needs = ("sdy.manual_computation",)
 
     def run(self, op: Any) -> bool:
         meshes = sdy.meshes(op)

@@ -23,6 +23,7 @@ class ShardingGroupImport(ModulePass):
 
     name = "sdy-sharding-group-import"
     summary = "Checks sharding groups, merges those that share a tensor, and numbers them from 0"
+    needs = ("sdy.sharding_group",)
 
     def run(self, op: Any) -> bool:
         members = operations_named(op, "sdy.sharding_group")

@@ -9,10 +9,11 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.editing import Contents, contents, operations_named
 from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import near
 from mlir_shard.passes.registry import ModulePass, register, shared
-from mlir_shard.transforms.shardings import KNOWN_ATTRIBUTES, is_sharded
+from mlir_shard.transforms.shardings import KNOWN_ATTRIBUTES, shardings_in
 
 _OF_GSPMD = "mhlo.sharding"
 _EXAMPLE = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
@@ -31,12 +32,13 @@ class CheckAnnotations(ModulePass):
 
     def run(self, op: Any) -> bool:
         given: set[tuple[str, str]] = shared(CheckAnnotations, set)
-        representatives = ModuleArrays(op).representatives()
-        has_shardings = any(map(is_sharded, representatives))
+        held = contents(op)
+        has_shardings = _has_shardings(op, held)
         found: dict[str, Any] = {}
-        for name, user in (use for one in representatives for use in _uses(one)):
-            if _is_misspelt(name, has_shardings) or (name == _OF_GSPMD and not has_shardings):
-                found.setdefault(name, user)
+        if any(_is_wrong(name, has_shardings) for name in held.attributes):
+            for name, user in (use for one in ModuleArrays(op).representatives() for use in _uses(one)):
+                if _is_wrong(name, has_shardings):
+                    found.setdefault(name, user)
         texts = [(_text(name, has_shardings), user) for name, user in found.items()]
         if not texts and not has_shardings and not _is_empty(op):
             texts = [(f"nothing is sharded: no sharding uses an axis of a mesh; annotate a tensor, {_EXAMPLE}", op)]
@@ -53,6 +55,18 @@ def _text(name: str, is_sharded: bool) -> str:
         return f"'{name}' is an attribute of GSPMD and is not read{rest}; write 'sdy.sharding', {_EXAMPLE}"
     alternatives = near(name, KNOWN_ATTRIBUTES, limit=1) or ("sdy.sharding",)
     return f"'{name}' is not an attribute of sdy and is not read{rest}; did you mean '{alternatives[0]}'?"
+
+
+def _has_shardings(module: Any, held: Contents) -> bool:
+    """Whether anything in a module is sharded along an axis of a mesh, or is on one device."""
+    if any(name.startswith("shard.") for name in held.operations):
+        return True
+    shardings = any(one.used_axes or one.unreduced_axes for one in shardings_in(module))
+    return shardings or any(one.attributes["mesh"].value.is_maximal for one in operations_named(module, "sdy.mesh"))
+
+
+def _is_wrong(name: str, is_sharded: bool) -> bool:
+    return _is_misspelt(name, is_sharded) or (name == _OF_GSPMD and not is_sharded)
 
 
 def _is_misspelt(name: str, is_sharded: bool) -> bool:

@@ -37,6 +37,7 @@ class ShardExtractToGather(ModulePass):
 
     name = "shard-extract-to-gather"
     summary = "Make tensors that bodies of linalg.generic extract from inputs"
+    needs = (_EXTRACT,)
 
     def run(self, op: Any) -> bool:
         has_stablehlo = bool(operations_where(op, lambda name: name.startswith("stablehlo.")))
@@ -61,6 +62,7 @@ class ShardGatherToLinalg(ModulePass):
 
     name = "shard-gather-to-linalg"
     summary = "Lower the gathers of shard-extract-to-gather to linalg"
+    needs = (_WITHOUT_STABLEHLO,)
 
     def run(self, op: Any) -> bool:
         if _WITHOUT_STABLEHLO not in op.attributes:

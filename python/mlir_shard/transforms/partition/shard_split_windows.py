@@ -57,6 +57,7 @@ class SplitWindows(Pass):
     name = "shard-split-windows"
     anchor = "func.func"
     summary = "Computes gradients of convolutions and pools on shards with borders"
+    needs = (CONVOLUTION, REDUCE_WINDOW, _SELECT_AND_SCATTER)
 
     def run(self, op: Any) -> bool:
         meshes = meshes_around(op)

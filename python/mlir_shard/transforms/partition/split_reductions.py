@@ -91,6 +91,7 @@ class ScanInBlocks(Pass):
     name = "shard-scan-in-blocks"
     anchor = "func.func"
     summary = "Computes cumulative reductions along sharded dimensions from totals of blocks"
+    needs = (REDUCE_WINDOW,)
 
     def run(self, op: Any) -> bool:
         meshes = meshes_around(op)
@@ -175,6 +176,7 @@ class SplitReductions(Pass):
     name = "shard-split-reductions"
     anchor = "func.func"
     summary = "Reduces blocks before what is left of them, where no collective does"
+    needs = ("stablehlo.reduce",)
 
     collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives to come")
 

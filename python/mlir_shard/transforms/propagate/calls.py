@@ -44,6 +44,7 @@ class ExportNamedComputations(ModulePass):
 
     name = "sdy-export-named-computations"
     summary = "Turns named computations into functions and calls"
+    needs = (COMPUTATION,)
 
     shard_function_results: bool = option(False, "Give the results of functions the shardings of their calls' results")
 
@@ -119,6 +120,7 @@ class UnflattenCallGraph(ModulePass):
 
     name = "sdy-unflatten-call-graph"
     summary = "Makes calls share functions that are copies with the same shardings"
+    needs = ("func.call", ORIGINAL_NAME, MANUAL_AXES)
 
     dedup_functions_fully: bool = option(
         False, "Share one copy whatever the shardings of arguments and results, that of which the most calls agree"

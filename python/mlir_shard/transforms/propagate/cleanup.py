@@ -168,6 +168,10 @@ class PropagateToFuncResults(ModulePass):
                 set_shardings(function, Side.RESULTS, [sharding_of(value) for value in last.operands])
 
 
+def _is_edge_or_owner(name: str) -> bool:
+    return name == EDGE or has_edges(name)
+
+
 @register
 class SinkDataFlowEdges(FunctionPass):
     """Gives the owner of each `sdy.data_flow_edge` the edge's sharding, and uses it instead of the edge.
@@ -177,12 +181,13 @@ class SinkDataFlowEdges(FunctionPass):
 
     name = "sdy-sink-data-flow-edges"
     summary = "Moves the shardings of data-flow edges to their owners"
+    needs = staticmethod(_is_edge_or_owner)
 
     sink_debug_sharding_origins: bool = option(False, "Keep the origins of shardings that edges have")
     sink_debug_propagation_edge_sharding: bool = option(False, "Keep the steps of propagation that edges have")
 
     def run(self, op: Any) -> bool:
-        found = operations_where(op, lambda name: name == EDGE or has_edges(name))
+        found = operations_where(op, _is_edge_or_owner)
         for owner in found:
             if owner.name != EDGE:
                 self._sink(owner)
@@ -226,6 +231,7 @@ class SinkFuncDataFlowEdges(FunctionPass):
 
     name = "sdy-sink-func-data-flow-edges"
     summary = "Moves the shardings of function edges to arguments and call results"
+    needs = ("sdy.func_data_flow_edge",)
 
     def run(self, op: Any) -> bool:
         arguments = shardings_of(op, Side.ARGUMENTS)

@@ -49,6 +49,7 @@ class DropShardingRules(Pass):
     name = "sdy-drop-sharding-rules"
     anchor = "func.func"
     summary = "Drops the sharding rules of operations, custom ones excepted"
+    needs = (sdy.SHARDING_RULE,)
 
     def run(self, op: Any) -> bool:
         found = operations_with(op, sdy.SHARDING_RULE)
@@ -104,6 +105,7 @@ class RemoveShardingGroups(Pass):
     name = "sdy-remove-sharding-groups"
     anchor = "builtin.module"
     summary = "Removes sharding groups after propagation"
+    needs = ("sdy.sharding_group",)
 
     def run(self, op: Any) -> bool:
         members = operations_named(op, "sdy.sharding_group")
@@ -144,6 +146,7 @@ class ShardingConstraintToReshard(Pass):
     name = "sdy-sharding-constraint-to-reshard"
     anchor = "func.func"
     summary = "Converts sharding constraints into reshards"
+    needs = ("sdy.sharding_constraint",)
 
     def run(self, op: Any) -> bool:
         constraints = operations_named(op, "sdy.sharding_constraint")
@@ -172,6 +175,7 @@ class BarrierToReshard(Pass):
     name = "shard-barrier-to-reshard"
     anchor = "func.func"
     summary = "Converts propagation barriers into reshards, where their sides are sharded differently"
+    needs = ("sdy.propagation_barrier",)
 
     def run(self, op: Any) -> bool:
         barriers = operations_named(op, "sdy.propagation_barrier")

@@ -24,6 +24,7 @@ class InsertFuncCallReshards(Pass):
     name = "sdy-insert-func-call-reshards"
     anchor = "builtin.module"
     summary = "Inserts reshards where calls and functions disagree on the shardings of results"
+    needs = ("func.call",)
 
     def run(self, op: Any) -> bool:
         calls = operations_named(op, "func.call")

@@ -45,6 +45,7 @@ class ReshardToCollectives(Pass):
     name = "sdy-reshard-to-collectives"
     anchor = "func.func"
     summary = "Converts reshards into collectives"
+    needs = ("sdy.reshard",)
 
     keep_redundant_reshards: bool = option(False, "leave the reshards between equal shardings")
     planner: Literal["shardy", "optimal"] = option("shardy", "whose collectives: Shardy's, or the cheapest")

@@ -52,6 +52,7 @@ class ShardExpandMergedDims(FunctionPass):
 
     name = "shard-expand-merged-dims"
     summary = "Compute on the dimensions that reshapes merge and split again"
+    needs = RESHAPES
 
     def run(self, function: Any) -> bool:
         merges = {}
