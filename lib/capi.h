@@ -125,6 +125,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirValue, mlirOperationGetOperand, (MlirOperation, std::intptr_t))                                         \
   FUNCTION(MlirOperation, mlirOperationGetParentOperation, (MlirOperation))                                            \
   FUNCTION(MlirValue, mlirOperationGetResult, (MlirOperation, std::intptr_t))                                          \
+  FUNCTION(bool, mlirOperationIsBeforeInBlock, (MlirOperation, MlirOperation))                                         \
   FUNCTION(void, mlirOperationMoveAfter, (MlirOperation, MlirOperation))                                               \
   FUNCTION(void, mlirOperationMoveBefore, (MlirOperation, MlirOperation))                                              \
   FUNCTION(bool, mlirOperationRemoveAttributeByName, (MlirOperation, MlirStringRef))                                   \

@@ -29,15 +29,19 @@ public:
   }
 
   std::optional<bool> verify(const py::capsule &op) {
-    const VerifiedOps::Verdict verdict = known(op).verify(host.operation(op));
-    return verdict == VerifiedOps::Verdict::Unknown ? std::nullopt
-                                                    : std::optional(verdict == VerifiedOps::Verdict::Valid);
+    return toPython(known(op).verify(host.operation(op)));
+  }
+
+  std::optional<bool> verifyChanged(const py::capsule &root, const std::vector<py::capsule> &changed,
+                                    const std::vector<py::capsule> &attributed) {
+    return toPython(
+        known(root).verifyChanged(host.operation(root), host.operations(changed), host.operations(attributed)));
   }
 
   void accept(const py::capsule &op) { known(op).accept(host.operation(op)); }
 
   std::vector<py::tuple> newAttributeUses(const py::capsule &op, const std::vector<std::pair<std::string, bool>> &names,
-                                          const std::vector<std::string> &scopes) {
+                                          const std::vector<std::string> &scopes, bool isInside) {
     std::vector<AttributeQuery> queries;
     for (const auto &[name, alike] : names)
       queries.push_back({name, alike});
@@ -45,7 +49,7 @@ public:
     if (!capi.mlirOperationStructuralHashValue)
       seenUses.clear();
     std::vector<py::tuple> uses;
-    for (const AttributeUse &use : distinctAttributeUses(capi, host.operation(op), queries, scopes, seenUses))
+    for (const AttributeUse &use : distinctAttributeUses(capi, host.operation(op), queries, scopes, isInside, seenUses))
       uses.push_back(
           py::make_tuple(host.capsule(use.op), queries[use.query].name, static_cast<int>(use.place), use.index));
     return uses;
@@ -54,6 +58,11 @@ public:
   void forgetAttributeUses() { seenUses.clear(); }
 
 private:
+  static std::optional<bool> toPython(VerifiedOps::Verdict verdict) {
+    return verdict == VerifiedOps::Verdict::Unknown ? std::nullopt
+                                                    : std::optional(verdict == VerifiedOps::Verdict::Valid);
+  }
+
   VerifiedOps &known(const py::capsule &op) {
     if (!verified)
       verified.emplace(capi, capi.mlirOperationGetContext(host.operation(op)), ignored);
@@ -76,10 +85,14 @@ void defineVerification(py::module_ &module) {
       .def("verify", &Verification::verify, py::arg("op"),
            "Whether all in an operation is valid; if not, the host has emitted an error. None where that is not known,\n"
            "and the host has to verify the whole.")
+      .def("verify_changed", &Verification::verifyChanged, py::arg("root"), py::arg("changed"), py::arg("attributed"),
+           "The same where nothing else has changed since: operations that were made, moved or given other operands, types\n"
+           "or regions, and operations that were given other attributes.")
       .def("accept", &Verification::accept, py::arg("op"), "Remembers that the host has found an operation valid.")
       .def("new_attribute_uses", &Verification::newAttributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),
+           py::arg("inside"),
            "The uses of discardable attributes as `Host.attribute_uses` gives them, without those that are like one of a\n"
-           "call before.")
+           "call before; those of the operation alone where they are not wanted inside of it.")
       .def("forget_attribute_uses", &Verification::forgetAttributeUses, "Has all uses be new again.");
 }
 

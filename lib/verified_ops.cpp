@@ -42,26 +42,164 @@ VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, 
 
 void VerifiedOps::accept(MlirOperation root) { run(root, true); }
 
+// Reads the symbols of the module around; whether there is only one.
+bool VerifiedOps::beginIn(MlirOperation root) {
+  alone = {};
+  meshes = nullptr;
+  functionTypes.clear();
+  functionsContent = 0;
+  module = {};
+  std::size_t modules = 0;
+  for (MlirOperation op = root; op; op = capi.mlirOperationGetParentOperation(op))
+    if (nameOf(op).isModule && ++modules == 1) {
+      module = op;
+      readSymbols(module);
+    }
+  return modules <= 1;
+}
+
 VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   accepting = isAccepted;
   contents.beginWalk();
   open.clear();
   innermost = {};
   floor = 0;
-  meshes = nullptr;
-  functionTypes.clear();
-  functionsContent = 0;
-  MlirOperation parent = capi.mlirOperationGetParentOperation(root);
-  std::size_t modules = 0;
-  for (MlirOperation module = root; module; module = capi.mlirOperationGetParentOperation(module))
-    if (nameOf(module).isModule && ++modules == 1)
-      readSymbols(module);
   // Symbols are those of one module.
-  if (modules > 1)
+  if (!beginIn(root))
     return Verdict::Unknown;
   // What is around an operation that is verified alone decides for some of what is in it.
+  MlirOperation parent = capi.mlirOperationGetParentOperation(root);
   const Around around{parent ? signatures.of(parent) : -1, parent ? nameOf(parent).number : -1, nullptr, {}};
   return visit(root, around, false);
+}
+
+VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::vector<MlirOperation> &changed,
+                                                const std::vector<MlirOperation> &attributed) {
+  const std::map<std::string, MlirType, std::less<>> typesBefore = functionTypes;
+  const void *meshesBefore = meshes;
+  const MlirOperation moduleBefore = module;
+  if (!beginIn(root))
+    return Verdict::Unknown;
+  const auto isAsBefore = [&](const auto &function) {
+    const auto found = functionTypes.find(function.first);
+    return found != functionTypes.end() && found->second == function.second;
+  };
+  // What refers to a symbol that is another one now may be anywhere.
+  if (!(module == moduleBefore) || meshes != meshesBefore ||
+      !std::all_of(typesBefore.begin(), typesBefore.end(), isAsBefore))
+    return Verdict::Unknown;
+  accepting = false;
+  Verdict verdict = Verdict::Valid;
+  for (auto op = changed.begin(); op != changed.end() && verdict == Verdict::Valid; ++op)
+    verdict = visitAlone(*op, true);
+  for (auto op = attributed.begin(); op != attributed.end() && verdict == Verdict::Valid; ++op)
+    verdict = visitAlone(*op, false);
+  alone = {};
+  return verdict;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
+  alone = op;
+  const Name name = nameOf(op);
+  const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
+  // What is inside a manual computation depends on its attributes.
+  if (name.kind == Kind::Unknown || name.isModule || (name.isManual && !isMade) || !parent || !areVisible(op))
+    return Verdict::Unknown;
+  if (nameOf(parent).isModule && !haveOwnSymbols(parent))
+    return Verdict::Unknown;
+  const Around around = aroundOf(op);
+  if (name.kind != Kind::Container) {
+    const bool isLast = !capi.mlirOperationGetNextInBlock(op) && !nameOf(parent).isModule;
+    const Verdict verdict = visitChanged(op, name, around, isLast);
+    return verdict == Verdict::Valid && isMade ? visitUsers(op) : verdict;
+  }
+  Key key;
+  if (!containerKey(op, name, around, signatures.of(op), key))
+    return Verdict::Unknown;
+  const bool isKnown = containers.count(key) || (name.isFunction && isNamedAndTypedAsItsBody(capi, op) &&
+                                                 functions.count(functionKeys.ofAttributes(op)));
+  if (isMade || !isKnown) {
+    const Verdict verdict = hostVerdict(op);
+    if (verdict != Verdict::Valid)
+      return verdict;
+  }
+  containers.insert(std::move(key));
+  return isMade ? visitUsers(op) : Verdict::Valid;
+}
+
+// What uses a value that was made or moved has to come behind it, and to be valid with its type.
+VerifiedOps::Verdict VerifiedOps::visitUsers(MlirOperation op) {
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i) {
+    const MlirValue result = capi.mlirOperationGetResult(op, i);
+    for (MlirOpOperand use = capi.mlirValueGetFirstUse(result); use; use = capi.mlirOpOperandGetNextUse(use)) {
+      const MlirOperation user = capi.mlirOpOperandGetOwner(use);
+      if (!dominates(result, user))
+        return Verdict::Unknown;
+      if (const Verdict verdict = visitUser(user); verdict != Verdict::Valid)
+        return verdict;
+    }
+  }
+  return Verdict::Valid;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitUser(MlirOperation user) {
+  // The key of an operation with regions is of all that is in it, also of the one that has this one in its region.
+  MlirOperation outer = user;
+  for (MlirOperation around = capi.mlirOperationGetParentOperation(user); around;
+       around = capi.mlirOperationGetParentOperation(around)) {
+    if (nameOf(around).kind == Kind::Container)
+      break;
+    outer = around;
+  }
+  const Verdict verdict = visitAlone(outer, false);
+  if (verdict != Verdict::Valid || nameOf(outer).kind == Kind::Container)
+    return verdict;
+  const MlirOperation parent = capi.mlirOperationGetParentOperation(outer);
+  // Terminators are looked at by what they end.
+  const bool isLast = !capi.mlirOperationGetNextInBlock(outer) && parent && !nameOf(parent).isModule;
+  return isLast ? visitAlone(parent, false) : verdict;
+}
+
+VerifiedOps::Around VerifiedOps::aroundOf(MlirOperation op) {
+  const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
+  const std::int32_t signature = signatures.of(parent);
+  const void *manual = nameOf(parent).isModule ? nullptr : aroundOf(parent).manual;
+  return {signature, nameOf(parent).number, manualInside(parent, manual, signature),
+          capi.mlirOperationGetBlock(op)};
+}
+
+// The manual computations around what is in an operation.
+const void *VerifiedOps::manualInside(MlirOperation op, const void *outer, std::int32_t signature) {
+  if (!nameOf(op).isManual)
+    return outer;
+  const auto number = static_cast<std::int32_t>(manualNumbers.size() + 1);
+  return asPointer(manualNumbers.emplace(Key{outer, asPointer(signature)}, number).first->second);
+}
+
+// Whether no two operations right in a module have one symbol.
+bool VerifiedOps::haveOwnSymbols(MlirOperation module) const {
+  std::unordered_set<const void *> symbols;
+  bool areDistinct = true;
+  eachChild(capi, module, [&](MlirOperation child) {
+    const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
+    areDistinct = areDistinct && (!symbol || symbols.insert(symbol.pointer).second);
+  });
+  return areDistinct;
+}
+
+bool VerifiedOps::dominates(MlirValue value, MlirOperation user) {
+  const bool isArgument = capi.mlirValueIsABlockArgument(value);
+  const MlirOperation definer = isArgument ? MlirOperation{} : capi.mlirOpResultGetOwner(value);
+  const MlirBlock block =
+      isArgument ? capi.mlirBlockArgumentGetOwner(value) : capi.mlirOperationGetBlock(definer);
+  for (MlirOperation at = user; at; at = capi.mlirOperationGetParentOperation(at)) {
+    if (capi.mlirOperationGetBlock(at) == block)
+      return isArgument || (!(at == definer) && capi.mlirOperationIsBeforeInBlock(definer, at));
+    const MlirOperation parent = capi.mlirOperationGetParentOperation(at);
+    if (!parent || nameOf(parent).isIsolated)
+      return false;
+  }
+  return false;
 }
 
 const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
@@ -116,7 +254,9 @@ void VerifiedOps::readSymbols(MlirOperation module) {
   meshes = asPointer(meshNumbers.emplace(std::move(found), number).first->second);
 }
 
-bool VerifiedOps::isVisible(MlirValue value) const {
+bool VerifiedOps::isVisible(MlirValue value) {
+  if (alone)
+    return dominates(value, alone);
   MlirBlock block;
   if (capi.mlirValueIsABlockArgument(value)) {
     block = capi.mlirBlockArgumentGetOwner(value);
@@ -132,7 +272,7 @@ bool VerifiedOps::isVisible(MlirValue value) const {
   return found != open.end() && found->second >= floor;
 }
 
-bool VerifiedOps::areVisible(MlirOperation op) const {
+bool VerifiedOps::areVisible(MlirOperation op) {
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
     if (!isVisible(capi.mlirOperationGetOperand(op, i)))
       return false;
@@ -300,11 +440,7 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
   Key key;
   if (!containerKey(op, name, around, signature, key))
     return Verdict::Unknown;
-  const void *manual = around.manual;
-  if (name.isManual) {
-    const auto number = static_cast<std::int32_t>(manualNumbers.size() + 1);
-    manual = asPointer(manualNumbers.emplace(Key{manual, asPointer(signature)}, number).first->second);
-  }
+  const void *manual = manualInside(op, around.manual, signature);
   if (accepting) {
     containers.insert(std::move(key));
     if (name.isFunction)

@@ -11,6 +11,8 @@
 #include "verified_functions.h"
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -37,6 +39,12 @@ public:
   // Whether all in `root` is valid. Where an operation is not, the host has emitted an error; where that is not known,
   // the host has to verify the whole.
   Verdict verify(MlirOperation root);
+
+  // The same where nothing in `root` has changed since it was valid but for `changed`, operations that were made, moved
+  // or given other operands, types or regions, and `attributed`, which were given other attributes. Unknown where that
+  // may concern others.
+  Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &changed,
+                        const std::vector<MlirOperation> &attributed);
 
   // Remembers that the host has found `root` to be valid.
   void accept(MlirOperation root);
@@ -71,6 +79,14 @@ private:
   };
 
   Verdict run(MlirOperation root, bool accepting);
+  bool beginIn(MlirOperation root);
+  Verdict visitAlone(MlirOperation op, bool isMade);
+  Verdict visitUsers(MlirOperation op);
+  Verdict visitUser(MlirOperation user);
+  Around aroundOf(MlirOperation op);
+  const void *manualInside(MlirOperation op, const void *outer, std::int32_t signature);
+  bool haveOwnSymbols(MlirOperation module) const;
+  bool dominates(MlirValue value, MlirOperation user);
   Verdict visit(MlirOperation op, const Around &around, bool isLast);
   Verdict visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast);
   std::uint64_t contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) const;
@@ -84,8 +100,8 @@ private:
   bool isCallOfFunction(MlirOperation call) const;
   bool wholeKey(MlirOperation op, Key &key, PointerMap &local);
   void readSymbols(MlirOperation module);
-  bool areVisible(MlirOperation op) const;
-  bool isVisible(MlirValue value) const;
+  bool areVisible(MlirOperation op);
+  bool isVisible(MlirValue value);
   const Name &nameOf(MlirOperation op);
 
   const Capi &capi;
@@ -102,9 +118,11 @@ private:
   std::unordered_map<const void *, std::size_t> open; // Blocks around, each with its depth.
   MlirBlock innermost;                                // Of these.
   std::size_t floor = 0;                              // The depth from which on values may be used.
+  MlirOperation module; // Around the root.
   const void *meshes = nullptr;
-  std::unordered_map<std::string, MlirType> functionTypes;
+  std::map<std::string, MlirType, std::less<>> functionTypes;
   std::uint64_t functionsContent = 0; // Of the names and types of the functions.
+  MlirOperation alone;                // The operation that is visited without those before it.
   std::unordered_map<Key, std::int32_t, PointersHash> meshNumbers, manualNumbers;
 };
 

@@ -115,7 +115,8 @@ void moveLocations(const Capi &capi, MlirOperation root, std::string_view buffer
 
 std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation root,
                                                 const std::vector<AttributeQuery> &queries,
-                                                const std::vector<std::string> &scopeNames, SeenUses &seen) {
+                                                const std::vector<std::string> &scopeNames, bool isInside,
+                                                SeenUses &seen) {
   MlirContext context = capi.mlirOperationGetContext(root);
   MlirIdentifier functionName = capi.mlirIdentifierGet(context, toStringRef("func.func"));
   const Scopes scopes(capi, root, scopeNames);
@@ -149,7 +150,7 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
     }
   };
 
-  walk(capi, root, scopes.around(root), [&](MlirOperation op, const void *scope) {
+  const auto visit = [&](MlirOperation op, const void *scope) {
     MlirIdentifier opName = capi.mlirOperationGetName(op);
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumDiscardableAttributes(op); i < count; ++i) {
       const MlirNamedAttribute named = capi.mlirOperationGetDiscardableAttribute(op, i);
@@ -167,7 +168,11 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
       addSignature(op, scope, "res_attrs", AttributeUse::Place::Result);
     }
     return scopes.inside(op, scope);
-  });
+  };
+  if (isInside)
+    walk(capi, root, scopes.around(root), visit);
+  else
+    visit(root, scopes.around(root));
   return uses;
 }
 

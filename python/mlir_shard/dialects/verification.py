@@ -63,26 +63,31 @@ class AttributeUse:
 _SIGNATURE_PLACES = {Place.ARGUMENT: "arg_attrs", Place.RESULT: "res_attrs"}
 
 
-def uses(op: Any, known: _native.Verification | None = None) -> Iterator[AttributeUse]:
+def uses(op: Any, known: _native.Verification | None = None, *, inside: bool = True) -> Iterator[AttributeUse]:
     """The uses of the attributes that `verify` checks in and below `op`, in the order of the text.
 
     Of uses that agree in everything the checks look at, the first alone is given, and none that is `known`.
     """
     # What edges refer to is decided by other operations around theirs, so no two uses agree.
     names = [(name, name != PROPAGATION_EDGES) for name in CHECKS]
-    find = native_host().attribute_uses if known is None else known.new_attribute_uses
-    for capsule, name, place, index in find(op.operation._CAPIPtr, names, list(SCOPES)):
+    pointer, scopes = op.operation._CAPIPtr, list(SCOPES)
+    if known is None:
+        found = native_host().attribute_uses(pointer, names, scopes)
+    else:
+        found = known.new_attribute_uses(pointer, names, scopes, inside)
+    for capsule, name, place, index in found:
         yield AttributeUse(ir.Operation._CAPICreate(capsule), name, Place(place), index)
 
 
-def verify(op: Any, known: _native.Verification | None = None) -> bool:
+def verify(op: Any, known: _native.Verification | None = None, *, inside: bool = True) -> bool:
     """Whether the sdy attributes in and below `op` are right there; emits an error for the first that is not.
 
     Args:
         op: an operation.
         known: what has been verified before in the context of `op`, and is not looked at again.
+        inside: look below `op` too; else there has to be something known.
     """
-    for use in uses(op, known):
+    for use in uses(op, known, inside=inside):
         try:
             if use.place is Place.OPERATION:
                 CHECKS[use.name](use.op, use.op.attributes[use.name])

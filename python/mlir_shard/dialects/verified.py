@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,6 +27,24 @@ class Verified:
         if is_valid is None:
             is_valid = self._whole(op)
         return is_valid and verification.verify(op, self._known)
+
+    def verify_changed(self, root: Any, changed: Sequence[Any], attributed: Sequence[Any]) -> bool:
+        """Whether all in an operation is valid that was, and in which nothing has changed since but these operations.
+
+        Args:
+            root: the operation.
+            changed: those in it that were made, moved, or given other operands, types or regions.
+            attributed: those in it of which attributes alone have changed.
+        """
+        pointers = [[one._CAPIPtr for one in ops] for ops in (changed, attributed)]
+        is_valid = self._known.verify_changed(root._CAPIPtr, *pointers)
+        if is_valid is None:
+            return self.verify(root)
+        return (
+            is_valid
+            and all(verification.verify(one, self._known) for one in changed)
+            and all(verification.verify(one, self._known, inside=False) for one in attributed)
+        )
 
     def _whole(self, op: Any) -> bool:
         is_valid: bool = op.verify()

@@ -62,6 +62,21 @@ class RegistrationError(TypeError):
     """A pass or a pipeline that cannot be registered as it is declared."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Changes:
+    """What a pass has changed, where that is little: these operations are verified after it, and nothing else.
+
+    ops: operations that it has made, moved, or given other operands, types or regions. Their users count with them.
+    attributed: operations of which it has changed attributes alone.
+    """
+
+    ops: Sequence[Any] = ()
+    attributed: Sequence[Any] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.ops or self.attributed)
+
+
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(option,))
 @dataclasses.dataclass(kw_only=True, eq=False)
 class Pass:
@@ -84,12 +99,15 @@ class Pass:
         super().__init_subclass__(**arguments)
         dataclasses.dataclass(kw_only=True, eq=False)(cls)
 
-    def run(self, op: Any) -> bool | None:
+    def run(self, op: Any) -> bool | Changes | None:
         """Transforms `op`, an `ir.Operation` of the anchor's name.
 
-        A pass may return False where it has changed nothing: what it ran on is then not verified again. The pass fails
-        where it raises `PassFailure` or emits an error diagnostic. It may change what is inside `op`, and nothing
-        outside. The context and the location of `op` are the current ones.
+        The pass fails where it raises `PassFailure` or emits an error diagnostic. It may change what is inside `op`,
+        and nothing outside. The context and the location of `op` are the current ones.
+
+        Returns:
+            What has changed, which is verified. False: nothing. `Changes`: these operations alone, and operations
+            without uses that were erased, but no symbols. None or True: anything.
         """
         raise NotImplementedError(f"pass '{self.name}' has no method `run`")
 

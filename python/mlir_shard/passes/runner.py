@@ -24,7 +24,7 @@ from mlir_shard.passes import diagnostic, host_passes, resolution
 from mlir_shard.passes.diagnostic import Diagnostic, location_of, reported
 from mlir_shard.passes.host_passes import HostPass
 from mlir_shard.passes.instrumentation import Instrumentation
-from mlir_shard.passes.registry import Pass, PassFailure, sharing
+from mlir_shard.passes.registry import Changes, Pass, PassFailure, sharing
 from mlir_shard.passes.resolution import ANY, Nest, Step, step_text
 from mlir_shard.sharding.mesh import TooManyDevicesError
 
@@ -221,7 +221,7 @@ class _Run:
         if not self._may_apply(one):
             return True
         errors, location, op_name = len(self.errors), op.location, op.name
-        changed: bool | None = None
+        changed: bool | Changes | None = None
         try:
             with self.context, location, reported(self.report):
                 changed = one.run(op)
@@ -250,7 +250,7 @@ class _Run:
         if len(self.errors) > errors:
             return False
         # As in the host, an operation that is as it was is not verified again.
-        return changed is False or self._verify(op, f"pass '{one.name}'")
+        return changed is False or self._verify(op, f"pass '{one.name}'", changed)
 
     def _may_apply(self, one: Pass) -> bool:
         """Whether the root holds something that a pass needs."""
@@ -283,14 +283,17 @@ class _Run:
         if not reported:
             self._emit(asked)
 
-    def _verify(self, op: Any, after: str) -> bool:
+    def _verify(self, op: Any, after: str, changed: bool | Changes | None = None) -> bool:
         if not self.verify_each:
             return True
         errors = len(self.errors)
         self.note = diagnostic.at("note", f"the operation is not valid after {after}", op.location)
         try:
             with self._errors_to_handlers(), contextlib.suppress(ir.MLIRError):
-                self._verified.verify(op)
+                if isinstance(changed, Changes):
+                    self._verified.verify_changed(op, changed.ops, changed.attributed)
+                else:
+                    self._verified.verify(op)
         finally:
             self.note = None
         return len(self.errors) == errors

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -73,6 +74,19 @@ def known(verified: Verified, module: Any) -> bool:
     """What is said after the verification of a valid module."""
     with contextlib.suppress(ir.MLIRError):
         return verified.verify(module.operation)
+    return False
+
+
+@dataclass
+class Changed:
+    ops: list[Any] = field(default_factory=list)
+    attributed: list[Any] = field(default_factory=list)
+
+
+def known_changed(verified: Verified, module: Any, changed: Changed) -> bool:
+    """What is said after the verification of a valid module, of which the changes are known."""
+    with contextlib.suppress(ir.MLIRError):
+        return verified.verify_changed(module.operation, changed.ops, changed.attributed)
     return False
 
 
@@ -171,7 +185,7 @@ def test_a_module_in_a_module_has_its_own_functions(context: Any) -> None:
     assert not by_host(module)
 
 
-def _mutate(module: Any, choose: random.Random) -> None:
+def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
     """One change. Of terminators, and of types in loops, the host's verifiers would crash."""
     ops = list(ops_below(module))
     op, other = choose.choice(ops), choose.choice(ops)
@@ -179,20 +193,27 @@ def _mutate(module: Any, choose: random.Random) -> None:
     kind = choose.randrange(6)
     if kind == 0 and len(op.operands) and len(op.results):
         op.operands[choose.randrange(len(op.operands))] = choose.choice(values)
+        changed.ops.append(op)
     elif kind == 1 and len(op.results) and op.parent.operation.name == "func.func":
         op.results[choose.randrange(len(op.results))].set_type(choose.choice(values).type)
+        changed.ops.append(op)
     elif kind == 2 and op.name == other.name and len(op.attributes):
         name = choose.choice([one for one, _ in op.attributes.items()])
         if name in other.attributes:
             op.attributes[name] = other.attributes[name]
+            changed.attributed.append(op)
     elif kind == 3 and len(op.results) and len(other.results) and op.block == other.block and op != other:
         op.move_before(other)
+        changed.ops.append(op)
     elif kind == 4 and len(op.results) and not any(list(result.uses) for result in op.results):
+        for made in (changed.ops, changed.attributed):
+            made[:] = [one for one in made if one not in (op, *ops_below(op))]
         op.erase()
     elif kind == 5:
         (sharded,) = [one for one in ops if "sdy.sharding" in one.attributes][:1] or [other]
         if "sdy.sharding" in sharded.attributes:
             op.attributes["sdy.sharding"] = sharded.attributes["sdy.sharding"]
+            changed.attributed.append(op)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -203,9 +224,12 @@ def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> No
         for _ in range(25):
             module = parse(TEXT, context)
             assert known(verified, module)
+            changed = Changed()
             for _ in range(choose.randrange(1, 3)):
-                _mutate(module, choose)
+                _mutate(module, choose, changed)
             expected = by_host(module)
+            if choose.randrange(2):
+                assert known_changed(verified, module, changed) == expected
             assert known(verified, module) == expected
             if expected:
                 # What was valid once is known to be.
