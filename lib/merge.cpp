@@ -33,6 +33,9 @@ public:
         }
   }
 
+  // The operations that others were merged into.
+  const std::vector<MlirOperation> &kept() const { return ofOthers; }
+
 private:
   // Puts an equal operation before it in the place of `op`, where there is one.
   bool merged(MlirOperation op, MlirBlock block) {
@@ -62,6 +65,8 @@ private:
     capi.mlirValueReplaceAllUsesOfWith(capi.mlirOperationGetResult(op, 0),
                                        capi.mlirOperationGetResult(kept->second, 0));
     capi.mlirOperationDestroy(op);
+    if (isOfOthers.insert(kept->second.pointer, 1).second)
+      ofOthers.push_back(kept->second);
     return true;
   }
 
@@ -111,14 +116,18 @@ private:
   std::unordered_map<std::int32_t, MergedOperands> answers; // By signature.
   PointerMap results;                                        // Those of merged operations.
   std::unordered_map<std::vector<const void *>, MlirOperation, PointersHash> firsts;
-  std::vector<const void *> key; // What the last operation was looked up with.
+  PointerMap isOfOthers;
+  std::vector<MlirOperation> ofOthers; // Those that others were merged into.
+  std::vector<const void *> key;       // What the last operation was looked up with.
 };
 
 } // namespace
 
-void mergeEqual(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
+std::vector<MlirOperation> mergeEqual(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
                 const std::function<MergedOperands(MlirOperation)> &merges) {
-  Merger(capi, capi.mlirOperationGetContext(root), names, merges).visit(root);
+  Merger merger(capi, capi.mlirOperationGetContext(root), names, merges);
+  merger.visit(root);
+  return merger.kept();
 }
 
 bool dropRepeated(const Capi &capi, const std::vector<Droppable> &ops) {

@@ -20,8 +20,8 @@ using MergedOperands = std::optional<std::vector<std::intptr_t>>;
 
 // Merges the operations of a block that agree in name, operands, types, attributes and regions into the first one,
 // under all of `root`. They have one of the names and a single result; `merges` is asked once for all that agree in
-// name, types and attributes.
-void mergeEqual(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
+// name, types and attributes. Returns those that others were merged into.
+std::vector<MlirOperation> mergeEqual(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
                 const std::function<MergedOperands(MlirOperation)> &merges);
 
 // An operation without effects; those of a group are equal if their operands are.

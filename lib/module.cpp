@@ -117,9 +117,10 @@ public:
     });
   }
 
-  void mergeEqualBelow(const py::capsule &op, const std::vector<std::string> &names,
+  std::vector<py::capsule> mergeEqualBelow(const py::capsule &op, const std::vector<std::string> &names,
                        const std::function<MergedOperands(py::capsule)> &merges) {
-    mergeEqual(capi, operation(op), names, [&](MlirOperation found) { return merges(capsule(found)); });
+    return capsules(
+        mergeEqual(capi, operation(op), names, [&](MlirOperation found) { return merges(capsule(found)); }));
   }
 
   void resultNumbers(const ModuleArrays &arrays, const std::string &name,
@@ -355,7 +356,8 @@ PYBIND11_MODULE(_native, module) {
       .def("merge_equal", &Host::mergeEqualBelow, py::arg("op"), py::arg("names"), py::arg("merges"),
            "Merges the operations of a block that have one of the names and agree in all but their location, under all\n"
            "of an operation. They have one result. `merges(operation)`, asked once for each signature, gives the\n"
-           "operands that have to be results of such operations too, and None for what is never merged.")
+           "operands that have to be results of such operations too, and None for what is never merged. Gives those that\n"
+           "others were merged into.")
       .def("replace_operations", &Host::replaceOperations, py::arg("arrays"), py::arg("prototypes"),
            "Puts copies of prototypes, given by signature, in the place of all operations that have it.")
       .def("representatives",

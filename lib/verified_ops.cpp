@@ -88,6 +88,11 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   if (!(module == moduleBefore) || meshes != meshesBefore ||
       !std::all_of(typesBefore.begin(), typesBefore.end(), isAsBefore))
     return Verdict::Unknown;
+  const auto isSymbol = [&](MlirOperation op) { return capi.mlirOperationGetParentOperation(op) == module; };
+  if ((std::any_of(changed.begin(), changed.end(), isSymbol) ||
+       std::any_of(attributed.begin(), attributed.end(), isSymbol)) &&
+      !haveOwnSymbols(module))
+    return Verdict::Unknown;
   accepting = false;
   Verdict verdict = Verdict::Valid;
   for (auto op = changed.begin(); op != changed.end() && verdict == Verdict::Valid; ++op)
@@ -104,8 +109,6 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
   const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
   // What is inside a manual computation depends on its attributes.
   if (name.kind == Kind::Unknown || name.isModule || (name.isManual && !isMade) || !parent || !areVisible(op))
-    return Verdict::Unknown;
-  if (nameOf(parent).isModule && !haveOwnSymbols(parent))
     return Verdict::Unknown;
   const Around around = aroundOf(op);
   if (name.kind != Kind::Container) {

@@ -73,9 +73,6 @@ class Changes:
     ops: Sequence[Any] = ()
     attributed: Sequence[Any] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.ops or self.attributed)
-
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(option,))
 @dataclasses.dataclass(kw_only=True, eq=False)

@@ -121,12 +121,16 @@ class CallGraph:
 
 
 class FunctionCopies:
-    """Copies functions to the end of a module; no function may call itself, directly or through others."""
+    """Copies functions to the end of a module; no function may call itself, directly or through others.
+
+    made: the copies.
+    """
 
     def __init__(self, module: Any) -> None:
         self._end = ir.InsertionPoint(module.regions[0].blocks[0])
         self._symbols = ir.SymbolTable(module)
         self._functions = functions(module)
+        self.made: list[Any] = []
 
     def copy(self, name: str) -> str:
         """Copies the function of that symbol, where it is defined here; returns the symbol of the copy."""
@@ -139,5 +143,6 @@ class FunctionCopies:
         for call, symbol_of_copy in zip(operations_named(copied, "func.call"), called, strict=True):
             set_callee(call, symbol_of_copy)
         symbol: str = self._symbols.insert(copied).value
+        self.made.append(copied)
         self._functions[symbol] = copied
         return symbol

@@ -23,7 +23,7 @@ from mlir_shard.ir.editing import (
 )
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import ModulePass, PassFailure, register
+from mlir_shard.passes.registry import Changes, ModulePass, PassFailure, register
 from mlir_shard.rules.registry import has_rule
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.call_graph import (
@@ -56,18 +56,20 @@ class FlattenCallGraph(ModulePass):
     summary = "Copies functions until each has at most one call"
     needs = ("func.call",)
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         graph = CallGraph.of(op)
         graph.reject_recursion()
         copies = FunctionCopies(op)
         called: set[str] = set()
+        changed = []
         for name in graph.post_order():
             for call, symbol in zip(graph.calls[name], graph.called[name], strict=True):
                 if symbol in called:
                     set_callee(call, copies.copy(symbol))
+                    changed.append(call)
                 else:
                     called.add(symbol)
-        return bool(called)
+        return Changes(copies.made, changed) if changed else False
 
 
 EXECUTION_THREAD = "execution_thread"

@@ -14,7 +14,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.ir.values import insertion_point_after, users
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import ModulePass, register
+from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.debug_record import ConstraintRecord
 from mlir_shard.transforms.shardings import rank_of
@@ -41,68 +41,99 @@ class ApplyShardingConstraints(ModulePass):
     debug_sharding_origins: bool = option(False, "attach the origins of the sharding of each tensor")
     debug_propagation_edge_sharding: bool = option(False, "attach the constraints that shard their operands")
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
         record = ConstraintRecord(op, origins=origins, edges=edges) if origins or edges else None
-        found = operations_named_in_post_order(op, CONSTRAINT, MANUAL)
-        self._apply_all(found, record)
-        if record is not None:
-            record.write()
-        return bool(found) or record is not None
-
-    def _apply_all(self, found: list[Any], record: ConstraintRecord | None) -> None:
-        for inner in found:
+        changes = _Changes()
+        for inner in operations_named_in_post_order(op, CONSTRAINT, MANUAL):
             if inner.name == CONSTRAINT:
-                _use_end_of_chain(inner)
-                _apply_constraint(inner, record)
+                changes.use_end_of_chain(inner)
+                changes.apply_constraint(inner, record)
             else:
                 for index, sharding in enumerate(inner.attributes["in_shardings"].value.shardings):
-                    _apply_to_operand(inner, index, sharding)
+                    changes.apply_to_operand(inner, index, sharding)
+        if record is not None:
+            record.write()
+            return True
+        return Changes(changes.ops, changes.attributed) if changes.ops or changes.attributed else False
 
 
-def _apply_constraint(constraint: Any, record: ConstraintRecord | None) -> None:
-    tensor = constraint.operands[0]
-    before = None if record is None else sharding_of(tensor)
+class _Changes:
+    """Applies constraints, and keeps the ops that this makes, moves or gives attributes."""
 
-    def moved() -> Any:
-        _move_behind(constraint, tensor)
-        return constraint
+    def __init__(self) -> None:
+        self.ops: list[Any] = []
+        self.attributed: list[Any] = []
 
-    _apply(tensor, constraint.attributes["sharding"].value, moved)
-    if record is not None:
-        record.applied(constraint, before)
+    def apply_constraint(self, constraint: Any, record: ConstraintRecord | None) -> None:
+        """Applies a constraint to its operand."""
+        tensor = constraint.operands[0]
+        before = None if record is None else sharding_of(tensor)
 
+        def moved() -> Any:
+            _move_behind(constraint, tensor)
+            return constraint
 
-def _apply_to_operand(computation: Any, index: int, sharding: TensorSharding) -> None:
-    tensor = computation.operands[index]
+        self._apply(tensor, constraint.attributes["sharding"].value, moved)
+        if record is not None:
+            record.applied(constraint, before)
 
-    def added() -> Any:
-        point = insertion_point_after(tensor)
-        return sdy.ShardingConstraintOp(tensor, sharding, loc=computation.location, ip=point).operation
+    def apply_to_operand(self, computation: Any, index: int, sharding: TensorSharding) -> None:
+        """Applies the sharding of an operand of a manual computation to that."""
+        tensor = computation.operands[index]
 
-    _apply(tensor, sharding, added)
+        def added() -> Any:
+            point = insertion_point_after(tensor)
+            return sdy.ShardingConstraintOp(tensor, sharding, loc=computation.location, ip=point).operation
 
+        self._apply(tensor, sharding, added)
 
-def _apply(tensor: Any, sharding: TensorSharding, constraint_behind: Callable[[], Any]) -> None:
-    """Gives a tensor the sharding that it is constrained to, where that is dictated.
+    def _apply(self, tensor: Any, sharding: TensorSharding, constraint_behind: Callable[[], Any]) -> None:
+        """Gives a tensor the sharding that it is constrained to, where that is dictated.
 
-    constraint_behind: gives a constraint to that sharding right behind the tensor, called where one is needed.
-    """
-    holder = shardable_value(tensor)
-    if holder is None or not sharding.is_fully_closed or sharding_of(tensor) is not None:
-        return
-    if not all(_asks_for(use, sharding) for use in tensor.uses):
-        return
-    if owning_op(holder).name != EDGE:
-        _attach(holder, sharding)
-        return
-    constraint = constraint_behind()
-    tensor.replace_all_uses_except(constraint.results[0], constraint)
-    if sharding.unreduced_axes:
-        # Unreduced axes do not propagate, so what is constrained to have them has to have them itself.
-        unreduced = TensorSharding.fully_open(rank_of(tensor.type), sharding.mesh_or_ref)
-        unreduced = replace(unreduced, unreduced_axes=sharding.unreduced_axes, reduction_op=sharding.reduction_op)
-        _attach(shardable_value(tensor), unreduced)
+        constraint_behind: gives a constraint to that sharding right behind the tensor, called where one is needed.
+        """
+        holder = shardable_value(tensor)
+        if holder is None or not sharding.is_fully_closed or sharding_of(tensor) is not None:
+            return
+        if not all(_asks_for(use, sharding) for use in tensor.uses):
+            return
+        if owning_op(holder).name != EDGE:
+            self._attach(holder, sharding)
+            return
+        constraint = constraint_behind()
+        self.ops.append(constraint)
+        tensor.replace_all_uses_except(constraint.results[0], constraint)
+        if sharding.unreduced_axes:
+            # Unreduced axes do not propagate, so what is constrained to have them has to have them itself.
+            unreduced = TensorSharding.fully_open(rank_of(tensor.type), sharding.mesh_or_ref)
+            unreduced = replace(unreduced, unreduced_axes=sharding.unreduced_axes, reduction_op=sharding.reduction_op)
+            self._attach(shardable_value(tensor), unreduced)
+
+    def _attach(self, holder: Any, sharding: TensorSharding) -> None:
+        op = owning_op(holder)
+        self.attributed.append(op)
+        if not isinstance(holder.owner, ir.Block) or op.name != NAMED:
+            sdy.set_sharding(holder, sharding)
+            return
+        arguments = op.regions[0].blocks[0].arguments
+        ranks = [rank_of(argument.type) for argument in arguments]
+        shardings = TensorShardingPerValue.fully_open(ranks, sharding.mesh_or_ref)
+        number = ir.BlockArgument(holder).arg_number
+        op.attributes["in_shardings"] = sdy.attribute(shardings.replace(number, sharding), op.context)
+
+    def use_end_of_chain(self, head: Any) -> None:
+        """Where a chain of constraints starts with `head`, what uses its tensor behind it uses the chain's end."""
+        tail = _end_of_chain(head)
+        if tail is None:
+            return
+        self.ops.append(tail)
+        for use in list(head.operands[0].uses):
+            user = use.owner.operation
+            if user == head or user.name == "func.return" or user.block != tail.block:
+                continue
+            if tail.is_before_in_block(user):
+                user.operands[use.operand_number] = tail.results[0]
 
 
 def _asks_for(use: Any, sharding: TensorSharding) -> bool:
@@ -113,18 +144,6 @@ def _asks_for(use: Any, sharding: TensorSharding) -> bool:
     return user.name != MANUAL or bool(user.attributes["in_shardings"].value.shardings[use.operand_number] == sharding)
 
 
-def _attach(holder: Any, sharding: TensorSharding) -> None:
-    op = owning_op(holder)
-    if not isinstance(holder.owner, ir.Block) or op.name != NAMED:
-        sdy.set_sharding(holder, sharding)
-        return
-    arguments = op.regions[0].blocks[0].arguments
-    ranks = [rank_of(argument.type) for argument in arguments]
-    shardings = TensorShardingPerValue.fully_open(ranks, sharding.mesh_or_ref)
-    number = ir.BlockArgument(holder).arg_number
-    op.attributes["in_shardings"] = sdy.attribute(shardings.replace(number, sharding), op.context)
-
-
 def _move_behind(op: Any, value: Any) -> None:
     if not isinstance(value.owner, ir.Block):
         op.move_after(value.owner)
@@ -132,19 +151,6 @@ def _move_behind(op: Any, value: Any) -> None:
     first = value.owner.operations[0].operation
     if op != first:
         op.move_before(first)
-
-
-def _use_end_of_chain(head: Any) -> None:
-    """Where a chain of constraints starts with `head`, what uses its tensor behind it uses the chain's end."""
-    tail = _end_of_chain(head)
-    if tail is None:
-        return
-    for use in list(head.operands[0].uses):
-        user = use.owner.operation
-        if user == head or user.name == "func.return" or user.block != tail.block:
-            continue
-        if tail.is_before_in_block(user):
-            user.operands[use.operand_number] = tail.results[0]
 
 
 def _end_of_chain(head: Any) -> Any | None:

@@ -23,7 +23,7 @@ from mlir_shard.ir.editing import (
 )
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import ModulePass, register
+from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.call_graph import ORIGINAL_NAME, set_callee
 from mlir_shard.transforms.data_flow_edges import COMPUTATION, take_shardings
@@ -126,7 +126,7 @@ class UnflattenCallGraph(ModulePass):
         False, "Share one copy whatever the shardings of arguments and results, that of which the most calls agree"
     )
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         found, meshes = functions(op), sdy.meshes(op)
         every = operations_named(op, "func.call")
         (symbols,) = attribute_columns(every, "callee")
@@ -134,18 +134,18 @@ class UnflattenCallGraph(ModulePass):
         calls, called = [call for call, _ in pairs], [name for _, name in pairs]
         copies = _copies({name: found[name] for name in called}, meshes)
         chosen = _most_called(called, copies) if self.dedup_functions_fully else _first_called(called, copies)
-        is_changed = False
+        changed = []
         for call, name in zip(calls, called, strict=True):
             if chosen[name] != name:
                 set_callee(call, chosen[name])
-                is_changed = True
+                changed.append(call)
         for attribute in (ORIGINAL_NAME, MANUAL_AXES):
             (column,) = attribute_columns(list(found.values()), attribute)
             for function, value in zip(found.values(), column, strict=True):
                 if value is not None:
                     del function.attributes[attribute]
-                    is_changed = True
-        return is_changed
+                    changed.append(function)
+        return Changes(attributed=changed) if changed else False
 
 
 @dataclass(frozen=True, slots=True)

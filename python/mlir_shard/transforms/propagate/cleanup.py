@@ -25,7 +25,7 @@ from mlir_shard.ir.editing import (
     terminator,
 )
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import FunctionPass, ModulePass, register
+from mlir_shard.passes.registry import Changes, FunctionPass, ModulePass, register
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import CONSTANT_OPS
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
@@ -94,9 +94,11 @@ class ConstantOrScalarMerger(FunctionPass):
 
     expressions: bool = option(False, "Merge constant expressions, tensors without content among them")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool | Changes:
         names = first_names(op) if self.expressions else [*sorted(CONSTANT_OPS), BROADCAST]
-        native_host().merge_equal(op.operation._CAPIPtr, names, _of_expressions if self.expressions else _of_constants)
+        merges = _of_expressions if self.expressions else _of_constants
+        kept = native_host().merge_equal(op.operation._CAPIPtr, names, merges)
+        return Changes(list(map(ir.Operation._CAPICreate, kept))) if kept else False
 
 
 def _of_constants(capsule: Any) -> list[int] | None:
@@ -158,14 +160,17 @@ class PropagateToFuncResults(ModulePass):
     name = "sdy-propagate-to-func-results"
     summary = "Copies the shardings of returned values to the results of functions"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> Changes:
         main = main_function(op)
+        changed = []
         for function in functions(op).values():
             if function == main or not has_body(function):
                 continue
             last = terminator(function)
             if last.name == "func.return":
                 set_shardings(function, Side.RESULTS, [sharding_of(value) for value in last.operands])
+                changed.append(function)
+        return Changes(attributed=changed)
 
 
 def _is_edge_or_owner(name: str) -> bool:

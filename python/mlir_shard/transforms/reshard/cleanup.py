@@ -14,7 +14,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import replica_groups
 from mlir_shard.ir.editing import operations_named, operations_with, remove_attributes
 from mlir_shard.ir.values import defining_op, has_one_use
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import DimensionSharding, TensorSharding
 from mlir_shard.transforms.call_graph import main_function
 from mlir_shard.transforms.shardings import Side, replace_shardings, set_shardings, shardings_of
@@ -148,8 +148,9 @@ class ShardingConstraintToReshard(Pass):
     summary = "Converts sharding constraints into reshards"
     needs = ("sdy.sharding_constraint",)
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         constraints = operations_named(op, "sdy.sharding_constraint")
+        made = []
         for constraint in constraints:
             attributes = {name: constraint.attributes[name] for name in constraint.attributes}
             with ir.InsertionPoint(constraint):
@@ -162,7 +163,8 @@ class ShardingConstraintToReshard(Pass):
                 )
             constraint.results[0].replace_all_uses_with(reshard.results[0])
             constraint.erase()
-        return bool(constraints)
+            made.append(reshard)
+        return Changes(made) if made else False
 
 
 @register

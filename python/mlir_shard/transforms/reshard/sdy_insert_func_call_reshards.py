@@ -10,7 +10,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import attribute_columns, functions, operations_named
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.data_flow_edges import set_result_shardings
 from mlir_shard.transforms.shardings import Side, shardings_per_value
@@ -26,7 +26,7 @@ class InsertFuncCallReshards(Pass):
     summary = "Inserts reshards where calls and functions disagree on the shardings of results"
     needs = ("func.call",)
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         calls = operations_named(op, "func.call")
         if not calls:
             return False
@@ -34,6 +34,8 @@ class InsertFuncCallReshards(Pass):
         given = {name: shardings_per_value(function, Side.RESULTS, meshes) for name, function in found.items()}
         symbols, attributes = attribute_columns(calls, "callee", sdy.SHARDING)
         changes: dict[tuple[Any, Any], _Change | None] = {}
+        made: list[Any] = []
+        changed: list[Any] = []
         for call, symbol, attribute in zip(calls, symbols, attributes, strict=True):
             key = (symbol, attribute)
             if key not in changes:
@@ -47,8 +49,9 @@ class InsertFuncCallReshards(Pass):
                     changes[key] = None
             change = changes[key]
             if change is not None:
-                change.make(call)
-        return any(change is not None for change in changes.values())
+                made += change.make(call)
+                changed.append(call)
+        return Changes(made, changed) if changed else False
 
 
 def _replicated_like(sharding: TensorSharding) -> TensorSharding:
@@ -73,11 +76,14 @@ class _Change:
                 targets.append((index, target))
         return _Change(given, tuple(targets), given == wanted)
 
-    def make(self, call: Any) -> None:
-        """Gives the results of a call these shardings, and reshards them."""
+    def make(self, call: Any) -> list[Any]:
+        """Gives the results of a call these shardings, and reshards them; returns the reshards."""
+        made = []
         for index, target in self.targets:
             result = call.results[index]
             reshard = sdy.ReshardOp(result, target, loc=call.location, ip=ir.InsertionPoint.after(call))
             result.replace_all_uses_except(reshard.result, reshard.operation)
+            made.append(reshard.operation)
         if not self.is_said:
             set_result_shardings(call, self.given)
+        return made
