@@ -40,6 +40,7 @@ from mlir_shard.runtime.lowering.loops import (
     loop_order,
     math_calls,
     shared_loops,
+    unrolling,
 )
 from mlir_shard.runtime.lowering.stablehlo import operations
 from mlir_shard.runtime.program import PEAK_BYTES
@@ -188,6 +189,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     shared_loops.outline(module)
     loop_order.arrange(module, cpu)
     _run(module, _TO_SCALARS)
+    unrolling.limit(module)
     floats.round_each_result(module)
     floats.by_f32(module)
     float8.convert_by_integers(module)

@@ -4,5 +4,5 @@
 
 On tensors: `accumulators` sums narrow floats in f32, `destinations` gives each op its own memory. On buffers:
 `lifetimes` frees early; `loop_order` orders and tiles loops so that LLVM vectorizes them, with `transposes` for
-what two orders share; `math_calls` calls functions that LLVM has on vectors.
+what two orders share; `unrolling` says which LLVM may unroll; `math_calls` calls functions that LLVM has on vectors.
 """
