@@ -74,10 +74,10 @@ def module(cases: Sequence[Case]) -> str:
 
 
 def _program(cases: Sequence[Case], ranks: int, implementation: str) -> Program:
-    (text,) = LoweringProcess(implementation)([module(cases)], "main")
+    (lowered,) = LoweringProcess(implementation)([module(cases)], "main")
     arguments = tuple(_port(f"argument {place}", case.argument, ranks) for place, case in enumerate(cases))
     results = tuple(_port(f"result {place}", case.result, ranks) for place, case in enumerate(cases))
-    return Program(text, "main", arguments, results, ranks)
+    return Program(lowered, "main", arguments, results, ranks)
 
 
 def _port(name: str, local: TensorSpec, ranks: int) -> Port:

@@ -24,7 +24,7 @@ from mlir_shard.runtime.launch import python_process
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.launch.mpi import MpiInstallation
 from mlir_shard.runtime.lowering import llvm, nonblocking_messages
-from mlir_shard.runtime.program import Program
+from mlir_shard.runtime.program import Lowered, Program
 
 _SETTINGS = {
     # Ranks that wait give the core away soon, as there are more of them than cores.
@@ -44,8 +44,8 @@ class RanksEnded(Exception):
     """A rank has ended in the middle of a program."""
 
 
-def lower(modules: Sequence[str], entry: str) -> list[str]:
-    """As `Compile.lower`: texts of modules in the LLVM dialect. RunError where one cannot be lowered."""
+def lower(modules: Sequence[str], entry: str) -> list[Lowered]:
+    """As `Compile.lower`: modules in the LLVM dialect. RunError where one cannot be lowered."""
     lowered = []
     for text in modules:
         try:
@@ -55,7 +55,7 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
         with unittest.mock.patch.multiple(nonblocking_messages, _LEAST=1, _LEAST_FOR_A_BYTE=0):
             # Programs are small: each message that may be is started early.
             llvm.lower(module, entry)
-        lowered.append(str(module))
+        lowered.append(Lowered(str(module)))
     return lowered
 
 

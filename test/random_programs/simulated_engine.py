@@ -16,7 +16,7 @@ from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.launch import blas
 from mlir_shard.runtime.launch.array_calls import ArrayFunctions
 from mlir_shard.runtime.launch.jit import Executable
-from mlir_shard.runtime.program import Program
+from mlir_shard.runtime.program import Lowered, Program
 from random_programs.simulated_mpi import World
 
 
@@ -46,7 +46,7 @@ class _Executable(Executable):
     def __init__(self, program: Program, world: World) -> None:
         # The engine binds a registered function to this prefix and its name.
         text = re.sub(r"@(?=MPI_\w+\()", "@_mlir_ciface_", program.text)
-        self._program, self._array_calls = replace(program, text=text), ArrayFunctions(text)
+        self._program, self._array_calls = replace(program, lowered=Lowered(text)), ArrayFunctions(text)
         context = ir.Context()
         context.enable_multithreading(False)
         self._engine = host.execution_engine().ExecutionEngine(ir.Module.parse(text, context), opt_level=1)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 from runtime.local_program import needs_jax
 
+from mlir_shard.runtime.program import Lowered
 from random_programs import generate, ranks_engine
 from random_programs.cases import case
 from random_programs.execution import INVALID, MISMATCH, RIGHT
@@ -33,7 +34,7 @@ def test_programs_by_llvm_and_by_xla() -> None:
 
 @needs_jax
 def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lower_wrongly(modules: Sequence[str], entry: str) -> list[str]:
+    def lower_wrongly(modules: Sequence[str], entry: str) -> list[Lowered]:
         return lower([text.replace("stablehlo.abs", "stablehlo.sine") for text in modules], entry)
 
     lower = ranks_engine.lower

@@ -98,9 +98,10 @@ def backend(
         else:
             # The wheel, which is not needed to compile, is looked for when the program is run.
             implementation = MPICH if mpi == WHEEL else MpiInstallation.find(mpi).implementation
-            engine = MpiEngine(timeout, mpi, observe, repeat, threads, kept)
-        lower = LoweringProcess(implementation, cpu=Cpu(cpu).name, cache=kept)
-        return Backend(_pipelines(collectives or SHARD, options), lower, engine, SingleProcessEngine(timeout, kept))
+            engine = MpiEngine(timeout, mpi, observe, repeat, threads)
+        # Ranks that a launcher has started may be on machines with other CPUs.
+        lower = LoweringProcess(implementation, cpu=Cpu(cpu).name, cache=kept, compiles=not launched.is_launched())
+        return Backend(_pipelines(collectives or SHARD, options), lower, engine, SingleProcessEngine(timeout))
     if name == PJRT:
         if collectives == SHARD:
             raise RunError("PJRT runs StableHLO's collectives, and none of shard")

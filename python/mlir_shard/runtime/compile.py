@@ -21,7 +21,7 @@ from mlir_shard.runtime.collectives.stablehlo_devices import set_devices
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.lowering.lowering_process import LoweringProcess
 from mlir_shard.runtime.lowering.registered import drop_foreign_attributes, lower_registered
-from mlir_shard.runtime.program import Program
+from mlir_shard.runtime.program import Lowered, Program
 from mlir_shard.runtime.reference import verify
 from mlir_shard.runtime.reference.precise import widen, widened
 from mlir_shard.runtime.reference.unsharded import drop_sharding
@@ -33,7 +33,7 @@ PROPAGATED, LOCAL = "propagated", "local"
 Watch = Callable[[str, Any], None]
 
 # Makes of texts of local modules, and the name of the function to run, what an engine takes.
-Lower = Callable[[Sequence[str], str], list[str]]
+Lower = Callable[[Sequence[str], str], list[Lowered]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +137,10 @@ def _precise(unsharded: Any, alone: Program, lower: Lower) -> Program | None:
     if not widen(unsharded):
         return None
     try:
-        (text,) = lower([_text(unsharded, alone.entry)], alone.entry)
+        (lowered,) = lower([_text(unsharded, alone.entry)], alone.entry)
     except RunError:
         return None
-    return widened(alone, text)
+    return widened(alone, lowered)
 
 
 def _called_from_outside(module: Any, entry: str) -> Any:

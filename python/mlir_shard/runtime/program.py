@@ -37,18 +37,38 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
+class Lowered:
+    """A module in the form that an engine takes.
+
+    Attributes:
+        text: the module.
+        code: an object file for CPUs as this machine's; empty where each rank is to make machine code.
+        compile_time: the seconds that making it took.
+    """
+
+    text: str
+    code: bytes = b""
+    compile_time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """What each of `ranks` devices runs: the function `entry` of a module, as text, in the form that its engine takes.
+    """What each of `ranks` devices runs: the function `entry` of a module, in the form that its engine takes.
 
     In the LLVM dialect the function takes and returns local tensors as memrefs, by its C interface
     (`llvm.emit_c_interface`); in StableHLO as they are, see `xla_module`, and it is called `main`.
     """
 
-    text: str
+    lowered: Lowered
     entry: str
     arguments: tuple[Port, ...]
     results: tuple[Port, ...]
     ranks: int
+
+    @property
+    def text(self) -> str:
+        """The module."""
+        return self.lowered.text
 
     @property
     def peak_bytes(self) -> int | None:
@@ -137,9 +157,9 @@ class MessageTimes:
 class RankTimes:
     """What the parts of a rank's work took, in seconds and bytes; None for a part that it has not done.
 
-    load: to have its place among the ranks; compile: to machine code; runs: of the calls with the last inputs, each
-    from when all ranks have their inputs to the results; messages: of the last of them; peak_bytes: the most memory
-    that a call has had, its inputs included.
+    load: to have its place among the ranks; compile: to machine code, also where another process makes it; runs: of the
+    calls with the last inputs, each from when all ranks have their inputs to the results; messages: of the last of
+    them; peak_bytes: the most memory that a call has had, its inputs included.
     """
 
     load: float | None = None

@@ -16,18 +16,23 @@ from mlir_shard.runtime.execution import run_program
 from mlir_shard.runtime.launch.cpu import NATIVE, Cpu
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.lowering import llvm
-from mlir_shard.runtime.program import Program
+from mlir_shard.runtime.program import Lowered, Program
 
 Array = npt.NDArray[Any]
 
 
 def lower(modules: Sequence[str], entry: str, cpu: str = NATIVE) -> list[str]:
-    """As a `LoweringProcess`."""
+    """The texts that a `LoweringProcess` makes."""
     context = mlir_shard.create_context()
     lowered = [ir.Module.parse(text, context) for text in modules]
     for module in lowered:
         llvm.lower(module, entry, cpu=Cpu(cpu))
     return [str(module) for module in lowered]
+
+
+def lower_whole(modules: Sequence[str], entry: str, cpu: str = NATIVE) -> list[Lowered]:
+    """As a `LoweringProcess` that does not compile."""
+    return [Lowered(text) for text in lower(modules, entry, cpu)]
 
 
 class Engine:
@@ -42,6 +47,6 @@ def run(text: str, *inputs: Array, cpu: str = NATIVE) -> list[Array]:
     """The results of the function `main` of a module without sharding."""
     module = mlir_shard.parse(text, mlir_shard.create_context())
     program = compile_module(
-        module, with_unsharded=False, lower=lambda modules, entry: lower(modules, entry, cpu)
+        module, with_unsharded=False, lower=lambda modules, entry: lower_whole(modules, entry, cpu)
     ).sharded
     return [result.array for result in run_program(program, list(inputs), Engine())]

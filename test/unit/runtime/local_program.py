@@ -57,9 +57,9 @@ def run_local(
     `functions`, which is text.
     """
     ranks = int(np.prod(grid))
-    lowered = LoweringProcess()([local_module(grid, argument, body, results) + functions], "main")
+    (lowered,) = LoweringProcess()([local_module(grid, argument, body, results) + functions], "main")
     program = Program(
-        lowered[0],
+        lowered,
         "main",
         (port("argument 0", spec(argument), ranks),),
         tuple(port(f"result {index}", spec(type_), ranks) for index, type_ in enumerate(results)),

@@ -14,7 +14,7 @@ from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.execution import check_inputs, random_inputs, run_program
-from mlir_shard.runtime.program import Port, Program
+from mlir_shard.runtime.program import Lowered, Port, Program
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.layout import device_box
 
@@ -41,7 +41,7 @@ class Local:
 
 
 def identity_program(spec: TensorSpec, axes: Sequence[Sequence[str]]) -> Program:
-    return Program("", "main", (port("argument 0", spec, axes),), (port("result 0", spec, axes),), 6)
+    return Program(Lowered(""), "main", (port("argument 0", spec, axes),), (port("result 0", spec, axes),), 6)
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (7, 5), (2, 2), (1, 4), (0, 3)])

@@ -70,7 +70,7 @@ def annotated(dtype: Any) -> Any:
 @pytest.mark.parametrize(("element_type", "cpu"), [("bf16", NATIVE), ("bf16", "x86-64-v2"), ("f16", "x86-64-v2")])
 def test_four_ranks_compute_what_one_does(element_type: str, cpu: str) -> None:
     dtype = {"f16": jnp.float16, "bf16": jnp.bfloat16}[element_type]
-    compiled = compile_module(annotated(dtype), lower=partial(in_process.lower, cpu=cpu))
+    compiled = compile_module(annotated(dtype), lower=partial(in_process.lower_whole, cpu=cpu))
     generator = np.random.default_rng(0)
     inputs = [(generator.standard_normal(shape) / 4).astype(dtype) for shape, _ in SHAPES.values()]
     assert compiled.sharded.ranks == 4

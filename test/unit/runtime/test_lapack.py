@@ -101,7 +101,7 @@ def test_functions_of_jax(name: str, dtype: str) -> None:
         argument = of_dtype(x, dtype)
         jitted = jax.jit(function)
         module = mlir_shard.parse(jitted.lower(argument).as_text(), mlir_shard.create_context())
-        program = compile_module(module, lower=in_process.lower).unsharded
+        program = compile_module(module, lower=in_process.lower_whole).unsharded
         assert program is not None
         results = run_program(program, [argument], in_process.Engine())
         expected = jax.tree.leaves(jitted(argument))

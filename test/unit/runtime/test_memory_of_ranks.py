@@ -12,7 +12,7 @@ from runtime.local_program import port, spec
 
 from mlir_shard.runtime import RunError
 from mlir_shard.runtime.launch import processes, python_process
-from mlir_shard.runtime.program import Program
+from mlir_shard.runtime.program import Lowered, Program
 
 PAGE = 1 << 12
 # That of 10 processes of 32 MiB, and of 80 devices of 4 MiB.
@@ -35,7 +35,7 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(ranks: int, in_one_process: bool) -> None:
     one = port("argument 0", spec("2xf32"), 1)
-    program = Program("", "main", (replace(one, boxes=one.boxes * ranks),), (), ranks)
+    program = Program(Lowered(""), "main", (replace(one, boxes=one.boxes * ranks),), (), ranks)
     processes.RankProcesses(program, [], [], python_process.python_environment(), None, in_one_process=in_one_process)
 
 

@@ -1,9 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Machine code that one rank makes and others load."""
+"""Machine code that the process of the lowering, or one rank, makes and others load."""
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +19,11 @@ from runtime.in_process import lower
 from runtime.local_program import port, spec
 
 from mlir_shard.runtime import RunError
-from mlir_shard.runtime.launch import jit, object_code
+from mlir_shard.runtime.launch import compiler, object_code, python_process
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.launch.object_code import CodeMissing, SharedByMpi
-from mlir_shard.runtime.launch.run_folder import SharedByFolder
-from mlir_shard.runtime.program import Program
+from mlir_shard.runtime.lowering.lowering_process import LoweringProcess
+from mlir_shard.runtime.program import Lowered, Program
 
 TEXT = """
 func.func @main(%a: tensor<1x8xf32>) -> tensor<1x8xf32> {
@@ -32,10 +35,14 @@ func.func @main(%a: tensor<1x8xf32>) -> tensor<1x8xf32> {
 A = np.linspace(-2, 2, 8, dtype=np.float32).reshape(1, 8)
 
 
+def program_of(lowered: Lowered) -> Program:
+    return Program(lowered, "main", (port("argument 0", spec("8xf32"), 2),), (port("result 0", spec("8xf32"), 2),), 2)
+
+
 @pytest.fixture
 def program() -> Program:
     (text,) = lower([TEXT], "main")
-    return Program(text, "main", (port("argument 0", spec("8xf32"), 2),), (port("result 0", spec("8xf32"), 2),), 2)
+    return program_of(Lowered(text))
 
 
 def check(executable: Executable) -> None:
@@ -46,16 +53,36 @@ def compiles_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: Any) -> None:
         raise AssertionError("it is compiled again")
 
-    monkeypatch.setattr(jit, "make_engine", refuse)
+    monkeypatch.setattr(compiler, "make_engine", refuse)
 
 
-def test_others_load_what_the_first_rank_compiles(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check(Executable(program, None, SharedByFolder(tmp_path, 0)))
+@pytest.mark.parametrize("cpu", ["native", "x86-64"])
+def test_what_is_lowered_comes_with_machine_code(cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (lowered,) = LoweringProcess(cpu=cpu)([TEXT], "main")
+    assert lowered.code and lowered.compile_time > 0
     compiles_no_more(monkeypatch)
-    for rank in (1, 2):
-        check(Executable(program, None, SharedByFolder(tmp_path, rank)))
+    check(Executable(program_of(lowered)))
+
+
+def test_ranks_on_other_machines_get_the_text_alone() -> None:
+    (lowered,) = LoweringProcess(compiles=False)([TEXT], "main")
+    assert not lowered.code
+    check(Executable(program_of(lowered)))
+
+
+def test_a_rank_that_loads_machine_code_loads_no_mlir(tmp_path: Path) -> None:
+    (lowered,) = LoweringProcess()([TEXT], "main")
+    (tmp_path / "program").write_bytes(pickle.dumps((program_of(lowered), A)))
+    script = """
+import pickle, sys
+from mlir_shard.runtime.launch import rank
+from mlir_shard.runtime.launch.jit import Executable
+program, array = pickle.loads(open(sys.argv[1], "rb").read())
+print(Executable(program)([array])[0].shape, "mlir_shard.host" in sys.modules)
+"""
+    command = [sys.executable, "-c", script, str(tmp_path / "program")]
+    ended = subprocess.run(command, capture_output=True, text=True, env=python_process.python_environment())
+    assert (ended.stdout, ended.stderr) == ("(1, 8) False\n", "")
 
 
 @dataclass
@@ -134,7 +161,7 @@ def test_a_rank_that_cannot_compile_says_so_to_others(program: Program, monkeypa
     def fail(*arguments: Any) -> None:
         raise RunError("no machine code")
 
-    monkeypatch.setattr(jit, "make_engine", fail)
+    monkeypatch.setattr(compiler, "make_engine", fail)
     with pytest.raises(RunError, match="no machine code"):
         Executable(program, None, Shared())
     assert given == [b""]

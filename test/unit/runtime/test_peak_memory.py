@@ -18,7 +18,7 @@ SQUARE = "tensor<512x512xf32>"  # 1 MiB
 def compiled(body: str, functions: str = "") -> Program:
     text = f"func.func @main(%x: {SQUARE}) -> {SQUARE} {{\n{body}\n}}\n{functions}"
     module = mlir_shard.parse(text, mlir_shard.create_context())
-    return compile_module(module, with_unsharded=False, lower=in_process.lower).sharded
+    return compile_module(module, with_unsharded=False, lower=in_process.lower_whole).sharded
 
 
 def product(result: str, of: str) -> str:

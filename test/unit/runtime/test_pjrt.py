@@ -255,9 +255,9 @@ def test_what_xla_cannot_compile_is_an_error() -> None:
 
 @needs_jax
 def test_a_platform_that_is_not_there() -> None:
-    (text,) = xla_module.lower(["func.func @main() { return }"], "main")
+    (lowered,) = xla_module.lower(["func.func @main() { return }"], "main")
     with pytest.raises(RunError, match="PJRT has no platform 'nothing'"):
-        PjrtEngine(SECONDS, "nothing").run(Program(text, "main", (), (), 1), [])
+        PjrtEngine(SECONDS, "nothing").run(Program(lowered, "main", (), (), 1), [])
 
 
 LOOP = """
@@ -272,11 +272,11 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 @needs_jax
 def test_a_run_that_does_not_end_is_stopped() -> None:
-    (text,) = xla_module.lower([LOOP], "main")
+    (lowered,) = xla_module.lower([LOOP], "main")
     type_ = TensorSpec((4,), "f32")
     one = Port("argument 0", type_, type_, (Box((0,), (4,)),))
     with pytest.raises(RunError, match="stopped after 3 s"):
-        PjrtEngine(3).run(Program(text, "main", (one,), (one,), 1), [np.zeros(4, np.float32)])
+        PjrtEngine(3).run(Program(lowered, "main", (one,), (one,), 1), [np.zeros(4, np.float32)])
 
 
 @needs_jax

@@ -29,10 +29,10 @@ _MOST_DEVICES = 8
 
 def run(module: Any, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """Returns the results of `main` on each device, for its arguments on each device. At most eight devices."""
-    (text,) = xla_module.lower([str(module)], "main")
+    (lowered,) = xla_module.lower([str(module)], "main")
     ports = interface.ports(interface.entry_function(module, "main"), 1)
     executor, pid = _process()
-    future = executor.submit(_run, Program(text, "main", *ports, len(inputs)), inputs)
+    future = executor.submit(_run, Program(lowered, "main", *ports, len(inputs)), inputs)
     if not wait([future], SECONDS).done:
         os.kill(pid, signal.SIGKILL)
     try:

@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlir_shard import __version__, host
+from mlir_shard import __version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,9 @@ class CodeCache:
 @functools.cache
 def _versions() -> tuple[str, ...]:
     """What else the content depends on: an editable installation changes without its version."""
+    # Not with this module: a rank that loads machine code needs no MLIR.
+    from mlir_shard import host
+
     changed = [path.stat().st_mtime_ns for path in Path(__file__).parent.parent.rglob("*.py")]
     bindings = Path(str(host.ir.__file__)).stat().st_mtime_ns
     return __version__, str(max(changed)), host.PREFIX, str(bindings)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from mlir_shard.host import ir
 from mlir_shard.runtime.error import RunError
 
 NATIVE: Final = "native"
@@ -51,6 +51,9 @@ class Cpu:
     def set_on(self, function: Any) -> None:
         """Has LLVM compile an `llvm.func` for this CPU."""
         if self.name != NATIVE:
+            # Not with this module: a rank that loads machine code needs no MLIR.
+            from mlir_shard.host import ir
+
             function.attributes["target_cpu"] = ir.StringAttr.get(self.name)
             function.attributes["target_features"] = ir.Attribute.parse(
                 f'#llvm.target_features<["{_LEVELS[self.name]}"]>'
@@ -61,6 +64,7 @@ def _is_x86() -> bool:
     return platform.machine() in ("x86_64", "AMD64")
 
 
+@cache
 def _flags() -> frozenset[str]:
     """The features of this machine's CPU as Linux names them."""
     path = Path("/proc/cpuinfo")

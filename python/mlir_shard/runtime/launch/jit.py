@@ -1,22 +1,15 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiling a program for this machine and calling it on arrays."""
+"""A program in machine code, and calls of it on arrays."""
 
 from __future__ import annotations
 
 import ctypes
-import os
-import re
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import IO, Any, Final
+from typing import Any, Final
 
-from mlir_shard import host
-from mlir_shard.host import ir
-from mlir_shard.passes.diagnostic import standard_error_to
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
@@ -24,11 +17,9 @@ from mlir_shard.runtime.launch import blas, mpi_library, vector_math
 from mlir_shard.runtime.launch.array_calls import ArrayFunctions
 from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
-from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, host_cpu, object_file
+from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, host_cpu
 from mlir_shard.runtime.program import MessageTimes, Program
 
-# How LLVM's JIT reports symbols on standard error; the exception does not name them.
-_NOT_FOUND = re.compile(r"Symbols not found: \[ ([^]]*) \]")
 # The function of a program that writes what it has spent on messages, and begins anew; `lookup` adds the prefix.
 _MESSAGES = "read_message_counters"
 MESSAGES_INTERFACE: Final = f"_mlir_ciface_{_MESSAGES}"
@@ -51,59 +42,17 @@ def _keep_freed_memory() -> None:
         libc.mallopt(_TRIM_THRESHOLD, -1)
 
 
-class SymbolsNotFound(RunError):
-    """Machine code refers to `symbols` that neither it nor a library here defines."""
-
-    def __init__(self, symbols: Sequence[str]) -> None:
-        self.symbols = tuple(symbols)
-        names = ", ".join(f"'{symbol}'" for symbol in symbols)
-        super().__init__(f"the program needs {names}, which no library here has")
-
-
-def make_engine(
-    module: Any, libraries: Sequence[Path], entry: str, addresses: Mapping[str, int] = MappingProxyType({})
-) -> Any:
-    """The engine with the machine code of a module in the LLVM dialect, whose function `entry` can be called.
-
-    Symbols that the module does not define are looked for in `addresses`, in `libraries` and in this process.
-
-    Raises:
-        SymbolsNotFound: a symbol is defined nowhere.
-        RunError: LLVM makes no machine code of it.
-    """
-    # In memory: a rank that is killed leaves no file.
-    with os.fdopen(os.memfd_create("stderr"), "w+b") as written:
-        try:
-            with standard_error_to(written):
-                engine = host.execution_engine().ExecutionEngine(
-                    module, opt_level=2, shared_libs=list(map(str, libraries))
-                )
-                for symbol, address in addresses.items():
-                    engine.raw_register_runtime(symbol, ctypes.c_void_p(address))
-                # Code is generated, and symbols are resolved, when a function is looked up.
-                engine.lookup(entry)
-        except RuntimeError as error:
-            said = _read(written)
-            symbols = [symbol for found in _NOT_FOUND.findall(said) for symbol in found.replace(",", " ").split()]
-            if symbols:
-                raise SymbolsNotFound(symbols) from error
-            raise RunError(f"LLVM cannot make machine code of the program: {said.strip() or error}") from error
-        # Warnings, for example of libraries, are for the user.
-        sys.stderr.write(_read(written))
-    return engine
-
-
 class Executable:
     """A program in machine code.
 
     Args:
-        program: in the LLVM dialect.
+        program: in the LLVM dialect. Machine code is made of it where it comes without.
         process: the rank that runs it; without one it runs alone, and must not call MPI.
         shared: where other ranks run it too.
-        cache: where machine code is kept.
+        cache: where machine code that is made is kept.
 
     Raises:
-        RunError: the program is for another MPI, or as by `make_engine`.
+        RunError: the program is for another MPI, or as by `compiler.make_engine`.
         CodeMissing: another rank, which compiles it for this one, has failed to.
     """
 
@@ -116,14 +65,16 @@ class Executable:
     ) -> None:
         _keep_freed_memory()
         self._program = program
+        if process:
+            _check_implementation(program.text, process)
         libraries = [process.path] if process else []
         self._array_calls = ArrayFunctions(program.text)
         addresses = self._array_calls.addresses | blas.addresses(program.text) | vector_math.addresses(program.text)
-        code = shared.take() if shared else None
-        if code is None:
+        code = program.lowered.code or (shared.take() if shared else None)
+        if not code:
             code = b""
             try:
-                code = self._made(process, libraries, addresses, cache, is_shared=shared is not None)
+                code = self._made(libraries, addresses, cache, is_shared=shared is not None)
             finally:
                 if shared:
                     shared.give(code)
@@ -131,22 +82,19 @@ class Executable:
             self._engine: Any = LoadedCode(code, libraries, addresses)
 
     def _made(
-        self,
-        process: MpiProcess | None,
-        libraries: Sequence[Path],
-        addresses: Mapping[str, int],
-        cache: CodeCache | None,
-        *,
-        is_shared: bool,
+        self, libraries: Sequence[Path], addresses: Mapping[str, int], cache: CodeCache | None, *, is_shared: bool
     ) -> bytes:
         """Makes the machine code, and returns its object file if others need it."""
         key = (host_cpu(), self._program.text) if cache else ()
         if cache and (kept := cache.get(*key)) is not None:
             self._engine = LoadedCode(kept, libraries, addresses)
             return kept
+        # Only now: what comes with machine code needs no MLIR.
+        from mlir_shard.runtime.launch import compiler
+
         # It refers to the module's context, and a call to its code.
-        self._engine = _compiled(self._program, process, libraries, addresses)
-        code = object_file(self._engine) if is_shared or cache else b""
+        self._engine = compiler.engine_of_text(self._program.text, libraries, self._program.entry, addresses)
+        code = compiler.object_file(self._engine) if is_shared or cache else b""
         if cache:
             cache.put(code, *key)
         return code
@@ -210,25 +158,7 @@ class _Allocated:
         free(self._address)
 
 
-def _compiled(
-    program: Program, process: MpiProcess | None, libraries: Sequence[Path], addresses: Mapping[str, int]
-) -> Any:
-    context = ir.Context()
-    context.enable_multithreading(False)
-    module = ir.Module.parse(program.text, context)
-    if process:
-        _check_implementation(module, process)
-    vector_math.declare(module)
-    return make_engine(module, libraries, program.entry, addresses)
-
-
-def _check_implementation(module: Any, process: MpiProcess) -> None:
+def _check_implementation(text: str, process: MpiProcess) -> None:
     """Raises RunError where the handles of a program are of another MPI: the library would take them for addresses."""
-    attributes, name = module.operation.attributes, mpi_library.ATTRIBUTE
-    if name not in attributes or mpi_library.of(process.implementation).entry not in str(attributes[name]):
+    if mpi_library.of(process.implementation).entry not in text:
         raise RunError(f"the program is not compiled for {process.implementation}, which {process.path} is")
-
-
-def _read(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode("utf-8", errors="replace")

@@ -21,7 +21,6 @@ from pathlib import Path
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import mpi_library, python_process
-from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.mpi_library import MPICH, OPEN_MPI
 from mlir_shard.runtime.launch.processes import RankProcesses
 from mlir_shard.runtime.program import Observe, Program, run_and_close
@@ -197,7 +196,7 @@ class MpiEngine:
     """Runs each rank as a process under mpiexec; a run that takes longer than `timeout` seconds is stopped.
 
     choice: which MPI, see `MpiInstallation.find`; observe: is told the times of the ranks; repeat: how often `run`
-    calls the program; threads: of a rank, for what OpenBLAS computes; cache: where machine code is kept.
+    calls the program; threads: of a rank, for what OpenBLAS computes.
     """
 
     timeout: float | None = None
@@ -205,7 +204,6 @@ class MpiEngine:
     observe: Observe | None = None
     repeat: int = 1
     threads: int = 1
-    cache: CodeCache | None = None
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
@@ -216,9 +214,7 @@ class MpiEngine:
         found = MpiInstallation.find(self.choice)
         launcher, arguments = found.command(program.ranks), ["mpi", str(found.library)]
         environment = _environment(self.threads)
-        return RankProcesses(
-            program, launcher, arguments, environment, self.timeout, observe=self.observe, cache=self.cache
-        )
+        return RankProcesses(program, launcher, arguments, environment, self.timeout, observe=self.observe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +222,10 @@ class SingleProcessEngine:
     """Runs a program of one rank, without MPI, in a process of its own: the program may abort it."""
 
     timeout: float | None = None
-    cache: CodeCache | None = None
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
         """As `Engine.run`."""
-        devices = RankProcesses(program, [], [], python_process.python_environment(), self.timeout, cache=self.cache)
+        devices = RankProcesses(program, [], [], python_process.python_environment(), self.timeout)
         return run_and_close(devices, inputs, program.ranks)
 
 

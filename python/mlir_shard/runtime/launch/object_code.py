@@ -8,7 +8,6 @@ LLVM takes seconds for a program of some thousand operations, and ranks on one m
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -104,11 +103,3 @@ class LoadedCode:
     def lookup(self, entry: str) -> Any:
         """Returns a function of the C interface, as `ExecutionEngine.lookup` does."""
         return _INTERFACE(self._engine.get_function_address(f"_mlir__mlir_ciface_{entry}"))
-
-
-def object_file(engine: Any) -> bytes:
-    """Returns the machine code of an `ExecutionEngine` in which a function has been looked up."""
-    # In memory: a rank that is killed leaves no file.
-    with os.fdopen(os.memfd_create("object"), "rb") as file:
-        engine.dump_to_object_file(f"/proc/self/fd/{file.fileno()}")
-        return file.read()

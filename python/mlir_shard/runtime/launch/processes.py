@@ -25,7 +25,6 @@ from types import TracebackType
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import python_process
-from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.run_folder import (
     COMPLETED,
     ENDED,
@@ -68,7 +67,6 @@ class RankProcesses:
         timeout: seconds after which a call, the first one with the start, is stopped.
         in_one_process: whether one process does the work of all ranks.
         observe: is told the times of the processes.
-        cache: where machine code is kept.
 
     Raises RunError from every method if the machine has no memory for as many ranks, a rank fails, with its name and
     the last it wrote, or the time is up. Then, and after any other exception such as KeyboardInterrupt, the processes
@@ -85,7 +83,6 @@ class RankProcesses:
         *,
         in_one_process: bool = False,
         observe: Observe | None = None,
-        cache: CodeCache | None = None,
     ) -> None:
         check_memory(program.ranks, in_one_process=in_one_process)
         self._program = program
@@ -96,7 +93,7 @@ class RankProcesses:
         folder = tempfile.TemporaryDirectory(prefix="mlir-shard-", ignore_cleanup_errors=True)
         directory = Path(folder.name)
         self._exchange, status = Exchange(directory), RankStatus(directory)
-        self._exchange.write_program(program, os.getpid(), cache)
+        self._exchange.write_program(program, os.getpid())
         command = [
             *launcher,
             *python_process.python_command("mlir_shard.runtime.launch.rank"),

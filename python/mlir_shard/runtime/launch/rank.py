@@ -43,7 +43,6 @@ from mlir_shard.runtime.program import RankTimes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mlir_shard.runtime.launch.code_cache import CodeCache
     from mlir_shard.runtime.launch.mpi_library import MpiProcess
     from mlir_shard.runtime.launch.run_folder import Call, Exchange
     from mlir_shard.runtime.program import Program
@@ -112,14 +111,14 @@ def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int
     with socket_address(run.directory) as address, socket.socket(socket.AF_UNIX) as connecting:
         connecting.connect(address)
         connection = Connection(connecting.detach())
-    program, owner, cache = exchange.read_program()
+    program, owner = exchange.read_program()
     _watch(run, owner, parent)
     clock = _Clock(run, rank)
     worker: _Rank | _AllRanks
     if engine == "pjrt":
         worker = _AllRanks(exchange, program, argument, clock)
     else:
-        worker = _Rank(exchange, program, Path(argument) if engine else None, clock, cache)
+        worker = _Rank(exchange, program, Path(argument) if engine else None, clock)
     held: dict[int, Any] = {}
     try:
         connection.send(None)
@@ -156,18 +155,14 @@ def _call(worker: _Rank | _AllRanks, message: Call, held: dict[int, Any], progra
 class _Rank:
     """One rank, with the MPI of `library` or alone."""
 
-    def __init__(
-        self, exchange: Exchange, program: Program, library: Path | None, clock: _Clock, cache: CodeCache | None
-    ) -> None:
+    def __init__(self, exchange: Exchange, program: Program, library: Path | None, clock: _Clock) -> None:
         from mlir_shard.runtime.launch.jit import Executable
-        from mlir_shard.runtime.launch.run_folder import SharedByFolder
 
         self._exchange, self._program, self._clock = exchange, program, clock
         self._mpi = _begin_mpi(library, clock.run, clock.rank) if library else None
         clock.note("load")
-        shared = SharedByFolder(clock.run.directory, clock.rank) if program.ranks > 1 else None
-        self._executable = Executable(program, self._mpi, shared, cache)
-        clock.note("compile")
+        self._executable = Executable(program, self._mpi)
+        clock.note("compile", program.lowered.compile_time)
 
     def read(self, index: int) -> Any:
         """Reads the rank's part of an input."""
@@ -240,9 +235,12 @@ class _Clock:
         self._times = RankTimes()
         self._begin = time.perf_counter()
 
-    def note(self, part: str) -> None:
-        """Writes the time of the part that has ended, `load` or `compile`; the next one begins now."""
-        self.write(**{part: time.perf_counter() - self._begin})
+    def note(self, part: str, elsewhere: float = 0.0) -> None:
+        """Writes the time of the part that has ended, `load` or `compile`; the next one begins now.
+
+        Another process has spent `elsewhere` seconds on it.
+        """
+        self.write(**{part: time.perf_counter() - self._begin + elsewhere})
         self._begin = time.perf_counter()
 
     def write(self, **parts: Any) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.program import Program
 
 
@@ -72,9 +70,9 @@ class Exchange:
 
     directory: Path
 
-    def write_program(self, program: Program, owner: int, cache: CodeCache | None = None) -> None:
-        """Writes what to run, and where its machine code is kept; the ranks end when the process `owner` does."""
-        (self.directory / "program").write_bytes(pickle.dumps((program, owner, cache)))
+    def write_program(self, program: Program, owner: int) -> None:
+        """Writes what to run; the ranks end when the process `owner` does."""
+        (self.directory / "program").write_bytes(pickle.dumps((program, owner)))
 
     def write_input(self, index: int, array: Array) -> None:
         """Writes a global input."""
@@ -85,9 +83,9 @@ class Exchange:
         for path in self.directory.glob("argument.*.npy"):
             path.unlink()
 
-    def read_program(self) -> tuple[Program, int, CodeCache | None]:
-        """The program, its owner and the cache."""
-        program: tuple[Program, int, CodeCache | None] = pickle.loads((self.directory / "program").read_bytes())
+    def read_program(self) -> tuple[Program, int]:
+        """The program and its owner."""
+        program: tuple[Program, int] = pickle.loads((self.directory / "program").read_bytes())
         return program
 
     def read_input(self, index: int) -> Array:
@@ -113,42 +111,6 @@ class Exchange:
 
 
 COMPLETED = "completed"
-
-
-_POLL_SECONDS = 0.005
-
-
-@dataclass(frozen=True, slots=True)
-class SharedByFolder:
-    """The machine code of a program, which the first rank makes for the others of this machine.
-
-    Attributes:
-        directory: the folder of the run.
-        rank: this one.
-    """
-
-    directory: Path
-    rank: int
-
-    def take(self) -> bytes | None:
-        """As `SharedCode.take`. Where the first rank fails, the launcher ends all others."""
-        if self.rank == 0:
-            return None
-        # Not in a call of MPI, which would take the core from the rank that compiles.
-        while not self._file.exists():
-            time.sleep(_POLL_SECONDS)
-        return self._file.read_bytes()
-
-    def give(self, code: bytes) -> None:
-        """As `SharedCode.give`."""
-        if code:
-            written = self._file.with_suffix(".new")
-            written.write_bytes(code)
-            written.replace(self._file)
-
-    @property
-    def _file(self) -> Path:
-        return self.directory / "code"
 
 
 @dataclass(frozen=True, slots=True)

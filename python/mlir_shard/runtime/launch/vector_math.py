@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from mlir_shard.host import ir
 from mlir_shard.runtime.launch.cpu import Cpu
 
 ONE_ARGUMENT: Final = (
@@ -57,6 +56,9 @@ def declare(module: Any) -> None:
 
     Programs for another CPU do without: their results do not depend on the machine.
     """
+    # Not with this module: a rank that loads machine code needs no MLIR.
+    from mlir_shard.host import ir
+
     declared: list[Variant] = []
     functions = [op.operation for op in module.body.operations if op.operation.name == "llvm.func"]
     if any(_TARGET in one.attributes for one in functions):

@@ -14,7 +14,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, operations_where
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import jit
+from mlir_shard.runtime.launch import compiler
 from mlir_shard.runtime.launch.array_calls import PREFIX
 from mlir_shard.runtime.launch.cpu import Cpu
 
@@ -100,7 +100,7 @@ def _symbols_missing_for(op: Any, cpu: Cpu) -> tuple[str, ...]:
         for result in copy.results:
             ir.Operation.create("llvm.store", [], [result, address], {"volatile_": ir.UnitAttr.get()})
     try:
-        jit.make_engine(module, (), _PROBE)
-    except jit.SymbolsNotFound as error:
+        compiler.make_engine(module, (), _PROBE)
+    except compiler.SymbolsNotFound as error:
         return error.symbols
     return ()

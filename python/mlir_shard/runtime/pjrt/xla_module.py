@@ -18,6 +18,7 @@ from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.interface import CROSSING, is_scalar
+from mlir_shard.runtime.program import Lowered
 
 TRANSFORM = "stablehlo.fft"
 
@@ -58,7 +59,7 @@ _REFUSED = frozenset(op_names("stablehlo", "infeed outfeed recv send"))
 _MODES = ("channel_handle", "channel_id", "use_global_device_ids")
 
 
-def lower(modules: Sequence[str], entry: str) -> list[str]:
+def lower(modules: Sequence[str], entry: str) -> list[Lowered]:
     """Each of `modules`, texts of modules with a function `entry`, as XLA takes them, where that is called `main`.
 
     RunError names the operations that are none of StableHLO's, or have no meaning to PJRT.
@@ -68,7 +69,7 @@ def lower(modules: Sequence[str], entry: str) -> list[str]:
         parsed = [ir.Module.parse(text, context) for text in modules]
     except ir.MLIRError as error:
         raise RunError(f"the text between the passes is not a module: {error}") from error
-    return [_lower(module, entry) for module in parsed]
+    return [Lowered(_lower(module, entry)) for module in parsed]
 
 
 def _to_stablehlo(module: Any) -> None:

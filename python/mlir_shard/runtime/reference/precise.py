@@ -14,7 +14,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import first_names, operations_named, ops_in, replace_with
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import FLOAT8, Array
-from mlir_shard.runtime.program import Port, Program
+from mlir_shard.runtime.program import Lowered, Port, Program
 
 _F64 = "f64"
 _NARROW = frozenset({"bf16", "f16", "f32", *FLOAT8})
@@ -76,11 +76,11 @@ def _wider_constant(value: Any) -> Any:
     return value
 
 
-def widened(program: Program, text: str) -> Program:
+def widened(program: Program, lowered: Lowered) -> Program:
     """A program on one device with the arguments and results of another in f64."""
     sides = (tuple(map(_wider_port, side)) for side in (program.arguments, program.results))
     arguments, results = sides
-    return Program(text, program.entry, arguments, results, 1)
+    return Program(lowered, program.entry, arguments, results, 1)
 
 
 def widened_inputs(program: Program, inputs: Sequence[Array]) -> list[Array]:
