@@ -82,7 +82,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
     return Verdict::Unknown;
   const auto isAsBefore = [&](const auto &function) {
     const auto found = functionTypes.find(function.first);
-    return found != functionTypes.end() && found->second == function.second;
+    return found == functionTypes.end() || found->second == function.second;
   };
   // What refers to a symbol that is another one now may be anywhere.
   if (!(module == moduleBefore) || meshes != meshesBefore ||

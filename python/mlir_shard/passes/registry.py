@@ -103,8 +103,8 @@ class Pass:
         and nothing outside. The context and the location of `op` are the current ones.
 
         Returns:
-            What has changed, which is verified. False: nothing. `Changes`: these operations alone, and operations
-            without uses that were erased, but no symbols. None or True: anything.
+            What has changed, which is verified. False: nothing. `Changes`: these operations alone; others may have been
+            erased, symbols if nothing refers to them. None or True: anything.
         """
         raise NotImplementedError(f"pass '{self.name}' has no method `run`")
 

@@ -1,50 +1,64 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The pass `symbol-dce`: the host's, where there is anything that it could remove."""
+"""The pass `symbol-dce`: the host's, where calls are not the only references to symbols."""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from mlir_shard.asm.module import native_host
+from mlir_shard.ir.editing import attribute_columns, children, contents, is_private
 from mlir_shard.passes import host_passes
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import Changes, Pass, register
 
-_PUBLIC = "public"
+# Of their operations none refers to a symbol that is not a mesh or a grid, but for some.
+_WITHOUT_SYMBOLS = frozenset(
+    ("arith", "chlo", "complex", "linalg", "math", "scf", "sdy", "stablehlo", "tensor", "tosa", "ub")
+)
+_WITH_SYMBOLS = frozenset(("stablehlo.composite", "stablehlo.custom_call"))
+_FUNCTIONS = frozenset(("builtin.module", "func.call", "func.func", "func.return"))
 
 
 @register
 class SymbolDce(Pass):
     """Removes the symbols that nothing refers to and that are not public.
 
-    The host's pass of this name looks at every attribute of every operation. Where all private functions are reached by
-    calls from public ones, and no other symbol is private, there is nothing to remove, and that is soon found out.
+    The host's pass of this name looks at every attribute of every operation. In a module in which nothing but calls
+    refers to functions, and no other symbol is private, the private functions are removed that no call reaches from
+    the others.
     """
 
     name = "symbol-dce"
     summary = "Eliminate dead symbols"
 
-    def run(self, op: Any) -> bool:
-        if op.name == "builtin.module" and not _may_have_dead_symbols(op):
-            return False
-        host_passes.run(f"{op.name}(symbol-dce)", op.operation, verify_each=False)
-        return True
+    def run(self, op: Any) -> bool | Changes | None:
+        if op.name != "builtin.module" or not _has_calls_alone(op):
+            host_passes.run(f"{op.name}(symbol-dce)", op.operation, verify_each=False)
+            return None
+        functions = children(op, "func.func")
+        symbols, visibilities = attribute_columns(functions, "sym_name", "sym_visibility")
+        private = {
+            symbol.value: function
+            for symbol, visibility, function in zip(symbols, visibilities, functions, strict=True)
+            if visibility is not None and visibility.value == "private"
+        }
+        dead = private.keys() - _called_from_others(op, private.keys()) if private else ()
+        for name in dead:
+            private[name].erase()
+        return Changes() if dead else False
 
 
-def _may_have_dead_symbols(module: Any) -> bool:
-    private = set()
-    for op in module.regions[0].blocks[0].operations:
-        op = op.operation
-        is_private = "sym_visibility" in op.attributes and op.attributes["sym_visibility"].value != _PUBLIC
-        is_function = op.name == "func.func"
-        if (is_private or len(op.regions)) and not is_function:
-            return True
-        if is_private:
-            private.add(op.attributes["sym_name"].value)
-    return bool(private) and not private <= _called_from_public(module, private)
+def _has_calls_alone(module: Any) -> bool:
+    """Whether nothing but calls refers to symbols, and functions are the only ones that may be private."""
+    names = contents(module).operations - _FUNCTIONS
+    if any(name in _WITH_SYMBOLS or name.partition(".")[0] not in _WITHOUT_SYMBOLS for name in names):
+        return False
+    inside = [one.operation for one in module.regions[0].blocks[0].operations]
+    return all(one.name == "func.func" or not (len(one.regions) or is_private(one)) for one in inside)
 
 
-def _called_from_public(module: Any, private: set[str]) -> set[str]:
+def _called_from_others(module: Any, private: Set[str]) -> set[str]:
     """The private functions reached by calls from the others."""
     called: dict[str, set[str]] = {}
     for caller, callee in native_host().function_calls(module.operation._CAPIPtr):
