@@ -13,6 +13,7 @@ void defineExpressions(pybind11::module_ &module);
 void defineOpKinds(pybind11::module_ &module);
 void defineRepetitions(pybind11::module_ &module);
 void defineResharding(pybind11::module_ &module);
+void defineText(pybind11::module_ &module);
 void defineVerification(pybind11::module_ &module);
 
 } // namespace mlir_shard

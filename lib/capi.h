@@ -27,7 +27,9 @@ using MlirBlock = Handle<struct BlockTag>;
 using MlirContext = Handle<struct ContextTag>;
 using MlirIdentifier = Handle<struct IdentifierTag>;
 using MlirLocation = Handle<struct LocationTag>;
+using MlirModule = Handle<struct ModuleTag>;
 using MlirOpOperand = Handle<struct OpOperandTag>;
+using MlirOpPrintingFlags = Handle<struct OpPrintingFlagsTag>;
 using MlirOperation = Handle<struct OperationTag>;
 using MlirRegion = Handle<struct RegionTag>;
 using MlirType = Handle<struct TypeTag>;
@@ -100,12 +102,22 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirLocation, mlirLocationFusedGet,                                                                         \
            (MlirContext, std::intptr_t, const MlirLocation *, MlirAttribute))                                          \
   FUNCTION(bool, mlirLocationIsAFileLineColRange, (MlirLocation))                                                      \
+  FUNCTION(MlirModule, mlirModuleFromOperation, (MlirOperation))                                                       \
   FUNCTION(MlirOperation, mlirOpResultGetOwner, (MlirValue))                                                           \
   FUNCTION(MlirOpOperand, mlirOpOperandGetNextUse, (MlirOpOperand))                                                    \
   FUNCTION(unsigned, mlirOpOperandGetOperandNumber, (MlirOpOperand))                                                   \
   FUNCTION(MlirOperation, mlirOpOperandGetOwner, (MlirOpOperand))                                                      \
+  FUNCTION(void, mlirOpPrintingFlagsAssumeVerified, (MlirOpPrintingFlags))                                             \
+  FUNCTION(MlirOpPrintingFlags, mlirOpPrintingFlagsCreate, ())                                                         \
+  FUNCTION(void, mlirOpPrintingFlagsDestroy, (MlirOpPrintingFlags))                                                    \
+  FUNCTION(void, mlirOpPrintingFlagsElideLargeElementsAttrs, (MlirOpPrintingFlags, std::intptr_t))                     \
+  FUNCTION(void, mlirOpPrintingFlagsEnableDebugInfo, (MlirOpPrintingFlags, bool, bool))                                \
+  FUNCTION(void, mlirOpPrintingFlagsPrintGenericOpForm, (MlirOpPrintingFlags))                                         \
+  FUNCTION(void, mlirOpPrintingFlagsSkipRegions, (MlirOpPrintingFlags))                                                \
+  FUNCTION(void, mlirOpPrintingFlagsUseLocalScope, (MlirOpPrintingFlags))                                              \
   FUNCTION(MlirOperation, mlirOperationClone, (MlirOperation))                                                         \
   FUNCTION(MlirOperation, mlirOperationCreate, (MlirOperationState *))                                                 \
+  FUNCTION(MlirOperation, mlirOperationCreateParse, (MlirContext, MlirStringRef, MlirStringRef))                       \
   FUNCTION(void, mlirOperationDestroy, (MlirOperation))                                                                \
   FUNCTION(MlirNamedAttribute, mlirOperationGetAttribute, (MlirOperation, std::intptr_t))                              \
   FUNCTION(MlirAttribute, mlirOperationGetAttributeByName, (MlirOperation, MlirStringRef))                             \
@@ -128,6 +140,8 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(bool, mlirOperationIsBeforeInBlock, (MlirOperation, MlirOperation))                                         \
   FUNCTION(void, mlirOperationMoveAfter, (MlirOperation, MlirOperation))                                               \
   FUNCTION(void, mlirOperationMoveBefore, (MlirOperation, MlirOperation))                                              \
+  FUNCTION(void, mlirOperationPrintWithFlags,                                                                          \
+           (MlirOperation, MlirOpPrintingFlags, void (*)(MlirStringRef, void *), void *))                              \
   FUNCTION(bool, mlirOperationRemoveAttributeByName, (MlirOperation, MlirStringRef))                                   \
   FUNCTION(bool, mlirOperationRemoveDiscardableAttributeByName, (MlirOperation, MlirStringRef))                        \
   FUNCTION(void, mlirOperationSetAttributeByName, (MlirOperation, MlirStringRef, MlirAttribute))                       \

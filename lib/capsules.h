@@ -22,13 +22,16 @@ public:
 
   // `prefix` is what the bindings put before the kind of an object in the name of a capsule.
   explicit Capsules(const std::string &prefix)
-      : operationName(prefix + "Operation._CAPIPtr"), attributeName(prefix + "Attribute._CAPIPtr"),
+      : operationName(prefix + "Operation._CAPIPtr"), moduleName(prefix + "Module._CAPIPtr"),
+        contextName(prefix + "Context._CAPIPtr"), attributeName(prefix + "Attribute._CAPIPtr"),
         typeName(prefix + "Type._CAPIPtr"), valueName(prefix + "Value._CAPIPtr") {}
 
+  MlirContext context(const Capsule &capsule) const { return {pointer(capsule, contextName)}; }
   MlirOperation operation(const Capsule &capsule) const { return {pointer(capsule, operationName)}; }
   MlirAttribute attribute(const Capsule &capsule) const { return {pointer(capsule, attributeName)}; }
   MlirValue value(const Capsule &capsule) const { return {pointer(capsule, valueName)}; }
 
+  Capsule capsule(MlirModule module) const { return make(module.pointer, moduleName); }
   Capsule capsule(MlirOperation op) const { return make(op.pointer, operationName); }
   Capsule capsule(MlirAttribute attribute) const { return make(attribute.pointer, attributeName); }
   Capsule capsule(MlirType type) const { return make(type.pointer, typeName); }
@@ -65,7 +68,7 @@ private:
     return pybind11::reinterpret_steal<Capsule>(PyCapsule_New(const_cast<void *>(pointer), name.c_str(), nullptr));
   }
 
-  std::string operationName, attributeName, typeName, valueName;
+  std::string operationName, moduleName, contextName, attributeName, typeName, valueName;
 };
 
 } // namespace mlir_shard

@@ -10,8 +10,6 @@
 #include "merge.h"
 #include "module_arrays.h"
 #include "nodes.h"
-#include "source_map.h"
-#include "text.h"
 #include "walk.h"
 
 #include <pybind11/functional.h>
@@ -31,26 +29,6 @@ using namespace mlir_shard;
 
 namespace {
 
-// The characters of a str that holds one byte a character (ASCII or Latin-1), without a copy.
-std::string_view view(const py::str &text) {
-  if (PyUnicode_KIND(text.ptr()) != PyUnicode_1BYTE_KIND)
-    throw py::value_error("the text has characters beyond Latin-1");
-  return {static_cast<const char *>(PyUnicode_DATA(text.ptr())),
-          static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr()))};
-}
-
-std::vector<std::size_t> findNamesIn(const py::str &text, const std::vector<std::string> &namespaces) {
-  return findNames(view(text), {namespaces.begin(), namespaces.end()});
-}
-
-std::ptrdiff_t findClosingIn(const py::str &text, std::size_t open) {
-  std::string_view characters = view(text);
-  if (open >= characters.size())
-    throw py::index_error("no bracket at " + std::to_string(open));
-  std::size_t close = findClosing(characters, open);
-  return close == std::string_view::npos ? -1 : static_cast<std::ptrdiff_t>(close);
-}
-
 // The integers of 32 bits in a buffer, and how many there are.
 std::pair<std::int32_t *, std::size_t> integers(const py::buffer &buffer, bool writable) {
   const py::buffer_info info = buffer.request(writable);
@@ -66,11 +44,6 @@ public:
       : capi(library), operationCapsule(capsulePrefix + "Operation._CAPIPtr"),
         attributeCapsule(capsulePrefix + "Attribute._CAPIPtr"), valueCapsule(capsulePrefix + "Value._CAPIPtr") {
     capi.inherentNames = std::make_shared<InherentNames>(std::move(declared));
-  }
-
-  void moveLocationsOf(const py::capsule &op, const std::string &buffer, const std::string &file,
-                       const SourceMap &map) const {
-    moveLocations(capi, operation(op), buffer, file, map);
   }
 
   std::vector<py::tuple> attributeUses(const py::capsule &op, const std::vector<std::pair<std::string, bool>> &names,
@@ -245,18 +218,6 @@ void runFixpoint(Fixpoint &fixpoint, const py::buffer &states, const std::vector
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core: passes over the characters and the operations of whole modules.";
 
-  module.def("find_names", &findNamesIn, py::arg("text"), py::arg("namespaces"),
-             "The offsets of the names of the given dialects in MLIR text, outside of strings and comments.");
-  module.def("find_closing", &findClosingIn, py::arg("text"), py::arg("open"),
-             "The offset of the bracket that closes the one at `open`, or -1.");
-
-  py::class_<SourceMap>(module, "SourceMap", "Positions of translated text in the text it came from.")
-      .def(py::init<>())
-      .def("add", &SourceMap::add, py::arg("line"), py::arg("host_column"), py::arg("user_column"), py::arg("moves"))
-      .def("to_user", [](const SourceMap &map, unsigned line, unsigned column) { return map.toUser({line, column}); },
-           py::arg("line"), py::arg("column"))
-      .def("__bool__", [](const SourceMap &map) { return !map.empty(); });
-
   py::class_<Operations>(module, "Operations", "Some of the operations of a module, by number.")
       .def_readonly("numbers", &Operations::numbers)
       .def("where", &Operations::where, py::arg("wanted"), "Those whose signature is wanted, in their order.");
@@ -298,6 +259,7 @@ PYBIND11_MODULE(_native, module) {
   defineOpKinds(module);
   defineRepetitions(module);
   defineResharding(module);
+  defineText(module);
   defineVerification(module);
 
   py::class_<Nodes>(module, "Nodes", "Nodes of some kind, each with the values it uses and those it defines.")
@@ -340,8 +302,6 @@ PYBIND11_MODULE(_native, module) {
            py::arg("capsule_prefix"), py::arg("inherent_names"),
            "`inherent_names(name)` gives names with all that attributes have that operations of a name can keep as\n"
            "properties, None where they are not known.")
-      .def("move_locations", &Host::moveLocationsOf, py::arg("op"), py::arg("buffer"), py::arg("file"), py::arg("map"),
-           "Turns locations in a parsed buffer into locations in the user's file.")
       .def("attribute_uses", &Host::attributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),
            "The uses of discardable attributes as (operation, name, place, index), the place being 0 for the operation,\n"
            "1 for an argument and 2 for a result; `names` says with each whether of uses that are alike one will do.")

@@ -19,4 +19,12 @@ std::vector<std::size_t> findNames(std::string_view text, const std::vector<std:
 // strings and comments do not count; < and > count only for an opening <, and there `->`, `<=` and `>=` do not.
 std::size_t findClosing(std::string_view text, std::size_t open);
 
+// The offset of the first of the brackets ( [ { outside of strings and comments that is inside of `most` others; npos
+// where there is none.
+std::size_t findDeepBracket(std::string_view text, std::size_t most);
+
+// Whether text is one operation `module` in custom syntax, besides aliases and comments. False where that takes more
+// than looking for brackets to tell.
+bool isOneModule(std::string_view text);
+
 } // namespace mlir_shard

@@ -15,15 +15,14 @@ from typing import Any
 from mlir_shard import _native, host
 from mlir_shard.asm.cursor import AsmSyntaxError, as_text
 from mlir_shard.asm.inherent_names import inherent_names
-from mlir_shard.asm.to_host import HostText, Positions, to_host
+from mlir_shard.asm.to_host import position_of, to_host
 from mlir_shard.asm.to_sdy import to_sdy_syntax
 from mlir_shard.host import ir
 
 BYTECODE_MAGIC = b"ML\xefR"
 MOST_NESTED = 2000
 """How deep brackets may be nested: the host's parser calls itself for each."""
-_STEPS = bytes(1 if code in b"([{" else 255 if code in b")]}" else 0 for code in range(256))
-_BRACKET = re.compile(r'[()\[\]{}]|"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+_PLAIN_NAME = re.compile(r"[\w./<> @:+=-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,30 +54,40 @@ def native_host() -> _native.Host:
     return _native_host
 
 
+_assembly: _native.Assembly | None = None
+
+
+def _native_assembly() -> _native.Assembly:
+    """What reads and prints modules by the host's C API, made when first needed."""
+    global _assembly
+    if _assembly is None:
+        _assembly = _native.Assembly(str(host.capi_library()), host.capsule_prefix())
+    return _assembly
+
+
 def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
     """The module that `text` holds, in dialects' own syntax; locations are those of `text` in `filename`.
 
     MLIR's verifier has accepted it; discardable attributes are for `dialects.verification` to verify. Attributes may be
     of dialects that the context does not have, ops only if it allows that. Raises ParseError.
     """
-    data = text.encode() if isinstance(text, str) else text
-    if data.startswith(BYTECODE_MAGIC):
-        return _parse_bytecode(data, context)
-    characters = _characters(data, context, filename)
-    if (offset := _too_deep(characters)) is not None:
+    if isinstance(text, bytes) and text.startswith(BYTECODE_MAGIC):
+        return _parse_bytecode(text, context)
+    characters = _characters(text, context, filename)
+    if (offset := _native.find_deep_bracket(characters, MOST_NESTED)) is not None:
         error = AsmSyntaxError(offset, f"brackets are nested more than {MOST_NESTED} deep")
         raise _syntax_error(error, characters, context, filename)
     try:
         host_text = to_host(characters)
     except AsmSyntaxError as error:
         raise _syntax_error(error, characters, context, filename) from None
-    with _buffer(host_text.text.encode("latin-1")) as path:
-        source = _Source(path, host_text, context, filename)
+    with _buffer(host_text, characters, filename) as buffer:
+        source = _Source(buffer, host_text, context, filename)
         try:
             module = source.parse()
         except ParseError as error:
             module = _with_foreign_attributes(source.parse, context, error)
-        native_host().move_locations(module.operation._CAPIPtr, path, filename, host_text.source_map)
+        _native_assembly().move_locations(module.operation._CAPIPtr, buffer, filename, host_text)
     return module
 
 
@@ -108,30 +117,8 @@ def _with_foreign_attributes(parse: Callable[[], Any], context: Any, error: Pars
     return module
 
 
-def _too_deep(characters: str) -> int | None:
-    """The offset of the first bracket that is nested deeper than the host parses without overflow of its stack."""
-    if sum(map(characters.count, "([{")) <= MOST_NESTED:
-        return None
-    import numpy as np
-
-    steps = np.frombuffer(characters.encode("latin-1").translate(_STEPS), np.int8)
-    if steps.cumsum(dtype=np.int32).max() <= MOST_NESTED:
-        return None
-    depth = 0
-    # Without brackets between quotes and in comments.
-    for match in _BRACKET.finditer(characters):
-        token = match[0]
-        if token in "([{":
-            depth += 1
-            if depth > MOST_NESTED:
-                return match.start()
-        elif token in ")]}":
-            depth -= 1
-    return None
-
-
 def _syntax_error(error: AsmSyntaxError, characters: str, context: Any, filename: str) -> ParseError:
-    line, column = Positions(characters).of(error.offset)
+    line, column = position_of(characters, error.offset)
     return _parse_error(as_text(error.message), ir.Location.file(filename, line, column, context=context))
 
 
@@ -139,47 +126,55 @@ def _parse_error(message: str, location: Any) -> ParseError:
     return ParseError((ParseDiagnostic(ir.DiagnosticSeverity.ERROR, message, location),))
 
 
-def _characters(data: bytes, context: Any, filename: str) -> str:
-    """The bytes as characters, checked to be UTF-8."""
-    if not data.isascii():
+def _characters(text: str | bytes, context: Any, filename: str) -> str:
+    """The text with a character for each byte, which are checked to be UTF-8."""
+    if isinstance(text, str):
+        if text.isascii():
+            return text
+        text = text.encode(errors="surrogateescape")
+    if not text.isascii():
         try:
-            data.decode()
+            text.decode()
         except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            column = error.start - data.rfind(b"\n", 0, error.start)
+            line, column = position_of(text.decode("latin-1"), error.start)
             location = ir.Location.file(filename, line, column, context=context)
-            message = f"the text is not valid UTF-8: byte 0x{data[error.start]:02x}"
+            message = f"the text is not valid UTF-8: byte 0x{text[error.start]:02x}"
             raise _parse_error(message, location) from None
-    return data.decode("latin-1")
+    return text.decode("latin-1")
 
 
 @contextmanager
-def _buffer(data: bytes) -> Iterator[str]:
-    """A file that holds `data`, of a name that occurs in no user's locations."""
-    if hasattr(os, "memfd_create"):
+def _buffer(host_text: _native.HostText, characters: str, filename: str) -> Iterator[str]:
+    """The name that locations give the host's text: the user's file, where these are all that name it.
+
+    Else that of a file with the text, which occurs in no user's locations. Each of them takes memory as long as the
+    context lives.
+    """
+    is_plain = _PLAIN_NAME.fullmatch(filename) is not None
+    if is_plain and f'"{filename}"' not in characters and _native.is_one_module(characters):
+        yield filename
+    elif hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("mlir-shard")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
+        with os.fdopen(descriptor, "wb"):
+            host_text.write(descriptor)
             yield f"/proc/self/fd/{descriptor}"
-        return
-    with tempfile.NamedTemporaryFile(prefix="mlir-shard-", suffix=".mlir") as file:
-        file.write(data)
-        file.flush()
-        yield file.name
+    else:
+        with tempfile.NamedTemporaryFile(prefix="mlir-shard-", suffix=".mlir") as file:
+            host_text.write(file.fileno())
+            yield file.name
 
 
 @dataclass(frozen=True)
 class _Source:
-    """The host's text in the file `path`, and the user's file it stands for."""
+    """The host's text, which locations call `buffer`, and the user's file it stands for."""
 
-    path: str
-    host_text: HostText
+    buffer: str
+    host_text: _native.HostText
     context: Any
     filename: str
 
     def parse(self) -> Any:
-        """The module, with locations still in `path`; raises ParseError with locations in the user's text."""
+        """The module, with locations still in the buffer; raises ParseError with locations in the user's text."""
         errors: list[ParseDiagnostic] = []
 
         def collect(reported: Any) -> bool:
@@ -192,24 +187,28 @@ class _Source:
         self.context.emit_error_diagnostics = True
         handler = self.context.attach_diagnostic_handler(collect)
         try:
-            return ir.Module.parseFile(self.path, self.context)
+            if self.buffer != self.filename:
+                return ir.Module.parseFile(self.buffer, self.context)
+            module = _native_assembly().parse(self.host_text, self.context._CAPIPtr, self.filename)
+            if module is not None:
+                return ir.Module._CAPICreate(module)
         except ir.MLIRError as error:
             errors += [self.in_user_text(one) for one in error.error_diagnostics]
-            if not errors:
-                # Of some texts the parser says nothing.
-                start = ir.Location.file(self.filename, 1, 1, context=self.context)
-                message = "the text is not a module: the parser has given up without saying where"
-                errors.append(ParseDiagnostic(ir.DiagnosticSeverity.ERROR, message, start))
-            raise ParseError(tuple(errors)) from None
         finally:
             handler.detach()
             self.context.emit_error_diagnostics = emits
+        if not errors:
+            # Of some texts the parser says nothing.
+            start = ir.Location.file(self.filename, 1, 1, context=self.context)
+            message = "the text is not a module: the parser has given up without saying where"
+            errors.append(ParseDiagnostic(ir.DiagnosticSeverity.ERROR, message, start))
+        raise ParseError(tuple(errors))
 
     def in_user_text(self, reported: Any) -> ParseDiagnostic:
         """A diagnostic of the host, moved to the user's text and in its syntax."""
         location = ir.Location.from_attr(reported.location.attr, self.context)
-        if isinstance(location, ir.FileLineColLoc) and location.filename == self.path:
-            line, column = self.host_text.source_map.to_user(location.start_line, location.start_col)
+        if isinstance(location, ir.FileLineColLoc) and location.filename == self.buffer:
+            line, column = self.host_text.to_user(location.start_line, location.start_col)
             location = ir.Location.file(self.filename, line, column, context=self.context)
         notes = tuple(self.in_user_text(note) for note in reported.notes)
         return ParseDiagnostic(reported.severity, to_sdy_syntax(reported.message), location, notes)
@@ -236,13 +235,14 @@ def print_operation(
     skip_regions: bool = False,
 ) -> str:
     """The text of an operation or module in dialects' own syntax; the options are those of the host's printer."""
-    text = op.operation.get_asm(
-        print_generic_op_form=generic,
-        enable_debug_info=debug_info,
-        pretty_debug_info=pretty_debug_info,
-        use_local_scope=local_scope,
-        large_elements_limit=large_elements_limit,
-        assume_verified=assume_verified,
-        skip_regions=skip_regions,
+    text = _native_assembly().print(
+        op.operation._CAPIPtr,
+        generic,
+        debug_info,
+        pretty_debug_info,
+        local_scope,
+        large_elements_limit,
+        assume_verified,
+        skip_regions,
     )
     return to_sdy_syntax(text, generic=generic)

@@ -11,7 +11,7 @@ where it was.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -52,26 +52,6 @@ class _Replaced:
 _Piece: TypeAlias = "Span | _Generated | _Replaced"
 
 
-@dataclass(frozen=True)
-class HostText:
-    """Text for the host, and where its positions lie in the user's text."""
-
-    text: str
-    source_map: _native.SourceMap
-
-
-class Positions:
-    """Offsets as lines and columns, both from 1."""
-
-    def __init__(self, text: str) -> None:
-        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
-
-    def of(self, offset: int) -> tuple[int, int]:
-        """The line and column of an offset."""
-        line = bisect_right(self._starts, offset)
-        return line, offset - self._starts[line - 1] + 1
-
-
 def one_line(text: str) -> str:
     """The text without comments and line ends."""
     if "\n" not in text:
@@ -79,9 +59,14 @@ def one_line(text: str) -> str:
     return _COMMENT_OR_STRING.sub(lambda m: m[0] if m[0].startswith('"') else "", text).replace("\n", " ")
 
 
-def to_host(text: str) -> HostText:
+def to_host(text: str) -> _native.HostText:
     """Translates `text`, of characters that stand for bytes. Raises AsmSyntaxError."""
     return Translation(text).result()
+
+
+def position_of(text: str, offset: int) -> tuple[int, int]:
+    """The line and column of an offset, both from 1."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def _syntax_at(text: str, offset: int) -> DialectSyntax:
@@ -96,16 +81,24 @@ class Translation:
         self._pieces: list[_Piece] = []
         self._prelude: list[str] = []
         self._alias_of_text: dict[str, str] = {}
+        self._alias_of_syntax: dict[tuple[str, str], str] = {}  # by mnemonic and what follows it
         self._alias_of_attribute: dict[str, str] = {}
         self._alias_prefix = "#_"
         while re.search(re.escape(self._alias_prefix) + r"\d", text):
             self._alias_prefix += "_"
 
-    def result(self) -> HostText:
-        if not self._names:
-            return HostText(self._text, _native.SourceMap())
-        self._span(0, len(self._text))
-        return _Emission(self._text, "".join(self._prelude)).of(self._pieces)
+    def result(self) -> _native.HostText:
+        if self._names:
+            self._span(0, len(self._text))
+        result = _native.HostText(self._text, "".join(self._prelude))
+        for piece in self._pieces:
+            if isinstance(piece, _Generated):
+                result.add_generated(piece.text, piece.offset)
+            elif isinstance(piece, _Replaced):
+                result.add_replaced(piece.text, piece.offset)
+            else:
+                result.add_user(*piece)
+        return result
 
     def _span(self, start: int, end: int) -> None:
         """Adds the pieces for a part of the text."""
@@ -219,7 +212,17 @@ class Translation:
         """The host's text for an attribute of a dialect, which stands at `cursor` without its name."""
         if cursor.at("#") and not cursor.at(f"#{syntax.definition.name}."):
             return cursor.skip_untyped_attribute()
-        return self._alias(syntax, mnemonic, syntax.parse(mnemonic, cursor, self._value_of_alias))
+        cursor.skip_space()
+        known, text, start = self._alias_of_syntax, cursor.text, cursor.position
+        if text.startswith("<", start):
+            close = _native.find_closing(text, start)
+            alias = known.get((mnemonic, text[start : close + 1])) if close >= 0 else None
+            if alias is not None:
+                cursor.position = close + 1
+                return alias
+        alias = self._alias(syntax, mnemonic, syntax.parse(mnemonic, cursor, self._value_of_alias))
+        known[mnemonic, text[start : cursor.position]] = alias
+        return alias
 
     def read_any(self, text: str) -> str:
         """An attribute of any dialect on one line, those of known dialects inside it as aliases."""
@@ -233,56 +236,3 @@ class Translation:
             parts += [text[position:name], self._alias(syntax, mnemonic, value)]
             position = cursor.position
         return "".join([*parts, text[position:]])
-
-
-class _Emission:
-    """Puts pieces together, with every piece of the user's text on its line and, where there is room, its column."""
-
-    def __init__(self, text: str, prelude: str) -> None:
-        self._text = text
-        self._positions = Positions(text)
-        self._map = _native.SourceMap()
-        self._out = [prelude]
-        self._line = 1
-        self._column = len(prelude) + 1  # of the host's text, valid while `_displaced`
-        self._displaced = bool(prelude)
-        if prelude:
-            self._map.add(1, 1, 1, False)
-
-    def of(self, pieces: list[_Piece]) -> HostText:
-        for piece in pieces:
-            if isinstance(piece, _Generated):
-                self._generated(piece)
-            elif isinstance(piece, _Replaced):
-                self._user(piece.offset, piece.text)
-            elif piece[0] < piece[1]:
-                self._user(piece[0], self._text[piece[0] : piece[1]])
-        return HostText("".join(self._out), self._map)
-
-    def _generated(self, piece: _Generated) -> None:
-        line, column = self._positions.of(piece.offset)
-        if not self._displaced:
-            self._line, self._column = line, column
-        self._map.add(self._line, self._column, column, False)
-        self._out.append(piece.text)
-        self._column += len(piece.text)
-        self._displaced = True
-
-    def _user(self, start: int, text: str) -> None:
-        if self._displaced:
-            line, column = self._positions.of(start)
-            if line > self._line:
-                self._out.append("\n" * (line - self._line))
-                self._column = 1
-            if self._column <= column:
-                self._out.append(" " * (column - self._column))
-                self._column = column
-            if self._column > column or line == self._line:
-                self._map.add(line, self._column, column, True)
-            self._line = line
-            newline = text.find("\n")
-            if newline >= 0 or self._column == column:
-                self._displaced = False
-            else:
-                self._column += len(text)
-        self._out.append(text)

@@ -89,14 +89,58 @@ def test_closing_of_what_was_built(inside: list[str], after: str) -> None:
     assert _native.find_closing(text + after, 0) == len(text) - 1
 
 
-def test_source_map() -> None:
-    source_map = _native.SourceMap()
-    assert not source_map
-    source_map.add(2, 5, 5, False)
-    source_map.add(2, 20, 9, True)
-    assert source_map
-    assert source_map.to_user(1, 7) == (1, 7)
-    assert source_map.to_user(2, 4) == (2, 4)
-    assert source_map.to_user(2, 11) == (2, 5)
-    assert source_map.to_user(2, 22) == (2, 11)
-    assert source_map.to_user(3, 22) == (3, 22)
+def test_pieces_keep_their_lines_and_columns_where_there_is_room() -> None:
+    user = "one\ntwo three\nfour five six\n"
+    text = _native.HostText(user, "# ")
+    text.add_user(0, 4)
+    text.add_replaced("2  ", 4)
+    text.add_user(7, 14)
+    text.add_generated("a long text", 14)
+    text.add_user(18, 23)
+    text.add_generated("x", 23)
+    text.add_user(27, 28)
+    assert str(text) == "# one\n2   three\na long text fivex\n"
+    assert [text.to_user(1, column) for column in (1, 2, 3, 4)] == [(1, 1), (1, 1), (1, 1), (1, 2)]
+    assert text.to_user(2, 6) == (2, 6)
+    # Where text of the translation's own stands, and behind it.
+    assert [text.to_user(3, column) for column in (3, 12, 14, 17)] == [(3, 1), (3, 5), (3, 7), (3, 10)]
+    assert text.to_user(4, 1) == (4, 1)
+
+
+def test_text_without_pieces_of_others_is_the_users() -> None:
+    text = _native.HostText("module {}")
+    text.add_user(0, 9)
+    assert str(text) == "module {}"
+    assert text.to_user(1, 7) == (1, 7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "module {}",
+        ' // }\n#map = affine_map<(d0) ->\n (d0)>\n!t = i32\nmodule @"a b" attributes {x = "}"} {\n // {\n} // more\n',
+        "module @name {\n} loc(#loc)\n#loc = loc(unknown)",
+    ],
+)
+def test_one_module(text: str) -> None:
+    assert _native.is_one_module(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "func.func @f() { return }",
+        "module {} module {}",
+        "module {",
+        "modules {}",
+        '"builtin.module"() ({}) : () -> ()',
+    ],
+)
+def test_not_one_module_that_can_be_told(text: str) -> None:
+    assert not _native.is_one_module(text)
+
+
+@pytest.mark.parametrize(("text", "found"), [("([{", 2), ("([)]{}", None), ('"(((" ([//{{\n]) {', None), ("((\n(", 3)])
+def test_a_bracket_inside_of_two_others(text: str, found: int | None) -> None:
+    assert _native.find_deep_bracket(text, 2) == found
