@@ -76,6 +76,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirOperation, mlirBlockGetFirstOperation, (MlirBlock))                                                     \
   FUNCTION(MlirBlock, mlirBlockGetNextInRegion, (MlirBlock))                                                           \
   FUNCTION(std::intptr_t, mlirBlockGetNumArguments, (MlirBlock))                                                       \
+  FUNCTION(MlirOperation, mlirBlockGetParentOperation, (MlirBlock))                                                    \
   FUNCTION(MlirOperation, mlirBlockGetTerminator, (MlirBlock))                                                         \
   FUNCTION(void, mlirBlockInsertOwnedOperation, (MlirBlock, std::intptr_t, MlirOperation))                             \
   FUNCTION(void, mlirBlockInsertOwnedOperationAfter, (MlirBlock, MlirOperation, MlirOperation))                        \

@@ -61,6 +61,7 @@ bool VerifiedOps::beginIn(MlirOperation root) {
 VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   accepting = isAccepted;
   contents.beginWalk();
+  hasEdges = false;
   open.clear();
   innermost = {};
   floor = 0;
@@ -106,6 +107,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
 VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
   alone = op;
   const Name name = nameOf(op);
+  hasEdges = hasEdges || name.kind == Kind::Edge;
   const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
   // What is inside a manual computation depends on its attributes.
   if (name.kind == Kind::Unknown || name.isModule || (name.isManual && !isMade) || !parent || !areVisible(op))
@@ -114,7 +116,9 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
   if (name.kind != Kind::Container) {
     const bool isLast = !capi.mlirOperationGetNextInBlock(op) && !nameOf(parent).isModule;
     const Verdict verdict = visitChanged(op, name, around, isLast);
-    return verdict == Verdict::Valid && isMade ? visitUsers(op) : verdict;
+    if (verdict != Verdict::Valid || !isMade)
+      return verdict;
+    return hasOperandWithEdge(op) ? Verdict::Unknown : visitUsers(op);
   }
   Key key;
   if (!containerKey(op, name, around, signatures.of(op), key))
@@ -128,6 +132,18 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
   }
   containers.insert(std::move(key));
   return isMade ? visitUsers(op) : Verdict::Valid;
+}
+
+// Whether an operand of an operation has an edge too, which has to be its only user.
+bool VerifiedOps::hasOperandWithEdge(MlirOperation op) {
+  if (!hasEdges || nameOf(op).kind == Kind::Edge)
+    return false;
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+    for (MlirOpOperand use = capi.mlirValueGetFirstUse(capi.mlirOperationGetOperand(op, i)); use;
+         use = capi.mlirOpOperandGetNextUse(use))
+      if (nameOf(capi.mlirOpOperandGetOwner(use)).kind == Kind::Edge)
+        return true;
+  return false;
 }
 
 // What uses a value that was made or moved has to come behind it, and to be valid with its type.
@@ -218,7 +234,7 @@ const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
   else if (name == "func.call")
     kind = Kind::Call;
   else if (name == "sdy.data_flow_edge" || name == "sdy.func_data_flow_edge")
-    kind = Kind::EachTime;
+    kind = Kind::Edge;
   else if (dialect == "sdy")
     kind = Kind::OfMeshes;
   else if (dialect == "shard")
@@ -288,7 +304,7 @@ VerifiedOps::Verdict VerifiedOps::hostVerdict(MlirOperation op) {
 
 // All that decides whether an operation is valid; 0 where that is not known.
 std::uint64_t VerifiedOps::contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) const {
-  if (name.kind == Kind::Container || name.kind == Kind::EachTime || name.kind == Kind::Unknown)
+  if (name.kind == Kind::Container || name.kind == Kind::Unknown)
     return 0;
   std::uint64_t content = contents.ofWhole(op);
   if (!content)
@@ -298,6 +314,8 @@ std::uint64_t VerifiedOps::contentOf(MlirOperation op, const Name &name, const A
   content = mixed(mixed(content, meshes), around.manual);
   if (name.kind == Kind::Call)
     content = mixed(content, functionsContent);
+  if (name.kind == Kind::Edge)
+    content = mixed(content, sourceOf(op));
   if (name.kind == Kind::OfConstants)
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
       const MlirValue operand = capi.mlirOperationGetOperand(op, i);
@@ -309,6 +327,7 @@ std::uint64_t VerifiedOps::contentOf(MlirOperation op, const Name &name, const A
 
 VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, bool isLast) {
   const Name &name = nameOf(op);
+  hasEdges = hasEdges || name.kind == Kind::Edge;
   const std::uint64_t content = contentOf(op, name, around, isLast);
   const bool isKnown = contents.enter(op, capi.mlirOperationGetBlock(op), content);
   Verdict verdict = Verdict::Valid;
@@ -355,8 +374,6 @@ VerifiedOps::Verdict VerifiedOps::knownByModule(Key key) {
 }
 
 VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast) {
-  if (name.kind == Kind::EachTime)
-    return accepting ? Verdict::Valid : hostVerdict(op);
   const std::int32_t signature = signatures.of(op);
   const bool isOfParent = isLast || name.kind == Kind::OfParent;
   const std::int32_t place = isOfParent ? around.signature : around.name;
@@ -364,6 +381,9 @@ VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, 
   switch (name.kind) {
   case Kind::OfMeshes:
     key.insert(key.end(), {meshes, around.manual});
+    return known(specialLeaves, std::move(key), op);
+  case Kind::Edge:
+    key.insert(key.end(), {meshes, around.manual, reinterpret_cast<const void *>(sourceOf(op))});
     return known(specialLeaves, std::move(key), op);
   case Kind::OfGrids:
     key.push_back(meshes);
@@ -395,6 +415,16 @@ VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, 
   if (verdict == Verdict::Valid)
     leaves.insert(packed);
   return verdict;
+}
+
+// What the verifier of an edge looks at in its operand.
+std::uint64_t VerifiedOps::sourceOf(MlirOperation edge) const {
+  const MlirValue operand = capi.mlirOperationGetOperand(edge, 0);
+  const bool isArgument = capi.mlirValueIsABlockArgument(operand);
+  const MlirOperation source = isArgument ? capi.mlirBlockGetParentOperation(capi.mlirBlockArgumentGetOwner(operand))
+                                          : capi.mlirOpResultGetOwner(operand);
+  const bool isOnlyUse = !capi.mlirOpOperandGetNextUse(capi.mlirValueGetFirstUse(operand));
+  return mixed(std::uint64_t(2 * isArgument + isOnlyUse), capi.mlirOperationGetName(source).pointer);
 }
 
 bool VerifiedOps::isCallOfFunction(MlirOperation call) const {

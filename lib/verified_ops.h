@@ -61,7 +61,7 @@ private:
     OfMeshes,    // At the meshes of the module, and at manual computations around it.
     OfGrids,     // At the grids of the module, which is verified with that.
     Call,        // At the function that is called.
-    EachTime,    // At other operations.
+    Edge,        // At what its operand is of, and whether that has other uses.
     Container,   // At its own types, and at the arguments and terminators of its blocks.
   };
 
@@ -81,6 +81,7 @@ private:
   Verdict run(MlirOperation root, bool accepting);
   bool beginIn(MlirOperation root);
   Verdict visitAlone(MlirOperation op, bool isMade);
+  bool hasOperandWithEdge(MlirOperation op);
   Verdict visitUsers(MlirOperation op);
   Verdict visitUser(MlirOperation user);
   Around aroundOf(MlirOperation op);
@@ -97,6 +98,7 @@ private:
   Verdict knownByModule(Key key);
   Verdict known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op);
   bool containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature, Key &key);
+  std::uint64_t sourceOf(MlirOperation edge) const;
   bool isCallOfFunction(MlirOperation call) const;
   bool wholeKey(MlirOperation op, Key &key, PointerMap &local);
   void readSymbols(MlirOperation module);
@@ -122,6 +124,7 @@ private:
   const void *meshes = nullptr;
   std::map<std::string, MlirType, std::less<>> functionTypes;
   std::uint64_t functionsContent = 0; // Of the names and types of the functions.
+  bool hasEdges = false;              // Whether there was one in the last run.
   MlirOperation alone;                // The operation that is visited without those before it.
   std::unordered_map<Key, std::int32_t, PointersHash> meshNumbers, manualNumbers;
 };

@@ -45,6 +45,7 @@ func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x8xf32>, %n: tensor<i32>) -> (t
       %8 = stablehlo.multiply %v, %4 : tensor<4xf32>
       stablehlo.return %7, %8 : tensor<i32>, tensor<4xf32>
     }
+  %edge = sdy.data_flow_edge %5#0 : tensor<i32>
   %9 = sdy.manual_computation(%3) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>]
       manual_axes={"x"} (%arg: tensor<2x8xf32>) {
     %10 = stablehlo.exponential %arg : tensor<2x8xf32>
