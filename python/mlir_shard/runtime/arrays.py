@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors of a program as NumPy arrays: element types, random inputs, blocks of a tensor and memref descriptors.
+"""Tensors of a program as NumPy arrays: element types, random inputs and blocks of a tensor.
 
 An element type is named as MLIR writes it. Between processes, and in compiled code, arrays have the storage type: that
 of the elements, but unsigned integers for the element types that NumPy has only with the package ml_dtypes.
@@ -8,10 +8,9 @@ of the elements, but unsigned integers for the element types that NumPy has only
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,7 +101,7 @@ def checked(name: str, array: Array, spec: TensorSpec) -> Array:
     if spec.element_type in _OF_ML_DTYPES and array.dtype == np.dtype(f"V{expected.itemsize}"):
         array = array.view(expected)
     if array.shape != spec.shape:
-        raise RunError(f"{name} of the program is {spec}: the array given has shape {_shape_text(array.shape)}")
+        raise RunError(f"{name} of the program is {spec}: the array given has shape {shape_text(array.shape)}")
     if array.dtype != expected:
         raise RunError(f"{name} of the program is {spec}: the array given has dtype {array.dtype}, not {expected}")
     return np.ascontiguousarray(array).reshape(spec.shape).view(storage_dtype(spec.element_type))
@@ -150,54 +149,6 @@ def cut(array: Array, box: Box | None, local_shape: Sequence[int]) -> Array:
     return block
 
 
-def _shape_text(shape: tuple[int, ...]) -> str:
+def shape_text(shape: tuple[int, ...]) -> str:
+    """A shape for messages."""
     return "x".join(map(str, shape)) if shape else "()"
-
-
-@cache
-def descriptor_type(rank: int) -> type[ctypes.Structure]:
-    """The C structure of a ranked memref: two pointers, the offset, then sizes and strides in elements."""
-    fields = [
-        ("allocated", ctypes.c_void_p),
-        ("aligned", ctypes.c_void_p),
-        ("offset", ctypes.c_int64),
-        ("sizes", ctypes.c_int64 * rank),
-        ("strides", ctypes.c_int64 * rank),
-    ]
-    return type(f"MemRef{rank}", (ctypes.Structure,), {"_fields_": fields})
-
-
-def describe(array: Array) -> Any:
-    """The descriptor of an array, which has to outlive it."""
-    descriptor: Any = descriptor_type(array.ndim)()
-    descriptor.allocated = descriptor.aligned = array.ctypes.data
-    descriptor.sizes[:] = array.shape
-    descriptor.strides[:] = [stride // array.itemsize for stride in array.strides]
-    return descriptor
-
-
-def in_memory(descriptor: Any, spec: TensorSpec, owner: object) -> Array:
-    """Returns the array that a memref descriptor refers to, which keeps `owner`, the owner of the memory."""
-    dtype = storage_dtype(spec.element_type)
-    sizes, strides = tuple(descriptor.sizes), tuple(descriptor.strides)
-    if sizes != spec.shape:
-        raise RunError(f"the program returned a tensor of shape {_shape_text(sizes)} where its type is {spec}")
-    if 0 in sizes:
-        return np.empty(sizes, dtype)
-    interface = {
-        "version": 3,
-        "data": (descriptor.aligned + descriptor.offset * dtype.itemsize, False),
-        "shape": sizes,
-        "strides": tuple(stride * dtype.itemsize for stride in strides),
-        "typestr": dtype.str,
-    }
-    memory: Any = _Memory(interface, owner)
-    return np.asarray(memory)
-
-
-class _Memory:
-    """Memory by NumPy's array interface, with what owns it."""
-
-    def __init__(self, interface: dict[str, Any], owner: object) -> None:
-        self.__array_interface__ = interface
-        self.owner = owner

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import builtins
-import gc
-import weakref
 from typing import Any
 
 import numpy as np
@@ -16,49 +14,6 @@ from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import TensorSpec
 from mlir_shard.runtime.error import RunError
 from mlir_shard.sharding.layout import Box
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4), (2, 0)])
-def test_a_descriptor_gives_the_array_back(shape: tuple[int, ...]) -> None:
-    array = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
-    found = arrays.in_memory(arrays.describe(array), TensorSpec(shape, "i32"), array)
-    np.testing.assert_array_equal(found, array)
-    assert np.shares_memory(found, array) == bool(array.size)
-
-
-def test_a_strided_view_with_offset_is_read_by_its_strides() -> None:
-    array = np.arange(24, dtype=np.float64).reshape(4, 6)
-    descriptor = arrays.describe(array)
-    descriptor.offset = 7
-    descriptor.sizes[:] = [2, 3]
-    descriptor.strides[:] = [6, 2]
-    np.testing.assert_array_equal(arrays.in_memory(descriptor, TensorSpec((2, 3), "f64"), array), array[1:3, 1::2])
-
-
-def test_the_owner_of_memory_lives_as_long_as_its_arrays() -> None:
-    class Owner:
-        array = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-    owner = Owner()
-    alive = weakref.ref(owner)
-    found = arrays.in_memory(arrays.describe(Owner.array), TensorSpec((2, 3), "f32"), owner)
-    row = found[1]
-    del owner, found
-    assert alive() is not None
-    np.testing.assert_array_equal(row, [3, 4, 5])
-    # At once, not when garbage is collected.
-    gc.disable()
-    try:
-        del row
-        assert alive() is None
-    finally:
-        gc.enable()
-
-
-def test_another_shape_than_the_type_is_refused() -> None:
-    descriptor = arrays.describe(np.zeros((2, 3), np.float32))
-    with pytest.raises(RunError, match=r"returned a tensor of shape 2x3 where its type is tensor<3x2xf32>"):
-        arrays.in_memory(descriptor, TensorSpec((3, 2), "f32"), None)
 
 
 def test_a_short_block_is_padded_with_zeros() -> None:

@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import blas, mpi_library, vector_math
 from mlir_shard.runtime.launch.array_calls import ArrayFunctions
+from mlir_shard.runtime.launch.call_frame import CallFrame
 from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, host_cpu
@@ -105,57 +105,43 @@ class Executable:
         return self._engine.lookup(self._program.entry)
 
     @cached_property
-    def _returned_type(self) -> type[ctypes.Structure]:
-        """What the C interface writes results to: their descriptors, one after the other."""
-        types = [arrays.descriptor_type(len(port.local.shape)) for port in self._program.results]
-        fields = [(f"result{index}", type_) for index, type_ in enumerate(types)]
-        return type("Results", (ctypes.Structure,), {"_fields_": fields})
+    def _frames(self) -> list[CallFrame]:
+        """Those that no call uses: threads may call at the same time."""
+        return []
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The local results for local inputs, both in storage form; the inputs have to be C-contiguous.
 
         Inputs of donated arguments may be overwritten. Results have memory of their own, which is freed with them.
         """
-        program = self._program
-        descriptors = [arrays.describe(array) for array in inputs]
-        returned: Any = self._returned_type()
-        structures = [*([returned] if program.results else []), *descriptors]
-        _call(self._function, structures)
+        frames = self._frames
+        frame = frames.pop() if frames else self._new_frame()
+        frame(self._function, inputs)
         self._array_calls.check()
-        owners: dict[int, object] = {array.ctypes.data: array for array in inputs}
-        results = []
-        for index, port in enumerate(program.results):
-            of_result = getattr(returned, f"result{index}")
-            if of_result.allocated not in owners:
-                owners[of_result.allocated] = _Allocated(of_result.allocated)
-            results.append(arrays.in_memory(of_result, port.local, owners[of_result.allocated]))
+        results = frame.results(inputs)
+        frames.append(frame)
         return results
+
+    def _new_frame(self) -> CallFrame:
+        arguments, results = (
+            [port.local for port in side] for side in (self._program.arguments, self._program.results)
+        )
+        return CallFrame(arguments, results, _free)
 
     def messages(self) -> MessageTimes | None:
         """What calls have spent on messages since this was last read; None for a program that sends none."""
         if MESSAGES_INTERFACE not in self._program.text:
             return None
         counters = (ctypes.c_int64 * 3)()
-        _call(self._engine.lookup(_MESSAGES), [counters])
+        _call_with(self._engine.lookup(_MESSAGES), counters)
         waited, overlapped, calls = counters
         return MessageTimes(waited * 1e-9, overlapped * 1e-9, calls)
 
 
-def _call(function: Any, structures: Sequence[Any]) -> None:
-    """Calls a function of the C interface, which takes the addresses of pointers, with pointers to structures."""
-    pointers = (ctypes.c_void_p * len(structures))(*map(ctypes.addressof, structures))
-    begin, size = ctypes.addressof(pointers), ctypes.sizeof(ctypes.c_void_p)
-    function((ctypes.c_void_p * len(structures))(*range(begin, begin + size * len(structures), size)))
-
-
-class _Allocated:
-    """Memory that a program has allocated."""
-
-    def __init__(self, address: int | None) -> None:
-        self._address = address
-
-    def __del__(self, free: Any = _free) -> None:
-        free(self._address)
+def _call_with(function: Any, structure: Any) -> None:
+    """Calls a function of the C interface, which takes the addresses of pointers, with a pointer to a structure."""
+    pointer = ctypes.c_void_p(ctypes.addressof(structure))
+    function(ctypes.byref(ctypes.c_void_p(ctypes.addressof(pointer))))
 
 
 def _check_implementation(text: str, process: MpiProcess) -> None:
