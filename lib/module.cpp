@@ -245,9 +245,16 @@ PYBIND11_MODULE(_native, module) {
            "numbers, in a buffer that has one for each value.")
       .def("use_counts", &ModuleArrays::useCounts, "How often each value is an operand.")
       .def("users", &ModuleArrays::usersOf, py::arg("value"), "The operations that use a value, each once, in order.")
-      .def("alike_among_users", &ModuleArrays::alikeAmongUsers, py::arg("classes"),
-           "For each operation the first that is of the same class, and whose results are used by operations of the\n"
-           "same classes, as the same operands.")
+      .def("uses",
+           [](ModuleArrays &arrays, std::int32_t value) {
+             std::vector<std::pair<std::int32_t, std::int32_t>> uses;
+             arrays.eachUse(value, [&](std::int32_t op, std::int32_t operand) { uses.emplace_back(op, operand); });
+             return uses;
+           },
+           py::arg("value"), "The operations that use a value, in order, each with the number of the operand.")
+      .def("last_following", &ModuleArrays::lastFollowing, py::arg("operations"), py::arg("follows"),
+           "The last of the operations that follow each one: those of the signatures in `follows`, in the same block, that\n"
+           "alone use the result of the one before, and once.")
       .def("sole_users", &ModuleArrays::soleUsers,
            "The only operation that uses each value, and once; -1 for none, -2 for several uses.")
       .def("outermost", &outermost, py::arg("closes"), py::arg("is_closed"),

@@ -137,26 +137,33 @@ void ModuleArrays::findUses() {
 }
 
 std::vector<std::int32_t> ModuleArrays::usersOf(std::int32_t value) {
-  findUses();
   std::vector<std::int32_t> found;
-  for (const std::int32_t *use = uses.begin(value); use != uses.end(value); use += 2)
-    if (found.empty() || found.back() != *use)
-      found.push_back(*use);
+  eachUse(value, [&](std::int32_t op, std::int32_t) {
+    if (found.empty() || found.back() != op)
+      found.push_back(op);
+  });
   return found;
 }
 
-std::vector<std::int32_t> ModuleArrays::alikeAmongUsers(const std::vector<std::int32_t> &classes) {
-  findUses();
-  std::unordered_map<std::vector<std::int32_t>, std::int32_t, NumbersHash> firsts;
-  std::vector<std::int32_t> found, key;
-  for (std::size_t op = 0; op < ops.size(); ++op) {
-    key.assign({classes.at(op)});
-    for (const std::int32_t *value = results.begin(op); value != results.end(op); ++value) {
-      key.push_back(-1);
-      for (const std::int32_t *use = uses.begin(*value); use != uses.end(*value); use += 2)
-        key.insert(key.end(), {classes[use[0]], use[1]});
+std::vector<std::int32_t> ModuleArrays::lastFollowing(const std::vector<std::int32_t> &operations,
+                                                      const std::vector<bool> &follows) {
+  const std::vector<std::int32_t> users = soleUsers();
+  std::vector<std::int32_t> known(ops.size(), -1), path, found;
+  for (std::int32_t op : operations) {
+    path.clear();
+    while (known.at(op) < 0) {
+      path.push_back(op);
+      if (results.end(op) - results.begin(op) != 1)
+        break;
+      const std::int32_t user = users[*results.begin(op)];
+      if (user < 0 || !follows.at(signatures[user]) || parents[user] != parents[op])
+        break;
+      op = user;
     }
-    found.push_back(firsts.emplace(key, static_cast<std::int32_t>(op)).first->second);
+    const std::int32_t last = known[op] < 0 ? op : known[op];
+    for (std::int32_t one : path)
+      known[one] = last;
+    found.push_back(last);
   }
   return found;
 }

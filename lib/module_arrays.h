@@ -61,9 +61,16 @@ public:
   // The operations that use a value, each once and in order.
   std::vector<std::int32_t> usersOf(std::int32_t value);
 
-  // For each operation the first that is of the same class, and whose results are used by operations of the same
-  // classes, as the same operands.
-  std::vector<std::int32_t> alikeAmongUsers(const std::vector<std::int32_t> &classes);
+  // Calls `visit` with each operation that uses a value, in order, and the number of the operand.
+  template <typename Visit> void eachUse(std::int32_t value, const Visit &visit) {
+    findUses();
+    for (const std::int32_t *use = uses.begin(value); use != uses.end(value); use += 2)
+      visit(use[0], use[1]);
+  }
+
+  // The last of the operations that follow each one: of signatures in `follows`, in the same block as the one before, of
+  // whose only result each alone has the only use.
+  std::vector<std::int32_t> lastFollowing(const std::vector<std::int32_t> &operations, const std::vector<bool> &follows);
 
   // The only operation that uses each value, and once; -1 for a value without uses, -2 for one with several.
   std::vector<std::int32_t> soleUsers() const;

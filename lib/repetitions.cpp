@@ -7,20 +7,11 @@
 
 namespace mlir_shard {
 
-Repetitions::Repetitions(const ModuleArrays &arrays) : arrays(arrays), capi(arrays.capi) {
+Repetitions::Repetitions(const ModuleArrays &arrays)
+    : arrays(arrays), capi(arrays.capi), regions(arrays), ends(regions.ends) {
   for (std::size_t op = 0; op < arrays.ops.size(); ++op)
     numbers.insert(arrays.ops[op].pointer, static_cast<std::int32_t>(op));
-  findEnds();
   findConstants();
-}
-
-void Repetitions::findEnds() {
-  ends.resize(arrays.ops.size());
-  for (std::size_t op = ends.size(); op-- > 0;) {
-    ends[op] = std::max(ends[op], static_cast<std::int32_t>(op) + 1);
-    if (const std::int32_t parent = arrays.parents[op]; parent >= 0)
-      ends[parent] = std::max(ends[parent], ends[op]);
-  }
 }
 
 void Repetitions::findConstants() {
@@ -37,43 +28,12 @@ void Repetitions::findConstants() {
       continue;
     // A fill is a constant too, and says in a region what it does.
     if (ends[op] > op + 1)
-      addRegions(op, key);
+      regions.add(op, key);
     // Results of one operation have consecutive numbers.
     std::int32_t constant = made.emplace(std::move(key), static_cast<std::int32_t>(number)).first->second;
     constant = *arrays.results.begin(constant);
     for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
       constants[*value] = constant++;
-  }
-}
-
-// What is in the regions of an operation: signatures, and operands by where in there they are defined.
-void Repetitions::addRegions(std::int32_t op, Key &key) const {
-  std::unordered_map<std::int32_t, std::int32_t> inside;
-  auto define = [&](std::int32_t value) { inside.emplace(value, static_cast<std::int32_t>(inside.size())); };
-  for (std::int32_t inner = op + 1; inner < ends[op]; ++inner)
-    for (const std::int32_t *value = arrays.results.begin(inner); value != arrays.results.end(inner); ++value)
-      define(*value);
-  auto defineArguments = [&](std::int32_t around) {
-    for (MlirRegion region = capi.mlirOperationGetFirstRegion(arrays.ops[around]); region;
-         region = capi.mlirRegionGetNextInOperation(region)) {
-      key.push_back(-1);
-      for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
-        const std::intptr_t count = capi.mlirBlockGetNumArguments(block);
-        key.push_back(static_cast<std::int32_t>(count));
-        for (std::intptr_t i = 0; i < count; ++i)
-          define(arrays.numberOf(capi.mlirBlockGetArgument(block, i)));
-      }
-    }
-  };
-  defineArguments(op);
-  for (std::int32_t inner = op + 1; inner < ends[op]; ++inner)
-    defineArguments(inner);
-  for (std::int32_t inner = op + 1; inner < ends[op]; ++inner) {
-    key.insert(key.end(), {arrays.parents[inner] - op, arrays.signatures[inner], isLast(inner)});
-    for (const std::int32_t *value = arrays.operands.begin(inner); value != arrays.operands.end(inner); ++value) {
-      const auto found = inside.find(*value);
-      key.push_back(found == inside.end() ? -2 - *value : found->second);
-    }
   }
 }
 
@@ -87,7 +47,7 @@ Repetitions::Key Repetitions::keyOf(std::int32_t op, std::int32_t context, const
   for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
     key.push_back(states[*value]);
   if (capi.mlirOperationGetFirstRegion(arrays.ops[op]))
-    addRegions(op, key);
+    regions.add(op, key);
   return key;
 }
 

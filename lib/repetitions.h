@@ -5,6 +5,7 @@
 #pragma once
 
 #include "module_arrays.h"
+#include "region_contents.h"
 #include "signatures.h"
 
 #include <cstdint>
@@ -46,15 +47,14 @@ private:
   using Key = std::vector<std::int32_t>;
 
   bool isLast(std::int32_t op) const { return !capi.mlirOperationGetNextInBlock(arrays.ops[op]); }
-  void findEnds();
   void findConstants();
   Key keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const;
-  void addRegions(std::int32_t op, Key &key) const;
 
   const ModuleArrays &arrays;
   const Capi &capi;
   PointerMap numbers;
-  std::vector<std::int32_t> ends; // Where what is inside each operation ends.
+  RegionContents regions;
+  const std::vector<std::int32_t> &ends; // Where what is inside each operation ends.
   // Of values made of constants alone: equal numbers for isomorphic ones; -1 for others.
   std::vector<std::int32_t> constants;
   std::unordered_map<Key, Known, NumbersHash> known;

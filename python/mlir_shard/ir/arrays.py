@@ -148,10 +148,18 @@ class ModuleArrays:
         """The operations that use a value, each once, in order."""
         return self._arrays.users(value)
 
-    def alike_among_users(self, classes: Sequence[int]) -> list[int]:
-        """For each operation the first that is of the same class, and whose results are used by operations of the same
-        classes, as the same operands."""
-        return self._arrays.alike_among_users(classes)
+    def uses(self, value: int) -> list[tuple[int, int]]:
+        """The operations that use a value, in order, each with the number of the operand."""
+        return self._arrays.uses(value)
+
+    def last_following(self, operations: Sequence[int], follows: Sequence[bool]) -> list[int]:
+        """The last of the operations that follow each one: of signatures in `follows`, in the same block, and each the
+        only use of the result of the one before."""
+        return self._arrays.last_following(operations, follows)
+
+    def sharded_ops(self, ops: Sequence[int], tags: Mapping[int, int]) -> _native.ShardedOps:
+        """Returns operations by kind: those of a kind agree in signature, contents of regions and tag."""
+        return _native.ShardedOps(self._arrays, ops, tags)
 
     def write_states(
         self,

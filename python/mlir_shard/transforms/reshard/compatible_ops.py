@@ -8,10 +8,10 @@ once, and the IR is touched only for ops that something is put around.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlir_shard._native import ShardedOps
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
@@ -95,23 +95,27 @@ class CompatibleOps:
         self._signatures = [self._signature(op) for op in self._function.representatives]
         self._replaced: list[Any] = []
         self._summands: Mapping[int, int] = {}
+        self._kinds: Sequence[int] = ()
 
     def make(self) -> None:
         """Inserts all that is needed."""
         rules = self._ops_of_interest()
+        ops = self._by_kind(rules)
+        self._kinds = ops.kinds
         if self._cheapest is not None and self._is_full:
             self._summands = summands(self._function, self._signatures, rules, self._combiner)
-        self._settle_results(rules)
-        idle = self._idle(rules)
-        changed = self._function.changed
-        for op in self._function.in_post_order(list(rules)):
-            if op in idle and (not changed or changed.isdisjoint(self._arrays.operands(op))):
-                continue
+        if self._summands:
+            ops = self._by_kind(rules)
+        self._settle_results(rules, ops)
+
+        def process(op: int) -> bool:
             try:
-                self._process(op, self._signatures[self._arrays.signatures[op]], rules[op])
+                return self._process(op, self._signatures[self._arrays.signatures[op]], rules[op])
             except ReshardError as error:
                 where = self._arrays.operation(op)
                 raise PassFailure(f"'{where.name}' cannot be resharded: {error}", where) from error
+
+        ops.visit(self._function.in_post_order(list(rules)), self._function.numbers, process)
         for op in self._replaced:
             op.erase()
 
@@ -161,21 +165,27 @@ class CompatibleOps:
                 found[op] = rule
         return found
 
-    def _settle_results(self, rules: Mapping[int, OpShardingRule | None]) -> None:
+    def _by_kind(self, rules: Mapping[int, OpShardingRule | None]) -> ShardedOps:
+        """The ops, those of a kind with equal rules and as many summands; without `reuses` each of its own kind."""
+        if not self._reuses:
+            return self._arrays.sharded_ops(list(rules), {op: op + 1 for op in rules})
+        numbers: dict[tuple[int, int], int] = {}
+        tags = {op: numbers.setdefault((0, count), len(numbers) + 1) for op, count in self._summands.items()}
+        if any(signature.asks_each for signature in self._signatures):
+            for op, signature in zip(rules, map(self._arrays.signatures.__getitem__, rules), strict=True):
+                if self._signatures[signature].asks_each:
+                    key = id(rules[op]), self._summands.get(op, 1)
+                    tags[op] = numbers.setdefault(key, len(numbers) + 1)
+        return self._arrays.sharded_ops(list(rules), tags)
+
+    def _settle_results(self, rules: Mapping[int, OpShardingRule | None], ops: ShardedOps) -> None:
         """Lets results lie as is cheapest for the ops that make and use them."""
         function = self._function
         if self._cheapest is None or not self._is_full or self._asks_all or function.has_barriers:
             return
         returned = shardings_of(self._op, Side.RESULTS)
-        resting = RestingShardings(
-            function,
-            self._signatures,
-            rules,
-            returned,
-            (self._priced, self._combiner, self._summands),
-            (self._cheapest, self._meshes),
-            reuses=self._reuses,
-        )
+        prices = self._cheapest, self._meshes
+        resting = RestingShardings(function, self._signatures, rules, returned, (self._priced, ops), prices)
         for op in resting.settle():
             _set_shardings(self._arrays.operation(op), tuple(map(function.sharding_of, self._arrays.results(op))))
 
@@ -190,7 +200,8 @@ class CompatibleOps:
         """Whether anything is done around ops of a name for their rule's sake."""
         return self._is_full or self._asks_all or kind is OpKind.DOT or name in RESHARDED_ALWAYS
 
-    def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> None:
+    def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> bool:
+        """Puts around an op what it needs; returns whether nothing has to be put around those that are like it."""
         if signature.way is Way.EDGES:
             self._targets.process_edges(self._arrays.operation(number))
         elif signature.way is Way.CALL:
@@ -202,37 +213,27 @@ class CompatibleOps:
             if self._asks_all and self._results_on_one_device(number):
                 self._process_on_one_device(number)
             elif rule is not None:
-                self._process_with_rule(number, rule, reduced)
+                is_idle = self._process_with_rule(number, rule, reduced)
+                return is_idle and not (self._asks_all or self._function.has_barriers)
+        return False
 
     def _sources(self, number: int) -> list[TensorSharding | None]:
         return list(map(self._function.sharding_of, self._arrays.operands(number)))
 
-    def _idle(self, rules: Mapping[int, OpShardingRule | None]) -> set[int]:
-        """The ops around which nothing is to be put as long as their operands stay: asked once for all that are
-        alike."""
-        if self._asks_all or self._function.has_barriers or not self._reuses:
-            return set()
-        signatures, numbers = self._arrays.signatures, self._function.numbers
-        settled = [one.way is Way.OTHER and not (one.asks_each or one.has_regions) for one in self._signatures]
-        ops = [op for op in rules if settled[signatures[op]] and op not in self._summands]
-        firsts = self._arrays.alike(ops, numbers)
-        is_idle = {}
-        for op in dict.fromkeys(firsts):
-            rule = rules[op]
-            # What cannot be done is said when the op has its turn.
-            with contextlib.suppress(ReshardError):
-                is_idle[op] = rule is None or self._choice(op, rule, {})[0] is None
-        return {op for op, first in zip(ops, firsts, strict=True) if is_idle.get(first)}
+    def _process_with_rule(self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]) -> bool:
+        """Puts around an op what it needs; returns whether that is nothing.
 
-    def _process_with_rule(self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]) -> None:
-        """Puts around an op what it needs; `reduced` are the numbers of those of operands that were reduced."""
+        `reduced` are the numbers of those of operands that were reduced.
+        """
         choice, combiner = self._choice(number, rule, reduced)
-        if choice is not None:
-            self._put(number, choice, combiner)
-            if self._gathers is not None:
-                before = list(map(self._function.shardings.__getitem__, self._operand_numbers(number)))
-                op = self._arrays.operation(number)
-                note_gathered_operands(self._gathers, op, rule, (before, choice.operands), self._meshes)
+        if choice is None:
+            return True
+        self._put(number, choice, combiner)
+        if self._gathers is not None:
+            before = list(map(self._function.shardings.__getitem__, self._operand_numbers(number)))
+            op = self._arrays.operation(number)
+            note_gathered_operands(self._gathers, op, rule, (before, choice.operands), self._meshes)
+        return False
 
     def _choice(
         self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]
@@ -251,7 +252,7 @@ class CompatibleOps:
         kind = self._arrays.signatures[number]
         signature = self._signatures[kind]
         results = tuple([self._function.numbers[value] for value in self._arrays.results(number)])
-        combiner = self._combiner(number, signature, rule)
+        combiner = self._combiner(number, rule)
         windows = self._windows_of(number, rule)
         return AskedOp(
             kind, signature, rule, combiner, tuple(operands), results, windows, self._summands.get(number, 1)
@@ -266,14 +267,14 @@ class CompatibleOps:
             self._windows[key] = factor_windows(self._arrays.operation(number), rule)
         return self._windows[key]
 
-    def _combiner(self, number: int, signature: Signature, rule: OpShardingRule) -> ReductionOp | None:
-        """What partial results of an op are reduced with; it may be said in a region, which no signature has."""
+    def _combiner(self, number: int, rule: OpShardingRule) -> ReductionOp | None:
+        """What partial results of an op are reduced with."""
         if not rule.reduction_factors:
             return None
-        key = number if signature.has_regions else ~self._arrays.signatures[number]
-        if key not in self._combiners or not self._reuses:
-            self._combiners[key] = reduction_op(self._arrays.operation(number))
-        return self._combiners[key]
+        kind = self._kinds[number]
+        if kind not in self._combiners:
+            self._combiners[kind] = reduction_op(self._arrays.operation(number))
+        return self._combiners[kind]
 
     def _put(self, number: int, choice: OpReshards, combiner: ReductionOp | None) -> None:
         op = self._arrays.operation(number)

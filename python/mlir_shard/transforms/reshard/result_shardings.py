@@ -8,9 +8,12 @@ Partial sums that are added are priced as parts of one sum, as `shard-sink-reduc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
+from mlir_shard._native import ShardedOps
 from mlir_shard.ir.editing import ADDITIONS
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.operator.common_axes import mesh_of
@@ -22,7 +25,7 @@ from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.transforms.device_sets import have_different_devices
 from mlir_shard.transforms.reshard.op_choices import UNSHARDED, ShardedFunction, Signature, Way
 
-Combiner = Callable[[int, Signature, OpShardingRule], ReductionOp | None]
+Combiner = Callable[[int, OpShardingRule], ReductionOp | None]
 
 
 def summands(
@@ -37,28 +40,20 @@ def summands(
     """
     arrays = function.arrays
     adds = [signature.name in ADDITIONS for signature in signatures]
+    reducing = [op for op, rule in rules.items() if rule is not None and rule.reduction_factors]
+    known: dict[tuple[int, int], frozenset[AxisRef]] = {}
     found: defaultdict[tuple[int, frozenset[AxisRef]], list[int]] = defaultdict(list)
-    for op, rule in rules.items():
-        if rule is None or not rule.reduction_factors or len(arrays.results(op)) != 1:
+    firsts, roots = arrays.alike(reducing, function.numbers), arrays.last_following(reducing, adds)
+    for op, first, root in zip(reducing, firsts, roots, strict=True):
+        rule = rules[op]
+        if root == op or rule is None or combiner(op, rule) is not ReductionOp.SUM:
             continue
-        axes = _reduced_axes(function, op, rule)
-        root = _sum(function, op, adds) if axes else op
-        if root != op and combiner(op, signatures[arrays.signatures[op]], rule) is ReductionOp.SUM:
+        axes = known.get((first, id(rule)))
+        if axes is None:
+            axes = known[first, id(rule)] = _reduced_axes(function, op, rule)
+        if axes:
             found[root, axes].append(op)
     return {op: len(ops) for ops in found.values() if len(ops) > 1 for op in ops}
-
-
-def _sum(function: ShardedFunction, op: int, adds: Sequence[bool]) -> int:
-    """Returns the last of the additions that follow an op, each of which alone uses the result of the one before."""
-    arrays = function.arrays
-    while True:
-        (result,) = arrays.results(op)
-        users = arrays.users(result)
-        if len(users) != 1 or not adds[arrays.signatures[users[0]]] or arrays.parents[users[0]] != arrays.parents[op]:
-            return op
-        if list(arrays.operands(users[0])).count(result) != 1:
-            return op
-        op = users[0]
 
 
 def _reduced_axes(function: ShardedFunction, op: int, rule: OpShardingRule) -> frozenset[AxisRef]:
@@ -89,8 +84,8 @@ class RestingShardings:
     """Changes the shardings of results in a function, by number.
 
     `rules` has the ops that may be resharded around, with their rules; `returned` are the shardings of the function's
-    results. `choice` has what gives what is put around an op as its operands and results lie now, what gives the
-    reduction of its partial results, and the numbers of summands of ops that have several.
+    results. `choice` has what gives what is put around an op as its operands and results lie now, and the ops by kind:
+    those of a kind are resharded alike.
     """
 
     def __init__(
@@ -99,65 +94,37 @@ class RestingShardings:
         signatures: Sequence[Signature],
         rules: Mapping[int, OpShardingRule | None],
         returned: Sequence[TensorSharding | None],
-        choice: tuple[Choose, Combiner, Mapping[int, int]],
+        choice: tuple[Choose, ShardedOps],
         prices: tuple[CheapestReshards, Meshes],
-        *,
-        reuses: bool = True,
     ) -> None:
         self._function, self._arrays = function, function.arrays
         self._signatures = signatures
         self._rules = rules
         self._returned = returned
-        self._choose, self._combiner, self._summands = choice
+        self._choose, self._ops = choice
         self._cheapest, self._meshes = prices
-        self._reuses = reuses
 
     def settle(self) -> list[int]:
         """Lets results lie as is cheapest; the ops of which one lies otherwise now."""
-        arrays = self._arrays
-        firsts = arrays.alike_among_users(self._classes()) if self._reuses else range(len(arrays))
-        # By the first of those that are alike, and are used alike, whether their results stay; but for those around
-        # which something lies otherwise by now.
-        stays: set[int] = set()
-        touched: set[int] = set()
-        found = []
-        for op in reversed(list(self._rules)):
-            if (firsts[op] in stays and op not in touched) or not self._may_change(op):
-                continue
-            changed = [value for value in arrays.results(op) if self._settle(op, value)]
-            if changed:
-                found.append(op)
-                touched |= self._around(op, changed)
-            elif op not in touched:
-                stays.add(firsts[op])
-        return found
+        uses = [self._use(op) for op in self._ops.representatives]
+        returned = list(map(self._function.number, self._returned))
+        ops = list(self._rules)[::-1]
+        return self._ops.settle(ops, self._function.numbers, uses, returned, self._settle_results)
 
-    def _classes(self) -> list[int]:
-        """For each op the number of its equivalence class: ops of a class have one price."""
-        function, arrays, signatures = self._function, self._arrays, self._signatures
-        classes = arrays.alike(range(len(arrays)), function.numbers)
-        # A signature has neither what is in regions nor what is around an op.
-        says_all = [not (one.asks_each or one.has_regions) for one in signatures]
-        count = len(classes)
-        others: dict[Hashable, int] = {}
-        for op, (number, signature) in enumerate(zip(classes, arrays.signatures, strict=True)):
-            rule = self._rules.get(op)
-            if rule is None:
-                # Whether it is among those that may be resharded around counts too.
-                classes[op] = number + count * (1 + (op in self._rules))
-            elif not says_all[signature]:
-                key = number, id(rule), self._combiner(op, signatures[signature], rule)
-                classes[op] = others.setdefault(key, 3 * count + len(others))
-            if op in self._summands:
-                pair = classes[op], self._summands[op]
-                classes[op] = others.setdefault(pair, 3 * count + len(others))
-        return classes
+    def _use(self, op: int) -> ShardedOps.Use:
+        """How an op counts among the users of a value."""
+        way = self._signature(op).way
+        if way is Way.RETURN:
+            return ShardedOps.Use.RETURNS
+        if way is Way.RESHARD:
+            return ShardedOps.Use.RESHARDS
+        is_weighed = way is Way.OTHER and self._rules[op] is not None
+        return ShardedOps.Use.WEIGHED if is_weighed else ShardedOps.Use.IGNORED
 
-    def _around(self, op: int, changed: Sequence[int]) -> set[int]:
-        """The ops that see an op, or one that uses a changed result of it, or are one of these."""
-        arrays = self._arrays
-        ops = {op, *(user for value in changed for user in arrays.users(value))}
-        return ops | {arrays.definers[value] for one in ops for value in arrays.operands(one)}
+    def _settle_results(self, op: int) -> None:
+        if self._may_change(op):
+            for value in self._arrays.results(op):
+                self._settle(op, value)
 
     def _may_change(self, op: int) -> bool:
         if self._rules[op] is None or self._signature(op).way is not Way.OTHER:
@@ -166,17 +133,17 @@ class RestingShardings:
         # The shardings of several results are said together.
         return len(results) == 1 or all(self._function.numbers[value] != UNSHARDED for value in results)
 
-    def _settle(self, op: int, value: int) -> bool:
-        """Gives a result its cheapest sharding; returns whether that is another one than before."""
+    def _settle(self, op: int, value: int) -> None:
+        """Gives a result its cheapest sharding."""
         numbers = self._function.numbers
         declared = numbers[value]
         try:
             wanted = self._wanted(value, declared)
             if wanted is None:
-                return False
+                return
             candidates = self._candidates(op, value, wanted)
             if not candidates:
-                return False
+                return
             best, least = declared, self._cost(op, value, wanted)
             for sharding in candidates:
                 numbers[value] = self._function.number(sharding)
@@ -188,7 +155,6 @@ class RestingShardings:
             # It is said when the op has its turn.
             best = declared
         numbers[value] = best
-        return best != declared
 
     def _candidates(self, op: int, value: int, wanted: _Wanted) -> list[TensorSharding]:
         """What users want, and how the op makes it, where that is otherwise than the value lies."""
@@ -225,8 +191,11 @@ class RestingShardings:
         """
         shardings: list[TensorSharding | None] = []
         rest = 0.0
-        for user in self._arrays.users(value):
-            places = [index for index, operand in enumerate(self._arrays.operands(user)) if operand == value]
+        uses = [(user, [index for _, index in of]) for user, of in groupby(self._arrays.uses(value), itemgetter(0))]
+        # Some values have many users, of which most are alike.
+        firsts = self._ops.alike([user for user, _ in uses], self._function.numbers)
+        known: dict[int, PricedReshards] = {}
+        for (user, places), first in zip(uses, firsts, strict=True):
             rule, way = self._rules.get(user), self._signature(user).way
             if way is Way.RETURN:
                 shardings += [self._returned[index] for index in places]
@@ -235,10 +204,12 @@ class RestingShardings:
             elif way is not Way.OTHER or rule is None:
                 shardings.append(self._function.shardings[declared])
             else:
-                priced = self._choose(user, rule)
+                priced = known.get(first)
+                if priced is None:
+                    priced = known[first] = self._choose(user, rule)
                 if priced.cost is None:
                     return None
-                rest += priced.cost - sum(priced.resharding_operands[index] for index in places)
+                rest += priced.cost - sum([priced.resharding_operands[index] for index in places])
                 own = self._function.sharding_of(value)
                 shardings += [(priced.reshards and priced.reshards.operands[index]) or own for index in places]
         return _Wanted(_distinct(shardings), rest)
@@ -253,7 +224,7 @@ class RestingShardings:
 
 def _distinct(shardings: Sequence[TensorSharding | None]) -> tuple[TensorSharding | None, ...]:
     result: list[TensorSharding | None] = []
-    for one in shardings:
+    for one in dict.fromkeys(shardings):
         if not any(one == other if other is None else other.is_equivalent(one) for other in result):
             result.append(one)
     return tuple(result)
