@@ -10,7 +10,7 @@ from mlir_shard import host
 from mlir_shard.dialects.registered_function import specific_name
 from mlir_shard.host import ir, passmanager
 from mlir_shard.ir import empty_tensors, strided_inserts
-from mlir_shard.ir.editing import functions, operations_named, ops_below, replace_with
+from mlir_shard.ir.editing import first_names, functions, operations_named, ops_below, replace_with
 from mlir_shard.ir.values import is_token
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
@@ -92,7 +92,9 @@ _TO_MPI = "convert-shard-to-mpi"
 _TO_BUFFERS = (
     "eliminate-empty-tensors,one-shot-bufferize{allow-return-allocs-from-loops=true bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map},"
-    "buffer-deallocation-pipeline,convert-bufferization-to-memref,canonicalize"
+    # Upstream's pipeline of deallocation, but what follows it comes before it simplifies.
+    "expand-realloc{emit-deallocs=false},ownership-based-buffer-deallocation,canonicalize,"
+    "buffer-deallocation-simplification,bufferization-lower-deallocations,convert-bufferization-to-memref,cse,canonicalize"
 )
 _TO_GENERIC = "linalg-generalize-named-ops"
 _TO_SCALARS = f"convert-linalg-to-loops,convert-complex-to-standard,{floats.EMULATE}"
@@ -104,6 +106,7 @@ _TO_LLVM = (
 )
 # Stands between an operation that was lowered and one that was not.
 _CAST = "builtin.unrealized_conversion_cast"
+_BF16 = "bf16"
 _C_INTERFACE = "llvm.emit_c_interface"
 _WRITABLE = "bufferization.writable"
 _FOR_XLA = ("chlo.", "stablehlo.")
@@ -146,6 +149,8 @@ def lower(module: Any, entry: str, implementation: str = mpi_library.MPICH, cpu:
 
 
 def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> None:
+    # Lowering makes none where there are none, and it takes long to see that in the end.
+    has_bf16 = _BF16 in module.operation.get_asm(large_elements_limit=8)
     entry = function_names.set_apart(module, entry)
     _prepare_functions(module, entry)
     _name_assertions(module)
@@ -188,7 +193,8 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _run(module, _TO_GENERIC)
     shared_loops.outline(module)
     loop_order.arrange(module, cpu)
-    _run(module, _TO_SCALARS)
+    # The module is largest from here on: it is verified once, in the end.
+    _run(module, _TO_SCALARS, verifies=False)
     unrolling.limit(module)
     floats.round_each_result(module)
     floats.by_f32(module)
@@ -196,9 +202,11 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     floats.saturate(module)
     floats.convert_f16_by_integers(module, cpu)
     math_calls.lower(module)
-    _run(module, _TO_LLVM)
+    _run(module, _TO_LLVM, verifies=False)
+    module.operation.verify()
     _check_dialects(module, frozenset({"builtin", "llvm"}))
-    floats.hold_bf16_in_integers(module)
+    if has_bf16:
+        floats.hold_bf16_in_integers(module)
     message_times.count(module)
     for op in module.body.operations:
         if op.operation.name == "llvm.func":
@@ -212,8 +220,10 @@ def _describe(module: Any, *entries: str) -> None:
     module.operation.attributes[mpi_library.ATTRIBUTE] = ir.Attribute.parse(f"#dlti.map<{', '.join(entries)}>")
 
 
-def _run(module: Any, pipeline: str) -> None:
-    passmanager.PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
+def _run(module: Any, pipeline: str, *, verifies: bool = True) -> None:
+    manager = passmanager.PassManager.parse(f"builtin.module({pipeline})")
+    manager.enable_verifier(verifies)
+    manager.run(module.operation)
 
 
 def _prepare_functions(module: Any, entry: str) -> None:
@@ -282,6 +292,8 @@ def _check_dialects(module: Any, known: frozenset[str]) -> None:
     def is_known(op: Any) -> bool:
         return op.name.partition(".")[0] in known and op.name != _CAST
 
+    if all(name.partition(".")[0] in known and name != _CAST for name in first_names(module)):
+        return
     left = [op for op in ops_below(module, enters=is_known) if not is_known(op)]
     if left:
         messages = [

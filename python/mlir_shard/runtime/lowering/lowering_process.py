@@ -31,6 +31,7 @@ from mlir_shard.runtime.launch.object_code import host_cpu
 from mlir_shard.runtime.program import Lowered
 
 _LINES_SHOWN = 12
+_DIALECTS = ("arith", "complex", "func", "linalg", "memref", "scf", "tensor", "vector")
 
 
 class LoweringProcess:
@@ -135,11 +136,16 @@ def main() -> None:
     # What passes print goes where a crash is explained, and leaves the answer readable.
     answer_to = os.dup(1)
     os.dup2(2, 1)
+    from mlir_shard import host
     from mlir_shard.host import ir
     from mlir_shard.runtime.launch import compiler
     from mlir_shard.runtime.lowering import llvm
 
     context = create_context()
+    # Before there is something to do: wrappers of dialects are imported where they are first used.
+    for name in _DIALECTS:
+        host.module(f"dialects.{name}")
+    host.execution_engine()
     text = sys.stdin.read()
     if not text:
         # The process that has begun this one has ended.

@@ -71,7 +71,8 @@ def count(module: Any) -> None:
             name = _TIMED + call.attributes["callee"].value
             call.attributes["callee"] = ir.FlatSymbolRefAttr.get(name)
     functions = "".join(_timed(name, function) for name, function in declared.items())
-    declarations = "".join(f"{function}\n" for function in declared.values())
+    # Printed as usual, each would have all values of the module numbered.
+    declarations = "".join(f"{one.get_asm(use_local_scope=True)}\n" for one in declared.values())
     parsed = ir.Module.parse(_STATE + declarations + functions, module.context)
     for op in list(parsed.body.operations):
         if op.operation.attributes["sym_name"].value not in declared:
