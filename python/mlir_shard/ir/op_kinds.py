@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from mlir_shard import _native, host
 from mlir_shard.asm.inherent_names import inherent_names
@@ -21,6 +21,8 @@ def _reader() -> _native.KindReader:
 def _operations(capsules: list[Any]) -> list[Any]:
     return [ir.Operation._CAPICreate(capsule) for capsule in capsules]
 
+
+Decision = TypeVar("Decision")
 
 OWN_GROUP = -2
 """The group of an operation that is merged with no other one."""
@@ -57,6 +59,16 @@ class OpKinds:
         """The operations whose kind is wanted, asked of the first of each kind; in pre-order."""
         wanted = [is_wanted(one) for one in self.representatives]
         return _operations(_reader().operations(self._kinds, wanted)) if any(wanted) else []
+
+    def decided(self, decide: Callable[[Any], Decision | None]) -> list[tuple[Any, Decision]]:
+        """The operations with what is decided of the first of their kind, but for those where that is None."""
+        decisions = [decide(one) for one in self.representatives]
+        wanted = [one is not None for one in decisions]
+        if not any(wanted):
+            return []
+        ops = _operations(_reader().operations(self._kinds, wanted))
+        of_ops = (decision for kind in self.kinds if (decision := decisions[kind]) is not None)
+        return list(zip(ops, of_ops, strict=True))
 
     def drop_repeated(self, groups: Sequence[int | None]) -> bool:
         """Replaces each operation by an earlier one of its group that has the same operands, in its block or one around

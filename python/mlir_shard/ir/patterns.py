@@ -19,12 +19,16 @@ class Pattern:
 
     `apply(op, rewriter)` rewrites through the host's PatternRewriter and returns True, or changes nothing and
     returns False. `name` and `label` are what options of passes choose patterns by.
+
+    operands: names of operations, of which one has to make the first operand, or be rewritten to one that does, for the
+        pattern to match; None where others do too.
     """
 
     name: str
     label: str
     root: str
     apply: Rewrite
+    operands: tuple[str, ...] | None = None
 
 
 def apply_greedily(op: Any, patterns: Iterable[Pattern], config: Any) -> bool:

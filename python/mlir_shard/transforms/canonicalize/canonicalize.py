@@ -137,7 +137,8 @@ class Canonicalize(Pass):
 
     def _patterns_for(self, held: Contents) -> list[Pattern]:
         """The enabled patterns on operations that there are."""
-        return [pattern for pattern in PATTERNS if pattern.root in held.operations and self._is_enabled(pattern)]
+        found = [pattern for pattern in PATTERNS if pattern.root in held.operations and self._is_enabled(pattern)]
+        return [one for one in found if one.operands is None or not held.operations.isdisjoint(one.operands)]
 
     def _is_enabled(self, pattern: Pattern) -> bool:
         names = {pattern.name, pattern.label}

@@ -119,13 +119,17 @@ def all_to_all_of_all_to_all(op: Any, rewriter: Any) -> bool:
     return True
 
 
+_REPLICATED = ("sdy.replicated_to_unreduced",)
+_SHARDED = ("sdy.sharded_to_unreduced",)
+# An all-reduce of what was declared unreduced becomes an all-gather.
+_GATHERS = ("sdy.all_gather", *_SHARDED)
 PATTERNS = (
     Pattern("all-gather-noop", LABEL, "sdy.all_gather", _without_axes_per_dim("gathering_axes")),
     Pattern("all-slice-noop", LABEL, "sdy.all_slice", _without_axes_per_dim("slicing_axes")),
-    Pattern("all-slice-of-all-gather", LABEL, "sdy.all_slice", all_slice_of_all_gather),
+    Pattern("all-slice-of-all-gather", LABEL, "sdy.all_slice", all_slice_of_all_gather, _GATHERS),
     Pattern("all-reduce-noop", LABEL, "sdy.all_reduce", all_reduce_without_axes),
-    Pattern("all-reduce-of-replicated", LABEL, "sdy.all_reduce", all_reduce_of_replicated_to_unreduced),
-    Pattern("all-reduce-of-sharded", LABEL, "sdy.all_reduce", all_reduce_of_sharded_to_unreduced),
+    Pattern("all-reduce-of-replicated", LABEL, "sdy.all_reduce", all_reduce_of_replicated_to_unreduced, _REPLICATED),
+    Pattern("all-reduce-of-sharded", LABEL, "sdy.all_reduce", all_reduce_of_sharded_to_unreduced, _SHARDED),
     Pattern("reduce-scatter-noop", LABEL, "sdy.reduce_scatter", _without_axes_per_dim("reduce_scatter_axes")),
     Pattern("permute-noop", LABEL, "sdy.collective_permute", permute_to_equivalent_sharding),
     Pattern("all-to-all-unused", LABEL, "sdy.all_to_all", unused_all_to_all),
@@ -244,7 +248,7 @@ CHAIN_PATTERNS = (
     Pattern("all-gather-fusion", CHAIN_LABEL, "sdy.all_gather", all_gather_of_all_gather),
     Pattern("all-slice-fusion", CHAIN_LABEL, "sdy.all_slice", all_slice_of_all_slice),
     Pattern("permute-fusion", CHAIN_LABEL, "sdy.collective_permute", permute_of_permute),
-    Pattern("all-slice-of-part-of-all-gather", CHAIN_LABEL, "sdy.all_slice", all_slice_of_part_of_all_gather),
+    Pattern("all-slice-of-part-of-all-gather", CHAIN_LABEL, "sdy.all_slice", all_slice_of_part_of_all_gather, _GATHERS),
     Pattern("all-to-all-and-back", CHAIN_LABEL, "sdy.all_to_all", all_to_all_and_back),
 )
 AxesPerDim = list[Axes]
@@ -324,4 +328,6 @@ def all_slice_of_all_reduce(op: Any, rewriter: Any) -> bool:
     return True
 
 
-REDUCE_SCATTER_PATTERNS = (Pattern("reduce-scatter-fusion", LABEL, "sdy.all_slice", all_slice_of_all_reduce),)
+REDUCE_SCATTER_PATTERNS = (
+    Pattern("reduce-scatter-fusion", LABEL, "sdy.all_slice", all_slice_of_all_reduce, ("sdy.all_reduce",)),
+)

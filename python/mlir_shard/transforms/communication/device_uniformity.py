@@ -8,6 +8,7 @@ An op without effects has uniform results of uniform operands.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from mlir_shard.dialects.data_flow import owning_op
@@ -37,10 +38,12 @@ def is_pure(op: Any) -> bool:
 
     Those that have no meaning for some values, divisions of integers, are not.
     """
-    return all(
-        (one.name in _OF_TENSORS or one.name.partition(".")[0] in _DIALECTS) and one.name not in _IMPURE
-        for one in ops_in(op)
-    )
+    return all(_has_pure_name(one.name) for one in ops_in(op))
+
+
+@cache
+def _has_pure_name(name: str) -> bool:
+    return (name in _OF_TENSORS or name.partition(".")[0] in _DIALECTS) and name not in _IMPURE
 
 
 def may_wait(name: str) -> bool:

@@ -115,6 +115,7 @@ class _Sums:
     def __init__(self, reader: CommunicationReader, root: Any) -> None:
         self._reader = reader
         self._root = root
+        self._received: dict[Any, int] = {}
 
     @cached_property
     def _channels(self) -> Channels:
@@ -160,7 +161,7 @@ class _Sums:
         if any(one.block != addition.block for one in replaced):
             return None
         result = self._all_reduce(addition, left.collective)
-        if self._reader.read(result.owner.operation).bytes_received > left.bytes_received + right.bytes_received:
+        if self._bytes_received(result.owner.operation) > left.bytes_received + right.bytes_received:
             result.owner.operation.erase()
             return None
         addition.results[0].replace_all_uses_except(result, result.owner.operation)
@@ -185,13 +186,24 @@ class _Sums:
                 return ir.Operation.create(REDUCES[0], [value.type], [value], attributes).results[0]
             return stablehlo.combining("all_reduce", value.type, [value], "add", **attributes)
 
+    def _bytes_received(self, collective: Any) -> int:
+        """The bytes that a device receives, read once for the same devices and types."""
+        key = (
+            collective.name,
+            among(collective),
+            *(value.type for value in (*collective.operands, *collective.results)),
+        )
+        if key not in self._received:
+            self._received[key] = self._reader.read(collective).bytes_received
+        return self._received[key]
+
     def _partial_sum(self, value: Any) -> _PartialSum | None:
         if not has_one_use(value):
             return None
         reduce = defining_op(value, *REDUCES)
         if reduce is not None:
             is_sum = len(reduce.operands) == 1 and adds(reduce)
-            return _PartialSum(reduce, reduce, self._reader.read(reduce).bytes_received) if is_sum else None
+            return _PartialSum(reduce, reduce, self._bytes_received(reduce)) if is_sum else None
         dot = defining_op(value, _DOT)
         return None if dot is None else self._contraction(dot)
 
@@ -204,4 +216,4 @@ class _Sums:
         if (dim_of(left), dim_of(right)) not in contracted:
             return None
         gathers = tuple(one for one in (left, right) if len(one.operands) == 1 and has_one_use(one.results[0]))
-        return _PartialSum(dot, left, sum(self._reader.read(one).bytes_received for one in gathers), gathers)
+        return _PartialSum(dot, left, sum(map(self._bytes_received, gathers)), gathers)

@@ -12,7 +12,8 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import operations_named, operations_where
+from mlir_shard.ir.editing import contents, operations_named
+from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
@@ -38,19 +39,24 @@ class ReduceInBlocks(Pass):
     name = "shard-reduce-in-blocks"
     anchor = "func.func"
     summary = "Lets products, bitwise and other reductions work on blocks"
+    needs = (_RESHARD,)
 
     def run(self, op: Any) -> bool:
         rules = rule_cache()
         changed = False
-        for inner in operations_where(op, may_combine):
-            if not any(defining_op(value, _RESHARD) for value in inner.operands):
-                continue
-            if not len(inner.results) or combination_of(inner) is None or reduction_op(inner) is not None:
-                continue
+        names = filter(may_combine, contents(op).operations)
+        for inner in OpKinds(op, *names, neighbours=True).where(_is_of_blocks):
             rule = rules.rule_for(inner)
             if rule is not None and rule.reduction_factors:
                 changed |= _take_blocks(inner, rule)
         return changed
+
+
+def _is_of_blocks(op: Any) -> bool:
+    """Whether it is a reduction as such a one, of what is resharded."""
+    if not any(defining_op(value, _RESHARD) for value in op.operands):
+        return False
+    return len(op.results) > 0 and combination_of(op) is not None and reduction_op(op) is None
 
 
 def _take_blocks(op: Any, rule: OpShardingRule) -> bool:
@@ -183,9 +189,7 @@ class SplitReductions(Pass):
     def run(self, op: Any) -> bool:
         meshes = meshes_around(op)
         changed = False
-        for inner in operations_named(op, "stablehlo.reduce"):
-            if not self._is_for(inner):
-                continue
+        for inner in OpKinds(op, "stablehlo.reduce").where(self._is_for):
             cut = _sharded_reduction(inner, meshes)
             if cut is None or not may_repeat_initial_values(inner):
                 continue

@@ -9,7 +9,8 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named, ops_below, replace_with
+from mlir_shard.ir.editing import ops_below, replace_with
+from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.values import defining_op, insertion_point_after, replace_uses, users, uses_of
 from mlir_shard.passes.registry import FunctionPass, register
 from mlir_shard.transforms.normalize.merged_dims.expandable_ops import computed, expandable
@@ -55,13 +56,7 @@ class ShardExpandMergedDims(FunctionPass):
     needs = RESHAPES
 
     def run(self, function: Any) -> bool:
-        merges = {}
-        for op in operations_named(function, *RESHAPES):
-            source, target = op.operands[0].type, op.results[0].type
-            if source.has_static_shape and target.has_static_shape and not _is_fixed(op):
-                merged = merged_dims(source.shape, target.shape)
-                if merged is not None:
-                    merges[op.results[0]] = merged
+        merges = {op.results[0]: merged for op, merged in OpKinds(function, *RESHAPES).decided(_merged_by)}
         if not merges:
             return False
         analysis = _Analysis(merges)
@@ -70,6 +65,14 @@ class ShardExpandMergedDims(FunctionPass):
             return False
         _Rewriting(analysis, chosen).apply(function)
         return True
+
+
+def _merged_by(reshape: Any) -> Expansion | None:
+    """The dimensions that a reshape merges; None where it merges none, or stays as it is."""
+    source, target = reshape.operands[0].type, reshape.results[0].type
+    if not source.has_static_shape or not target.has_static_shape or _is_fixed(reshape):
+        return None
+    return merged_dims(source.shape, target.shape)
 
 
 def _is_fixed(op: Any) -> bool:
