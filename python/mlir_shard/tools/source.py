@@ -59,11 +59,13 @@ class Console:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._texts: dict[str, bytes] = {}
         self._lines: dict[str, list[bytes]] = {}
 
     def add(self, source: Source) -> None:
         """Makes the text of a source known; a later one of the same name replaces it."""
-        self._lines[source.name] = source.text.split(b"\n")
+        self._texts[source.name] = source.text
+        self._lines.pop(source.name, None)
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Prints a diagnostic and its notes."""
@@ -80,7 +82,8 @@ class Console:
 
     def _line(self, position: Position) -> bytes | None:
         if position.file not in self._lines:
-            self._lines[position.file] = _read_lines(position.file)
+            text = self._texts.get(position.file)
+            self._lines[position.file] = _read_lines(position.file) if text is None else text.split(b"\n")
         lines = self._lines[position.file]
         return lines[position.line - 1] if 1 <= position.line <= len(lines) else None
 
