@@ -33,7 +33,7 @@ def peak():
     return int(re.search(r"VmHWM:\\s*([0-9]+) kB", open("/proc/self/status").read())[1])
 
 def measure(parse, run, show):
-    run(parse("module {}"))
+    run(parse("func.func @main() { return }"))
     before = peak()
     run(parse(text))
     memory = peak() - before
