@@ -15,12 +15,13 @@ from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, as_bytes
 from mlir_shard.asm.to_sdy import to_sdy_syntax
 
 if TYPE_CHECKING:
-    from mlir_shard.asm.module import ParseError, parse_module, print_operation
+    from mlir_shard.asm.module import ParseError, bytecode_of, parse_module, print_operation
 
 __all__ = [
     "AsmSyntaxError",
     "DialectSyntax",
     "ParseError",
+    "bytecode_of",
     "mnemonic_of",
     "mnemonic_of_type",
     "parse_module",
@@ -34,7 +35,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Only these need the host.
-    if name in ("ParseError", "parse_module", "print_operation"):
+    if name in ("ParseError", "bytecode_of", "parse_module", "print_operation"):
         from mlir_shard.asm import module
 
         return getattr(module, name)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import tempfile
@@ -72,7 +73,7 @@ def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
     of dialects that the context does not have, ops only if it allows that. Raises ParseError.
     """
     if isinstance(text, bytes) and text.startswith(BYTECODE_MAGIC):
-        return _parse_bytecode(text, context)
+        return _parse_bytecode(text, context, filename)
     characters = _characters(text, context, filename)
     if (offset := _native.find_deep_bracket(characters, MOST_NESTED)) is not None:
         error = AsmSyntaxError(offset, f"brackets are nested more than {MOST_NESTED} deep")
@@ -214,13 +215,30 @@ class _Source:
         return ParseDiagnostic(reported.severity, to_sdy_syntax(reported.message), location, notes)
 
 
-def _parse_bytecode(data: bytes, context: Any) -> Any:
+def _parse_bytecode(data: bytes, context: Any, filename: str) -> Any:
     try:
         return ir.Module.parse(data, context)
     except ir.MLIRError as error:
-        raise ParseError(
-            tuple(ParseDiagnostic(one.severity, one.message, one.location) for one in error.error_diagnostics)
-        ) from None
+        raise ParseError(tuple(_in_bytecode(one, filename) for one in error.error_diagnostics)) from None
+
+
+def _in_bytecode(reported: Any, filename: str) -> ParseDiagnostic:
+    """A diagnostic of the reader of bytecode, which calls the file `-`, or by the text of an attribute inside it."""
+    location = ir.Location.from_attr(reported.location.attr, reported.location.context)
+    message = to_sdy_syntax(reported.message)
+    if isinstance(location, ir.FileLineColLoc) and (location.filename == "-" or location.filename[:1] in ("#", "!")):
+        if location.filename != "-":
+            message += f" in `{to_sdy_syntax(location.filename)}`"
+        location = ir.Location.file(filename, 0, 0, context=location.context)
+    notes = tuple(_in_bytecode(note, filename) for note in reported.notes)
+    return ParseDiagnostic(reported.severity, message, location, notes)
+
+
+def bytecode_of(op: Any) -> bytes:
+    """MLIR's bytecode of an operation or module, with its locations; `parse_module` reads it."""
+    written = io.BytesIO()
+    op.operation.write_bytecode(written)
+    return written.getvalue()
 
 
 def print_operation(

@@ -97,6 +97,7 @@ class Arguments:
         "MARKER",
         implied=DEFAULT_SPLIT_MARKER,
     )
+    emit_bytecode: bool = _switch("emit-bytecode", "write bytecode instead of text, locations included")
     output_split_marker: str = _option(
         "output-split-marker", "the line between parts of the output", "MARKER", DEFAULT_SPLIT_MARKER
     )
@@ -183,6 +184,8 @@ def parse(argv: Sequence[str]) -> Arguments:
         _store(values, name, argument, value)
     if values.get("pass_pipeline") is not None and passes:
         raise UsageError(f"'{passes[0].text}' and --pass-pipeline exclude each other: put the pass into the pipeline")
+    if values.get("emit_bytecode") and values.get("split_input_file") is not None:
+        raise UsageError("--emit-bytecode and --split-input-file exclude each other: bytecode is of one module")
     return Arguments(passes=tuple(passes), **values)
 
 

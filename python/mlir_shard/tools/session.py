@@ -134,8 +134,8 @@ class Session:
         self._context = create_context(allow_unregistered=arguments.allow_unregistered_dialect)
         self._instrumentations = self._make_instrumentations()
 
-    def process(self, part: Source) -> str:
-        """The module of a part after all passes, as text; empty where there was an error."""
+    def process(self, part: Source) -> str | bytes:
+        """The module of a part after all passes, as text or bytecode; empty where there was an error."""
         mode = self._arguments.verify_diagnostics
         if mode is None:
             text = self._transform(part, self._console.report)
@@ -148,7 +148,7 @@ class Session:
             self._console.report(problem)
         return text or ""
 
-    def _transform(self, part: Source, report: Report) -> str | None:
+    def _transform(self, part: Source, report: Report) -> str | bytes | None:
         try:
             with self._timing.phase("Parser"), _reported(self._context, report):
                 module = parse(part.text, self._context, part.name)
@@ -166,6 +166,8 @@ class Session:
         except PassFailure:
             return None
         with self._timing.phase("Output"), _reported(self._context, report):
+            if self._arguments.emit_bytecode:
+                return asm.bytecode_of(module)
             return self._show(module.operation, assume_verified=self._arguments.verify_each)
 
     def _show(self, op: Any, assume_verified: bool = False) -> str:

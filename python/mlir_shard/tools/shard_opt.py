@@ -91,17 +91,21 @@ def _optimize(arguments: Arguments, console: Console) -> int:
         print(f"Pass Manager with {len(pipeline.steps)} passes:\n{pipeline}", file=sys.stderr, flush=True)
     try:
         output.check(arguments.output)
+        if arguments.emit_bytecode and arguments.output == "-" and sys.stdout.isatty():
+            raise UsageError("bytecode is not for a terminal: name a file with -o")
         whole = source.read(arguments.input)
         console.add(whole)
         marker = arguments.split_input_file
         parts = source.split(whole, marker) if marker is not None else (whole,)
         with timing.phase("Context"):
             session = Session(arguments, pipeline, console, timing)
-        texts = [session.process(part) for part in parts]
+        written = [session.process(part) for part in parts]
         succeeded = session.succeeded
         if arguments.output == "-" or succeeded:
             with timing.phase("Output"):
-                output.write(arguments.output, f"\n{arguments.output_split_marker}\n\n".join(texts))
+                marker_between = f"\n{arguments.output_split_marker}\n\n".encode()
+                encoded = [one.encode() if isinstance(one, str) else one for one in written]
+                output.write(arguments.output, marker_between.join(encoded))
     finally:
         if arguments.timing:
             print(timing.report(), file=sys.stderr, flush=True)
