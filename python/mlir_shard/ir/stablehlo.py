@@ -9,6 +9,7 @@ gives back its result, which has the sharding `sharding` if one is given.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mlir_shard import host
@@ -252,14 +253,19 @@ def select_all(flag: Any, yes: Any, no: Any) -> Any:
     return select(mask, yes, no if isinstance(no, ir.Value) else splat(yes.type, no))
 
 
+@cache
+def _channel_handle() -> Any:
+    return host.module("_mlir_libs._stablehlo").ChannelHandle
+
+
 def channel(number: int) -> Any:
     """The attribute of a channel between devices."""
-    return ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {number}, type = 1>")
+    return _channel_handle().get(number, 1)
 
 
 def channel_numbers(attribute: Any) -> tuple[int, int]:
     """Returns the number and the type of a channel."""
-    handle = host.module("_mlir_libs._stablehlo").ChannelHandle(attribute)
+    handle = _channel_handle()(attribute)
     return handle.handle, handle.channel_type
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import children, operations_named
+from mlir_shard.ir.editing import children, in_modules, operations_named
 from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
@@ -36,13 +36,16 @@ Ref = str | Mesh
 class UnitedMeshes:
     """What becomes of the shardings of a module that has some on several meshes.
 
-    `main`, the mesh that counts, is the one that most shardings in `signatures` refer to, of several the first defined.
+    `shardings` are those in the module. `main`, the mesh that counts, is the one that most shardings in `signatures`
+    refer to, of several the first defined.
     """
 
-    def __init__(self, module: Any, signatures: Iterable[TensorSharding | None]) -> None:
+    def __init__(
+        self, module: Any, shardings: Iterable[TensorSharding], signatures: Iterable[TensorSharding | None]
+    ) -> None:
         self._module = module
         self._meshes = sdy.meshes(module)
-        used = list(dict.fromkeys(shardings_in(module)))
+        used = list(dict.fromkeys(shardings))
         self._refs = list(dict.fromkeys(one.mesh_or_ref for one in used if self._has_axes(one)))
         self._changes: dict[Mesh, MeshChange] = {}
         self.main: Ref | None = None
@@ -166,10 +169,13 @@ class UnifyMeshes(ModulePass):
     summary = "Brings the shardings of a module on to one mesh"
 
     def run(self, op: Any) -> bool:
-        functions = operations_named(op, _FUNCTION)
-        is_changed = any([*map(_spread_single_devices, functions), separate_sub_axes(op)])
+        functions = in_modules(op, _FUNCTION)
+        is_changed = any([*map(_spread_single_devices, functions)])
+        shardings = list(shardings_in(op))
+        if separate_sub_axes(op, shardings):
+            is_changed, shardings = True, list(shardings_in(op))
         public = [(one, side, shardings_of(one, side)) for one in functions if _is_public(one) for side in Side]
-        meshes = UnitedMeshes(op, [sharding for _, _, shardings in public for sharding in shardings])
+        meshes = UnitedMeshes(op, shardings, [sharding for _, _, shardings in public for sharding in shardings])
         if not meshes.are_several:
             return is_changed
         manual = [one for one in operations_named(op, _MANUAL) if _is_ordered_otherwise(one, meshes)]

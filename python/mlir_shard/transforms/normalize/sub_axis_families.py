@@ -17,17 +17,18 @@ from mlir_shard.sharding.axes import split_mesh_axes
 from mlir_shard.sharding.common_mesh import MeshChange, parts_by_axis
 from mlir_shard.sharding.mesh import MeshAxis
 from mlir_shard.transforms.normalize.axes_of_ops import axes_in, change_axes, ops_with_axes, shardings_within
-from mlir_shard.transforms.shardings import shardings_in, transform_shardings
+from mlir_shard.transforms.shardings import transform_shardings
 
 
-def separate_sub_axes(module: Any) -> bool:
+def separate_sub_axes(module: Any, shardings: Iterable[TensorSharding]) -> bool:
     """Moves shardings whose sub-axes cannot coexist to meshes of the same devices; returns whether any moved.
 
-    The axes of each new mesh are those of the old one, split as its shardings need. Shardings of one operation that
-    names axes stay on one mesh; where these cannot coexist, all shardings on the mesh stay.
+    `shardings` are those in the module. The axes of each new mesh are those of the old one, split as its shardings
+    need. Shardings of one operation that names axes stay on one mesh; where these cannot coexist, all shardings on the
+    mesh stay.
     """
     meshes = sdy.meshes(module)
-    mesh_by_sharding = {one: mesh for one in shardings_in(module) if (mesh := mesh_of(one, meshes)) is not None}
+    mesh_by_sharding = {one: mesh for one in shardings if (mesh := mesh_of(one, meshes)) is not None}
     by_mesh = defaultdict(list)
     for sharding, mesh in mesh_by_sharding.items():
         by_mesh[mesh].append(sharding)
@@ -36,11 +37,11 @@ def separate_sub_axes(module: Any) -> bool:
         return False
     named = list(ops_with_axes(module))
     changes: dict[TensorSharding, MeshChange] = {}
-    for mesh, shardings in conflicting.items():
-        groups = [(frozenset((one,)), frozenset(one.used_axes)) for one in shardings]
+    for mesh, found in conflicting.items():
+        groups = [(frozenset((one,)), frozenset(one.used_axes)) for one in found]
         for op, sharding in named:
             if mesh_by_sharding.get(sharding) == mesh:
-                _join(groups, _shardings_at(op).intersection(shardings), axes_in(op))
+                _join(groups, _shardings_at(op).intersection(found), axes_in(op))
         for family in _families(groups)[1:]:
             axes = _axes(family)
             changes |= dict.fromkeys(family, MeshChange(_split(mesh, axes), parts_by_axis(mesh)))
