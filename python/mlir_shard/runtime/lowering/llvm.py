@@ -39,6 +39,7 @@ from mlir_shard.runtime.lowering.loops import (
     lifetimes,
     loop_order,
     math_calls,
+    merged_loops,
     shared_loops,
     unrolling,
 )
@@ -191,6 +192,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
         _describe(module, abi.entry, f'"{PEAK_BYTES}" = {most} : i64')
     _copies_to_linalg(module)
     _run(module, _TO_GENERIC)
+    merged_loops.merge(module)
     shared_loops.outline(module)
     loop_order.arrange(module, cpu)
     # The module is largest from here on: it is verified once, in the end.
