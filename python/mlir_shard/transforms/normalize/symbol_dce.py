@@ -33,11 +33,16 @@ class SymbolDce(Pass):
     summary = "Eliminate dead symbols"
 
     def run(self, op: Any) -> bool | Changes | None:
-        if op.name != "builtin.module" or not _has_calls_alone(op):
-            host_passes.run(f"{op.name}(symbol-dce)", op.operation, verify_each=False)
+        if op.name != "builtin.module" or not _are_functions_alone_private(op):
+            _run_host(op)
             return None
         functions = children(op, "func.func")
         symbols, visibilities = attribute_columns(functions, "sym_name", "sym_visibility")
+        if all(one is None or one.value == "public" for one in visibilities):
+            return False
+        if not _has_calls_alone(op):
+            _run_host(op)
+            return None
         private = {
             symbol.value: function
             for symbol, visibility, function in zip(symbols, visibilities, functions, strict=True)
@@ -49,11 +54,18 @@ class SymbolDce(Pass):
         return Changes() if dead else False
 
 
+def _run_host(op: Any) -> None:
+    host_passes.run(f"{op.name}(symbol-dce)", op.operation, verify_each=False)
+
+
 def _has_calls_alone(module: Any) -> bool:
-    """Whether nothing but calls refers to symbols, and functions are the only ones that may be private."""
+    """Whether nothing but calls refers to symbols."""
     names = contents(module).operations - _FUNCTIONS
-    if any(name in _WITH_SYMBOLS or name.partition(".")[0] not in _WITHOUT_SYMBOLS for name in names):
-        return False
+    return not any(name in _WITH_SYMBOLS or name.partition(".")[0] not in _WITHOUT_SYMBOLS for name in names)
+
+
+def _are_functions_alone_private(module: Any) -> bool:
+    """Whether functions are the only symbols of a module, and of what is in it, that may be private."""
     inside = [one.operation for one in module.regions[0].blocks[0].operations]
     return all(one.name == "func.func" or not (len(one.regions) or is_private(one)) for one in inside)
 
