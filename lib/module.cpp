@@ -257,6 +257,8 @@ PYBIND11_MODULE(_native, module) {
            "alone use the result of the one before, and once.")
       .def("sole_users", &ModuleArrays::soleUsers,
            "The only operation that uses each value, and once; -1 for none, -2 for several uses.")
+      .def("use_states", &ModuleArrays::useStates, py::arg("movers"),
+           "How each value is used: -1 for no use, -3 - s for one, by an operation of a signature s that is a mover, else -2.")
       .def("outermost", &outermost, py::arg("closes"), py::arg("is_closed"),
            "The operations that are in no closed operation, in pre-order. `closes(signature)` says whether all of a\n"
            "signature are closed, or by None that `is_closed(operation)` says it of each.");

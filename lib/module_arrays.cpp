@@ -176,6 +176,14 @@ std::vector<std::int32_t> ModuleArrays::soleUsers() const {
   return users;
 }
 
+std::vector<std::int32_t> ModuleArrays::useStates(const std::vector<bool> &movers) const {
+  std::vector<std::int32_t> states = soleUsers();
+  for (std::int32_t &state : states)
+    if (state != -1)
+      state = state >= 0 && movers.at(signatures[state]) ? -3 - signatures[state] : -2;
+  return states;
+}
+
 std::vector<std::pair<std::int32_t, std::int32_t>>
 ModuleArrays::attributed(const std::string &name, std::vector<MlirAttribute> &distinct) const {
   PointerMap seen;

@@ -75,6 +75,10 @@ public:
   // The only operation that uses each value, and once; -1 for a value without uses, -2 for one with several.
   std::vector<std::int32_t> soleUsers() const;
 
+  // How each value is used: -1 for no use, -3 - s for one use, by an operation of a signature s that is in `movers`, -2 for
+  // any other.
+  std::vector<std::int32_t> useStates(const std::vector<bool> &movers) const;
+
   // The operations that have the discardable attribute `name`, each with the number of its own in `distinct`.
   std::vector<std::pair<std::int32_t, std::int32_t>> attributed(const std::string &name,
                                                                 std::vector<MlirAttribute> &distinct) const;

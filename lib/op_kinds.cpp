@@ -148,13 +148,18 @@ std::vector<MlirOperation> operationsOfResults(const Capi &capi, MlirOperation r
   eachBelow(capi, root, false, [&](MlirOperation op) {
     if (!contains(wanted, capi.mlirOperationGetName(op).pointer) || capi.mlirOperationGetNumOperands(op) < count)
       return;
-    for (std::intptr_t i = 0; i < count; ++i) {
+    const auto isResult = [&](std::intptr_t i) {
       const MlirValue operand = capi.mlirOperationGetOperand(op, i);
-      if ((once && !isUsedOnce(capi, operand)) || capi.mlirValueIsABlockArgument(operand) ||
-          !contains(wantedDefiners, capi.mlirOperationGetName(capi.mlirOpResultGetOwner(operand)).pointer))
-        return;
-    }
-    found.push_back(op);
+      return !(once && !isUsedOnce(capi, operand)) && !capi.mlirValueIsABlockArgument(operand) &&
+             contains(wantedDefiners, capi.mlirOperationGetName(capi.mlirOpResultGetOwner(operand)).pointer);
+    };
+    bool isFound = count > 0;
+    for (std::intptr_t i = 0; i < count; ++i)
+      isFound = isFound && isResult(i);
+    for (std::intptr_t i = 0, all = count ? 0 : capi.mlirOperationGetNumOperands(op); i < all; ++i)
+      isFound = isFound || isResult(i);
+    if (isFound)
+      found.push_back(op);
   });
   return found;
 }

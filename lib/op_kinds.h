@@ -48,8 +48,8 @@ private:
   std::unordered_map<Key, std::int32_t, NumbersHash> contentNumbers;
 };
 
-// The operations under `root` that have one of the names, and whose first `count` operands are each a result, and where
-// `once` used once, of an operation that has a name in `definers`; in pre-order.
+// The operations under `root` that have one of the names, and of which the first `count` operands, or where that is 0 one
+// of all, are each a result, and where `once` used once, of an operation that has a name in `definers`; in pre-order.
 std::vector<MlirOperation> operationsOfResults(const Capi &capi, MlirOperation root,
                                                const std::vector<std::string> &names,
                                                const std::vector<std::string> &definers, std::intptr_t count,

@@ -56,6 +56,11 @@ class ModuleArrays:
         """The only operation that uses each value, and once; -1 for none, -2 for several uses."""
         return self._arrays.sole_users()
 
+    def use_states(self, movers: Sequence[bool]) -> array[int]:
+        """How each value is used: -1 for no use, -3 - s for one use, by an operation of a signature s that is in
+        `movers`, -2 for any other."""
+        return array("i", self._arrays.use_states(movers))
+
     @property
     def value_count(self) -> int:
         """The number of values."""

@@ -107,6 +107,7 @@ class OpKinds:
 def operations_of_results(
     root: Any, names: Sequence[str], definers: Sequence[str], count: int = 1, *, once: bool = False
 ) -> list[Any]:
-    """The operations below `root` that have one of the names, and whose first `count` operands are each a result of an
-    operation that has one of the names `definers`, with `once` one that is used once; in pre-order."""
+    """The operations below `root` that have one of the names, and of which the first `count` operands, or for 0 one of
+    all, are each a result of an operation that has one of the names `definers`, with `once` one that is used once; in
+    pre-order."""
     return _operations(_reader().of_results(root.operation._CAPIPtr, names, definers, count, once))

@@ -78,14 +78,15 @@ def _mesh_text(mesh: Mesh) -> str:
     return text + ">"
 
 
-_COLLECTIVES = op_names(
+COLLECTIVES = op_names(
     "stablehlo", "all_gather all_reduce all_to_all collective_broadcast cross-replica-sum reduce_scatter"
 )
+"""The names of the StableHLO operations that may have replica groups."""
 
 
 def collectives(root: Any) -> list[Any]:
     """The StableHLO operations below `root` that have replica groups, in the order of the text."""
-    return [op for op in operations_named(root, *_COLLECTIVES) if REPLICA_GROUPS in op.attributes]
+    return [op for op in operations_named(root, *COLLECTIVES) if REPLICA_GROUPS in op.attributes]
 
 
 def inline_meshes(module: Any) -> None:

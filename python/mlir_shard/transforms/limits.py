@@ -35,7 +35,7 @@ def check_sizes(root: Any, representatives: Iterable[Any] | None = None) -> None
         representatives: an operation of each signature in `root`, where these are known.
     """
     for op in ModuleArrays(root).representatives() if representatives is None else representatives:
-        for type_ in _types(op):
+        for type_ in dict.fromkeys(_types(op)):
             if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
                 continue
             count = prod(type_.shape)

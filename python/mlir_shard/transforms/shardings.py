@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Any
@@ -181,10 +181,13 @@ def shardings_in(root: Any) -> Iterator[TensorSharding]:
             yield from value.shardings
 
 
-def used_axes(module: Any) -> tuple[list[tuple[Mesh, Axes]], dict[str | Mesh, Mesh]]:
+def used_axes(
+    module: Any, names: Collection[str] | None = None
+) -> tuple[list[tuple[Mesh, Axes]], dict[str | Mesh, Mesh]]:
     """The mesh and the axes of every sharding and all-reduce of a module, and the meshes by how shardings name them.
 
-    PassFailure where a sharding refers to a mesh that the module does not define.
+    `names` are those of the module's operations, where they are known. PassFailure where a sharding refers to a mesh
+    that the module does not define.
     """
     refs: dict[str | Mesh, Mesh] = dict(meshes_around(module).items())
     used = []
@@ -197,7 +200,8 @@ def used_axes(module: Any) -> tuple[list[tuple[Mesh, Axes]], dict[str | Mesh, Me
         if not refs[ref].is_maximal:
             used.append((refs[ref], sharding.used_axes))
     # A sum may be reduced along a part of an axis that shards no tensor.
-    for op in editing.operations_named(module, "sdy.all_reduce"):
+    is_reduced = names is None or "sdy.all_reduce" in names
+    for op in editing.operations_named(module, "sdy.all_reduce") if is_reduced else ():
         mesh = refs[op.attributes["out_sharding"].value.mesh_or_ref]
         if not mesh.is_maximal:
             used.append((mesh, op.attributes["reduction_axes"].value.value))

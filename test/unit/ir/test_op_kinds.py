@@ -121,8 +121,10 @@ def test_where_asks_once_for_a_kind() -> None:
     assert asked == ["math.exp", "math.sin"]
 
 
-@pytest.mark.parametrize(("once", "count"), [(False, 2), (True, 1)])
-def test_operations_of_results(once: bool, count: int) -> None:
+@pytest.mark.parametrize(
+    ("once", "operands", "count"), [(False, 2, 2), (True, 2, 1), (False, 1, 3), (False, 0, 3), (True, 0, 2)]
+)
+def test_operations_of_results(once: bool, operands: int, count: int) -> None:
     module = _module(
         """
       %0 = math.exp %a : tensor<4xf32>
@@ -134,7 +136,7 @@ def test_operations_of_results(once: bool, count: int) -> None:
       arith.addf %3, %b : tensor<4xf32>"""
     )
 
-    assert len(operations_of_results(module.operation, ["arith.addf"], ["math.exp"], 2, once=once)) == count
+    assert len(operations_of_results(module.operation, ["arith.addf"], ["math.exp"], operands, once=once)) == count
 
 
 def _merge(body: str, may_wait: Callable[[str], bool]) -> str:

@@ -151,6 +151,8 @@ def relocated(
     arrives: bool,
 ) -> tuple[Resharding | None, ...]:
     """The reshards, of what a caller has in the order of the meshes: what arrives from there, or leaves for it."""
+    if not grid.reordered:
+        return tuple(reshards)
     found = []
     for value, resharding, placement, mesh in zip(values, reshards, placements, meshes, strict=True):
         relocation = None if mesh not in grid.reordered else _relocation(mesh, placement, grid, arrives=arrives)

@@ -60,11 +60,6 @@ class NumberedValues(Generic[Known]):
         return number
 
 
-_UNUSED = -1
-_USED = -2
-_MOVED = -3
-
-
 Plan = Callable[[Any], bool]
 
 
@@ -83,15 +78,7 @@ class RepeatedOps:
         self._definers = self.arrays.definers
         # The ops that are to be changed in their place, by number; each is there once.
         self._deferred: list[tuple[int, Callable[[Any], None]]] = []
-        is_mover = [op.name in movers for op in self.representatives]
-        signatures = self.arrays.signatures
-        self._uses = array(
-            "i",
-            [
-                _UNUSED if user == -1 else _MOVED - of if user >= 0 and is_mover[of := signatures[user]] else _USED
-                for user in self.arrays.sole_users
-            ],
-        )
+        self._uses = self.arrays.use_states([op.name in movers for op in self.representatives])
 
     def values(self) -> NumberedValues[Known]:
         """What is to be known of the values, for `plan`: at the beginning how they are used."""

@@ -13,7 +13,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import contents, operations_named
-from mlir_shard.ir.op_kinds import OpKinds
+from mlir_shard.ir.op_kinds import OpKinds, operations_of_results
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
@@ -44,19 +44,14 @@ class ReduceInBlocks(Pass):
     def run(self, op: Any) -> bool:
         rules = rule_cache()
         changed = False
-        names = filter(may_combine, contents(op).operations)
-        for inner in OpKinds(op, *names, neighbours=True).where(_is_of_blocks):
+        names = list(filter(may_combine, contents(op).operations))
+        for inner in operations_of_results(op, names, (_RESHARD,), 0):
+            if not len(inner.results) or combination_of(inner) is None or reduction_op(inner) is not None:
+                continue
             rule = rules.rule_for(inner)
             if rule is not None and rule.reduction_factors:
                 changed |= _take_blocks(inner, rule)
         return changed
-
-
-def _is_of_blocks(op: Any) -> bool:
-    """Whether it is a reduction as such a one, of what is resharded."""
-    if not any(defining_op(value, _RESHARD) for value in op.operands):
-        return False
-    return len(op.results) > 0 and combination_of(op) is not None and reduction_op(op) is None
 
 
 def _take_blocks(op: Any, rule: OpShardingRule) -> bool:

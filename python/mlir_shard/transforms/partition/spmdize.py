@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 from mlir_shard.dialects import sdy
@@ -69,13 +69,16 @@ class Spmdize(Pass):
         meshes = editing.children(op, "sdy.mesh")
         repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"), reuses=reuses)
         check_sizes(op, repeated.representatives)
-        grid, device_ids = _grid(op)
-        program = StablehloProgram(Channels.of(op), forms=CollectiveForms(scatters_together=True))
-        first_channel = program.channels.next_free
+        op_names = {one.name for one in repeated.representatives}
+        grid, device_ids = _grid(op, op_names)
+        channels, first_channel = Channels(1), 1
         builder: GridBuilder
         if self.collectives == "shard":
             builder = ShardCollectives(grid)
         else:
+            channels = Channels.of(op)
+            first_channel = channels.next_free
+            program = StablehloProgram(channels, forms=CollectiveForms(scatters_together=True))
             if device_ids:
                 # Collectives of StableHLO name devices, so shards of the only mesh stay where it has them.
                 grid = replace(grid, reordered=frozenset())
@@ -95,23 +98,28 @@ class Spmdize(Pass):
                 application.arrive(one)
                 repeated.carry_out(one.op, partial(_apply, application, one))
         repeated.finish()
-        for left in operations_named(op, *RESHARDING_OPS):
+        every_function = []
+        for left in operations_named(op, "func.func", *RESHARDING_OPS):
+            if left.name == "func.func":
+                every_function.append(left)
+                continue
             # In the regions of ops that are computed as they are, where nothing is sharded.
             left.results[0].replace_all_uses_with(left.operands[0])
             left.erase()
-        replica_groups.inline_meshes(op)
+        if not op_names.isdisjoint(replica_groups.COLLECTIVES):
+            replica_groups.inline_meshes(op)
         for mesh in meshes:
             mesh.erase()
         # A mesh without axes, of one device, gets no grid: those of upstream have at least one axis.
         if self.collectives == "stablehlo":
-            program.channels.renumber(op, first_channel)
+            channels.renumber(op, first_channel)
         elif grid.shape:
             with ir.InsertionPoint.at_block_begin(op.regions[0].blocks[0]), op.location:
                 new = shard.grid(grid.name, grid.shape)
                 if grid.axis_names:
                     names = [ir.StringAttr.get(name) for name in grid.axis_names]
                     new.attributes[shard.AXIS_NAMES] = ir.ArrayAttr.get(names)
-        _remove_attributes(op)
+        _remove_attributes(op, every_function)
 
 
 def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
@@ -121,12 +129,13 @@ def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
         raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
 
 
-def _grid(module: Any) -> tuple[DeviceGrid, tuple[int, ...]]:
+def _grid(module: Any, names: Collection[str]) -> tuple[DeviceGrid, tuple[int, ...]]:
     """The grid for all shardings in the module, of all devices of its meshes.
 
-    With it come the devices of its processes, if it has them in order and the only mesh that shards tensors does not.
+    `names` are those of the operations. With the grid come the devices of its processes, if it has them in order and
+    the only mesh that shards tensors does not.
     """
-    used, refs = used_axes(module)
+    used, refs = used_axes(module, names)
     with_axes = {mesh for mesh, axes in used if axes} or {mesh for mesh in refs.values() if mesh.axes}
     names = [name for name in refs if isinstance(name, str)]
     named = next((name for name in names if refs[name] in with_axes), None)
@@ -142,17 +151,22 @@ def _signature(function: Any, grid: DeviceGrid) -> Signature:
     type_ = function.attributes["function_type"].value
     is_private = editing.is_private(function)
 
-    def placement(type_: Any, sharding: TensorSharding | None) -> Placement:
+    @cache
+    def placement_of(sharding: TensorSharding | None, rank: int) -> Placement:
         try:
-            return grid.placement(sharding, rank_of(type_))
+            return grid.placement(sharding, rank)
         except GridError as error:
             raise PassFailure(str(error), function) from error
 
+    def placement(type_: Any, sharding: TensorSharding | None) -> Placement:
+        return placement_of(sharding, rank_of(type_))
+
+    @cache
     def mesh(sharding: TensorSharding | None) -> Mesh | None:
         # Only the module's own calls have the shards of a private function: they are in the grid's order.
         return None if sharding is None or is_private else sdy.mesh_of(sharding, function)
 
-    shardings = [sdy.get_result_sharding(function, index) for index in range(len(type_.results))]
+    shardings = shardings_of(function, Side.RESULTS)
     results = tuple(map(placement, type_.results, shardings))
     if any(result.unreduced for result in results):
         raise PassFailure("a function cannot return partial values: its result has unreduced axes", function)
@@ -180,18 +194,20 @@ def _local_type(function: Any, signatures: dict[str, Signature], grid: DeviceGri
     return ir.FunctionType.get(inputs, local("result", type_.results, signature.results))
 
 
-def _remove_attributes(module: Any) -> None:
-    """Removes what is sdy's on ops and in signatures."""
+def _remove_attributes(module: Any, functions: Iterable[Any]) -> None:
+    """Removes what is sdy's on ops and in the signatures of functions."""
     editing.remove_attributes(module, "sdy.")
-    for function in operations_named(module, "func.func"):
+
+    @cache
+    def kept_of(dictionary: Any) -> Any:
+        return ir.DictAttr.get({one.name: one.attr for one in dictionary if not one.name.startswith("sdy.")})
+
+    for function in functions:
         attributes = function.attributes
         for name in ("arg_attrs", "res_attrs"):
             if name not in attributes:
                 continue
-            kept = [
-                ir.DictAttr.get({one.name: one.attr for one in dictionary if not one.name.startswith("sdy.")})
-                for dictionary in attributes[name]
-            ]
+            kept = list(map(kept_of, attributes[name]))
             if any(len(dictionary) for dictionary in kept):
                 attributes[name] = ir.ArrayAttr.get(kept)
             else:
