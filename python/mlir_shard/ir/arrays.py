@@ -17,6 +17,8 @@ from mlir_shard import _native, host
 from mlir_shard.asm.module import native_host
 from mlir_shard.host import ir
 
+_INT32 = "i"  # Lists would take up to ten times the memory.
+
 
 class ModuleArrays:
     """The operations under a root in pre-order, numbered from 0, and the values they define and use, numbered too.
@@ -32,29 +34,29 @@ class ModuleArrays:
         self._arrays = self._host.read(root.operation._CAPIPtr, list(ignored))
 
     @cached_property
-    def parents(self) -> list[int]:
+    def parents(self) -> Sequence[int]:
         """The operation around each."""
-        return self._arrays.parents
+        return array(_INT32, self._arrays.parents)
 
     @cached_property
-    def signatures(self) -> list[int]:
+    def signatures(self) -> Sequence[int]:
         """The signature of each operation."""
-        return self._arrays.signatures
+        return array(_INT32, self._arrays.signatures)
 
     @cached_property
-    def definers(self) -> list[int]:
+    def definers(self) -> Sequence[int]:
         """The operation that each value is a result of."""
-        return self._arrays.definers
+        return array(_INT32, self._arrays.definers)
 
     @cached_property
-    def use_counts(self) -> list[int]:
+    def use_counts(self) -> Sequence[int]:
         """How often each value is an operand."""
-        return self._arrays.use_counts()
+        return array(_INT32, self._arrays.use_counts())
 
     @cached_property
-    def sole_users(self) -> list[int]:
+    def sole_users(self) -> Sequence[int]:
         """The only operation that uses each value, and once; -1 for none, -2 for several uses."""
-        return self._arrays.sole_users()
+        return array(_INT32, self._arrays.sole_users())
 
     def use_states(self, movers: Sequence[bool]) -> array[int]:
         """How each value is used: -1 for no use, -3 - s for one use, by an operation of a signature s that is in
