@@ -12,7 +12,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.registered_function import RegistrationError
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import functions
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import option
@@ -276,7 +276,7 @@ class UserPriorityPropagate(OpPriorityPropagate):
     def run(self, op: Any) -> None:
         super().run(op)
         # Nothing propagates to the results of functions that are called: their shardings lose their priorities here.
-        for function in operations_named(op, "func.func"):
+        for function in functions(op).values():
             shardings = shardings_of(function, Side.RESULTS)
             plain = {one: without_priorities(one) for one in set(shardings) if one is not None}
             if any(one != without for one, without in plain.items()):
