@@ -53,7 +53,7 @@ public:
       queries.push_back({name, alike});
     std::vector<py::tuple> uses;
     SeenUses seen;
-    for (const AttributeUse &use : distinctAttributeUses(capi, operation(op), queries, scopes, true, seen))
+    for (const AttributeUse &use : distinctAttributeUses(capi, {{operation(op), true}}, queries, scopes, seen))
       uses.push_back(
           py::make_tuple(capsule(use.op), queries[use.query].name, static_cast<int>(use.place), use.index));
     return uses;

@@ -42,6 +42,23 @@ public:
 
   std::vector<py::tuple> newAttributeUses(const py::capsule &op, const std::vector<std::pair<std::string, bool>> &names,
                                           const std::vector<std::string> &scopes, bool isInside) {
+    return newUses({{host.operation(op), isInside}}, names, scopes);
+  }
+
+  std::vector<py::tuple> changedAttributeUses(const std::vector<std::pair<std::string, bool>> &names,
+                                              const std::vector<std::string> &scopes) {
+    return verified ? newUses(verified->changedInRun(), names, scopes) : std::vector<py::tuple>();
+  }
+
+  void forget() {
+    seenUses.clear();
+    verified.reset();
+  }
+
+private:
+  std::vector<py::tuple> newUses(const std::vector<Searched> &searched,
+                                 const std::vector<std::pair<std::string, bool>> &names,
+                                 const std::vector<std::string> &scopes) {
     std::vector<AttributeQuery> queries;
     for (const auto &[name, alike] : names)
       queries.push_back({name, alike});
@@ -49,15 +66,12 @@ public:
     if (!capi.mlirOperationStructuralHashValue)
       seenUses.clear();
     std::vector<py::tuple> uses;
-    for (const AttributeUse &use : distinctAttributeUses(capi, host.operation(op), queries, scopes, isInside, seenUses))
+    for (const AttributeUse &use : distinctAttributeUses(capi, searched, queries, scopes, seenUses))
       uses.push_back(
           py::make_tuple(host.capsule(use.op), queries[use.query].name, static_cast<int>(use.place), use.index));
     return uses;
   }
 
-  void forgetAttributeUses() { seenUses.clear(); }
-
-private:
   static std::optional<bool> toPython(VerifiedOps::Verdict verdict) {
     return verdict == VerifiedOps::Verdict::Unknown ? std::nullopt
                                                     : std::optional(verdict == VerifiedOps::Verdict::Valid);
@@ -93,7 +107,9 @@ void defineVerification(py::module_ &module) {
            py::arg("inside"),
            "The uses of discardable attributes as `Host.attribute_uses` gives them, without those that are like one of a\n"
            "call before; those of the operation alone where they are not wanted inside of it.")
-      .def("forget_attribute_uses", &Verification::forgetAttributeUses, "Has all uses be new again.");
+      .def("changed_attribute_uses", &Verification::changedAttributeUses, py::arg("names"), py::arg("scopes"),
+           "The same of the operations that were found to have changed by the last call of `verify` or `accept`.")
+      .def("forget", &Verification::forget, "Has nothing be known.");
 }
 
 } // namespace mlir_shard

@@ -61,6 +61,7 @@ bool VerifiedOps::beginIn(MlirOperation root) {
 VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   accepting = isAccepted;
   contents.beginWalk();
+  changed.clear();
   hasEdges = false;
   open.clear();
   innermost = {};
@@ -74,7 +75,7 @@ VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   return visit(root, around, false);
 }
 
-VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::vector<MlirOperation> &changed,
+VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                                                 const std::vector<MlirOperation> &attributed) {
   const std::map<std::string, MlirType, std::less<>> typesBefore = functionTypes;
   const void *meshesBefore = meshes;
@@ -90,13 +91,13 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
       !std::all_of(typesBefore.begin(), typesBefore.end(), isAsBefore))
     return Verdict::Unknown;
   const auto isSymbol = [&](MlirOperation op) { return capi.mlirOperationGetParentOperation(op) == module; };
-  if ((std::any_of(changed.begin(), changed.end(), isSymbol) ||
+  if ((std::any_of(made.begin(), made.end(), isSymbol) ||
        std::any_of(attributed.begin(), attributed.end(), isSymbol)) &&
       !haveOwnSymbols(module))
     return Verdict::Unknown;
   accepting = false;
   Verdict verdict = Verdict::Valid;
-  for (auto op = changed.begin(); op != changed.end() && verdict == Verdict::Valid; ++op)
+  for (auto op = made.begin(); op != made.end() && verdict == Verdict::Valid; ++op)
     verdict = visitAlone(*op, true);
   for (auto op = attributed.begin(); op != attributed.end() && verdict == Verdict::Valid; ++op)
     verdict = visitAlone(*op, false);
@@ -330,6 +331,8 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const std::uint64_t content = contentOf(op, name, around, isLast);
   const bool isKnown = contents.enter(op, capi.mlirOperationGetBlock(op), content);
+  if (!isKnown)
+    changed.push_back({op, name.kind != Kind::Container});
   Verdict verdict = Verdict::Valid;
   if (!isKnown || !contents.areInOrder() || accepting) {
     if (!accepting && !areVisible(op))

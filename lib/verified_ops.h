@@ -9,6 +9,7 @@
 #include "pointer_map.h"
 #include "signatures.h"
 #include "verified_functions.h"
+#include "walk.h"
 
 #include <cstdint>
 #include <functional>
@@ -40,14 +41,17 @@ public:
   // the host has to verify the whole.
   Verdict verify(MlirOperation root);
 
-  // The same where nothing in `root` has changed since it was valid but for `changed`, operations that were made, moved
+  // The same where nothing in `root` has changed since it was valid but for `made`, operations that were made, moved
   // or given other operands, types or regions, and `attributed`, which were given other attributes. Unknown where that
   // may concern others.
-  Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &changed,
+  Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                         const std::vector<MlirOperation> &attributed);
 
   // Remembers that the host has found `root` to be valid.
   void accept(MlirOperation root);
+
+  // The operations that the last run over all has found to have changed, or not to be known.
+  const std::vector<Searched> &changedInRun() const { return changed; }
 
 private:
   using Key = FunctionKeys::Key;
@@ -114,6 +118,7 @@ private:
   std::unordered_set<Key, PointersHash> specialLeaves, containers, functions, wholes;
 
   OpContents contents;
+  std::vector<Searched> changed;
 
   // Of the run.
   bool accepting = false;

@@ -8,6 +8,7 @@
 #include "pointer_map.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace mlir_shard {
@@ -113,10 +114,12 @@ void moveLocations(const Capi &capi, MlirOperation root, std::string_view buffer
   });
 }
 
-std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation root,
+std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vector<Searched> &searched,
                                                 const std::vector<AttributeQuery> &queries,
-                                                const std::vector<std::string> &scopeNames, bool isInside,
-                                                SeenUses &seen) {
+                                                const std::vector<std::string> &scopeNames, SeenUses &seen) {
+  if (searched.empty())
+    return {};
+  const MlirOperation root = searched.front().op;
   MlirContext context = capi.mlirOperationGetContext(root);
   MlirIdentifier functionName = capi.mlirIdentifierGet(context, toStringRef("func.func"));
   const Scopes scopes(capi, root, scopeNames);
@@ -169,10 +172,17 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation 
     }
     return scopes.inside(op, scope);
   };
-  if (isInside)
-    walk(capi, root, scopes.around(root), visit);
-  else
-    visit(root, scopes.around(root));
+  // By the operation around.
+  std::unordered_map<const void *, const void *> known;
+  for (const Searched &one : searched) {
+    const auto [scope, isNew] = known.try_emplace(capi.mlirOperationGetParentOperation(one.op).pointer, nullptr);
+    if (isNew)
+      scope->second = scopes.around(one.op);
+    if (one.isInside)
+      walk(capi, one.op, scope->second, visit);
+    else
+      visit(one.op, scope->second);
+  }
   return uses;
 }
 

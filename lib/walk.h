@@ -36,16 +36,21 @@ struct AttributeUse {
   std::intptr_t index;
 };
 
+// An operation to look at, and whether what is inside of it is looked at too.
+struct Searched {
+  MlirOperation op;
+  bool isInside;
+};
+
 // The uses of attributes that were found, by all that decides whether uses are alike.
 using SeenUses = std::unordered_set<std::vector<const void *>, PointersHash>;
 
-// The uses of discardable attributes under `root`, in the order of the text. Of uses that are alike, agreeing in
-// attribute, types and innermost enclosing operation of a name in `scopes`, only the first is given, and none that is
-// in `seen` from the call before; enclosing operations agree by their contents. Those of `root` alone where they are not
-// wanted inside of it.
-std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, MlirOperation root,
+// The uses of discardable attributes of operations, in their order. Of uses that are alike, agreeing in attribute, types
+// and innermost enclosing operation of a name in `scopes`, only the first is given, and none that is in `seen` from the
+// call before; enclosing operations agree by their contents.
+std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vector<Searched> &searched,
                                                 const std::vector<AttributeQuery> &queries,
-                                                const std::vector<std::string> &scopes, bool isInside, SeenUses &seen);
+                                                const std::vector<std::string> &scopes, SeenUses &seen);
 
 // The first operation of each name under `root`, in pre-order.
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root);

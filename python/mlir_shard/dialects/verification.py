@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from mlir_shard import _native
 from mlir_shard.asm.module import native_host
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.registered_function import InterfaceError
@@ -63,41 +62,43 @@ class AttributeUse:
 _SIGNATURE_PLACES = {Place.ARGUMENT: "arg_attrs", Place.RESULT: "res_attrs"}
 
 
-def uses(op: Any, known: _native.Verification | None = None, *, inside: bool = True) -> Iterator[AttributeUse]:
+# The operation, the name of the attribute, the number of the place, and the index there.
+Found = tuple[Any, str, int, int]
+
+
+def uses(op: Any) -> Iterator[AttributeUse]:
     """The uses of the attributes that `verify` checks in and below `op`, in the order of the text.
 
-    Of uses that agree in everything the checks look at, the first alone is given, and none that is `known`.
+    Of uses that agree in everything the checks look at, the first alone is given.
     """
-    # What edges refer to is decided by other operations around theirs, so no two uses agree.
-    names = [(name, name != PROPAGATION_EDGES) for name in CHECKS]
-    pointer, scopes = op.operation._CAPIPtr, list(SCOPES)
-    if known is None:
-        found = native_host().attribute_uses(pointer, names, scopes)
-    else:
-        found = known.new_attribute_uses(pointer, names, scopes, inside)
-    for capsule, name, place, index in found:
-        yield AttributeUse(ir.Operation._CAPICreate(capsule), name, Place(place), index)
+    return map(_use, native_host().attribute_uses(op.operation._CAPIPtr, QUERIES, SCOPES))
 
 
-def verify(op: Any, known: _native.Verification | None = None, *, inside: bool = True) -> bool:
-    """Whether the sdy attributes in and below `op` are right there; emits an error for the first that is not.
+def _use(found: Found) -> AttributeUse:
+    capsule, name, place, index = found
+    return AttributeUse(ir.Operation._CAPICreate(capsule), name, Place(place), index)
 
-    Args:
-        op: an operation.
-        known: what has been verified before in the context of `op`, and is not looked at again.
-        inside: look below `op` too; else there has to be something known.
-    """
-    for use in uses(op, known, inside=inside):
-        try:
-            if use.place is Place.OPERATION:
-                CHECKS[use.name](use.op, use.op.attributes[use.name])
-            elif use.name == SHARDING:
-                _check_signature(use)
-        except (Violation, InterfaceError) as violation:
-            if known is not None:
-                known.forget_attribute_uses()
-            report(use.op, violation)
-            return False
+
+def verify(op: Any) -> bool:
+    """Whether the sdy attributes in and below `op` are right there; emits an error for the first that is not."""
+    return all(map(is_valid, uses(op)))
+
+
+def are_valid(found: Iterable[Found]) -> bool:
+    """Whether uses that the native core has found are right; emits an error for the first that is not."""
+    return all(map(is_valid, map(_use, found)))
+
+
+def is_valid(use: AttributeUse) -> bool:
+    """Whether an attribute is right where it is; emits an error where it is not."""
+    try:
+        if use.place is Place.OPERATION:
+            CHECKS[use.name](use.op, use.op.attributes[use.name])
+        elif use.name == SHARDING:
+            _check_signature(use)
+    except (Violation, InterfaceError) as violation:
+        report(use.op, violation)
+        return False
     return True
 
 
@@ -163,3 +164,6 @@ CHECKS: Mapping[str, Callable[[Any, Any], None]] = {
     RESULT_PROPAGATION_EDGES: _check_array_of_edges(RESULT_PROPAGATION_EDGES),
     BLOCK_ARG_PROPAGATION_EDGES: _check_array_of_edges(BLOCK_ARG_PROPAGATION_EDGES),
 }
+
+# What edges refer to is decided by other operations around theirs, so no two uses agree.
+QUERIES = tuple((name, name != PROPAGATION_EDGES) for name in CHECKS)

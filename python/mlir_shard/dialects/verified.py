@@ -25,8 +25,15 @@ class Verified:
         """Whether all in an operation is valid, its attributes of sdy included; emits an error where it is not."""
         is_valid = self._known.verify(op._CAPIPtr)
         if is_valid is None:
-            is_valid = self._whole(op)
-        return is_valid and verification.verify(op, self._known)
+            is_valid = op.verify()
+            if is_valid:
+                self._known.accept(op._CAPIPtr)
+        return is_valid and self._have_valid_attributes()
+
+    def accept(self, op: Any) -> bool:
+        """Takes an operation that the host has verified for valid; whether its attributes of sdy are valid too."""
+        self._known.accept(op._CAPIPtr)
+        return self._have_valid_attributes()
 
     def verify_changed(self, root: Any, changed: Sequence[Any], attributed: Sequence[Any]) -> bool:
         """Whether all in an operation is valid that was, and in which nothing has changed since but these operations.
@@ -40,22 +47,21 @@ class Verified:
         is_valid = self._known.verify_changed(root._CAPIPtr, *pointers)
         if is_valid is None:
             return self.verify(root)
-        return (
-            is_valid
-            and all(verification.verify(one, self._known) for one in changed)
-            and all(verification.verify(one, self._known, inside=False) for one in attributed)
-        )
+        given = [(one, True) for one in changed] + [(one, False) for one in attributed]
+        return is_valid and all(self._are_valid(self._uses_of(one, inside)) for one, inside in given)
 
-    def _whole(self, op: Any) -> bool:
-        is_valid: bool = op.verify()
-        if is_valid:
-            self._known.accept(op._CAPIPtr)
-        return is_valid
+    def _uses_of(self, op: Any, inside: bool) -> list[verification.Found]:
+        return self._known.new_attribute_uses(op._CAPIPtr, verification.QUERIES, verification.SCOPES, inside)
 
-    def accept(self, op: Any) -> bool:
-        """Takes an operation that the host has verified for valid; whether its attributes of sdy are valid too."""
-        self._known.accept(op._CAPIPtr)
-        return verification.verify(op, self._known)
+    def _have_valid_attributes(self) -> bool:
+        return self._are_valid(self._known.changed_attribute_uses(verification.QUERIES, verification.SCOPES))
+
+    def _are_valid(self, uses: list[verification.Found]) -> bool:
+        if verification.are_valid(uses):
+            return True
+        # The host has found valid what holds it.
+        self._known.forget()
+        return False
 
 
 _of_contexts: WeakKeyDictionary[Any, Verified] = WeakKeyDictionary()

@@ -237,15 +237,17 @@ def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> No
                 assert known(verified, module)
 
 
-def test_a_parsed_module_is_not_verified_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parsed_module_is_not_verified_again() -> None:
     module = parse(TEXT, create_context())
     verified = verified_in(module.context)
 
-    def verify(op: Any) -> bool:
-        raise AssertionError(f"{op.name} is verified as a whole")
+    class Unverified:
+        _CAPIPtr = module.operation._CAPIPtr
 
-    monkeypatch.setattr(verified, "_whole", verify)
-    assert verified.verify(module.operation)
+        def verify(self) -> bool:
+            raise AssertionError("the host verifies the whole")
+
+    assert verified.verify(Unverified())
 
 
 def _moved(module: Any) -> None:
@@ -274,5 +276,17 @@ def test_moves_and_attributes_are_found_after_several_runs(spoil: Callable[[Any]
         assert known(verified, module)
     with context, ir.Location.unknown():
         spoil(module)
+    assert not known(verified, module)
+    assert not by_host(module)
+
+
+def test_an_attribute_that_is_not_valid_is_found_each_time(context: Any) -> None:
+    module = parse(TEXT, context)
+    verified = Verified()
+    assert known(verified, module)
+    add = ops_named(module, "stablehlo.add")[-1]
+    with context, ir.Location.unknown():
+        add.attributes["sdy.sharding"] = ops_named(module, "sdy.sharding_constraint")[0].attributes["sharding"]
+    assert not known(verified, module)
     assert not known(verified, module)
     assert not by_host(module)
