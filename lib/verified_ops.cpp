@@ -67,8 +67,10 @@ VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   innermost = {};
   floor = 0;
   // Symbols are those of one module.
-  if (!beginIn(root))
+  if (!beginIn(root)) {
+    changed.push_back({root, true});
     return Verdict::Unknown;
+  }
   // What is around an operation that is verified alone decides for some of what is in it.
   MlirOperation parent = capi.mlirOperationGetParentOperation(root);
   const Around around{parent ? signatures.of(parent) : -1, parent ? nameOf(parent).number : -1, nullptr, {}};
@@ -116,7 +118,7 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
   const Around around = aroundOf(op);
   if (name.kind != Kind::Container) {
     const bool isLast = !capi.mlirOperationGetNextInBlock(op) && !nameOf(parent).isModule;
-    const Verdict verdict = visitChanged(op, name, around, isLast);
+    const Verdict verdict = visitChanged(op, name, around, isLast, 0);
     if (verdict != Verdict::Valid || !isMade)
       return verdict;
     return hasOperandWithEdge(op) ? Verdict::Unknown : visitUsers(op);
@@ -331,14 +333,16 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const std::uint64_t content = contentOf(op, name, around, isLast);
   const bool isKnown = contents.enter(op, capi.mlirOperationGetBlock(op), content);
+  // What is in a container comes by itself, unless it is not gone into.
+  const std::size_t place = changed.size();
   if (!isKnown)
-    changed.push_back({op, name.kind != Kind::Container});
+    changed.push_back({op, true});
   Verdict verdict = Verdict::Valid;
   if (!isKnown || !contents.areInOrder() || accepting) {
     if (!accepting && !areVisible(op))
       return Verdict::Unknown;
     if (!isKnown)
-      verdict = visitChanged(op, name, around, isLast);
+      verdict = visitChanged(op, name, around, isLast, place);
     // Accepting goes on: what is not known of one operation does not matter for others.
     if (accepting)
       verdict = Verdict::Valid;
@@ -349,9 +353,10 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
   return verdict;
 }
 
-VerifiedOps::Verdict VerifiedOps::visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast) {
+VerifiedOps::Verdict VerifiedOps::visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast,
+                                               std::size_t place) {
   if (name.kind == Kind::Container)
-    return visitBodies(op, name, around);
+    return visitBodies(op, name, around, place);
   if (name.kind == Kind::Unknown)
     return Verdict::Unknown;
   return capi.mlirOperationGetFirstRegion(op) ? visitWhole(op, around) : visitLeaf(op, name, around, isLast);
@@ -468,7 +473,8 @@ bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around 
   return true;
 }
 
-VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name, const Around &around) {
+VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name, const Around &around,
+                                              std::size_t place) {
   // A module in another one has symbols of its own.
   if (name.isModule && !open.empty())
     return Verdict::Unknown;
@@ -489,6 +495,7 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
     else if (const Verdict verdict = known(containers, std::move(key), op); verdict != Verdict::Valid)
       return verdict;
   }
+  changed[place].isInside = false;
   const std::size_t floorAround = floor;
   if (name.isIsolated)
     floor = open.size();

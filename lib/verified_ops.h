@@ -93,10 +93,10 @@ private:
   bool haveOwnSymbols(MlirOperation module) const;
   bool dominates(MlirValue value, MlirOperation user);
   Verdict visit(MlirOperation op, const Around &around, bool isLast);
-  Verdict visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast);
+  Verdict visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast, std::size_t place);
   std::uint64_t contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) const;
   Verdict visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast);
-  Verdict visitBodies(MlirOperation op, const Name &name, const Around &around);
+  Verdict visitBodies(MlirOperation op, const Name &name, const Around &around, std::size_t place);
   Verdict visitWhole(MlirOperation op, const Around &around);
   Verdict hostVerdict(MlirOperation op);
   Verdict knownByModule(Key key);
