@@ -25,7 +25,7 @@ from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.lowering import llvm
-from mlir_shard.runtime.program import Port, Program
+from mlir_shard.runtime.program import Lowered, Port, Program
 from mlir_shard.sharding import OpShardingRule, ReductionOp
 from mlir_shard.sharding.rule import DimMapping, FactorType, TensorMapping
 
@@ -135,7 +135,7 @@ def run(op: Any, variants: list[tuple[list[Any], list[Any]]], inputs: list[list[
     def ports(of: list[TensorSpec]) -> tuple[Port, ...]:
         return tuple(Port("", spec, spec, ()) for spec in of)
 
-    program = Program(str(module), "main", ports(specs(argument_types)), ports(specs(result_types)), 1)
+    program = Program(Lowered(str(module)), "main", ports(specs(argument_types)), ports(specs(result_types)), 1)
     found = Executable(program)([array for of_variant in inputs for array in of_variant])
     count = len(op.results)
     return [found[first : first + count] for first in range(0, len(found), count)]
