@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
-from propagation import OURS, SHARDY, measure, operations_in
+from propagation import OURS, SHARDY, Setting, measure, operations_in
 from transformer import DEVICES, lowered_gradient
 
 # The text of a program whose groups list 100,000 devices is not worth waiting for.
@@ -48,7 +48,7 @@ def main() -> None:
         for target in ("shard", "stablehlo")
     }
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "module.mlir")
+        file = Path(folder, "gradient.mlir")
         file.write_text(text := lowered_gradient(arguments.layers))
         print(f"gradient of {arguments.layers} layers, {operations_in(text)} operations, {DEVICES} devices")
         sides = {name: (QUIET, file, one) for name, one in pipelines.items()}
@@ -75,7 +75,9 @@ def in_turn(sides: Mapping[str, tuple[str, Path, str]], arguments: argparse.Name
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(arguments.rounds):
         for name, side in sides.items():
-            seconds[name].append(measure(*side, arguments.repeat).seconds)
+            script, file, pipeline = side
+            setting = Setting(pipeline, arguments.repeat, True, file.parent)
+            seconds[name].append(measure(script, file.read_text(), setting).seconds)
     return {name: median(of) for name, of in seconds.items()}
 
 
