@@ -219,7 +219,7 @@ class OpCosts:
         return self._own_meshes[index] == self._problem.mesh
 
     def compute_cost(self, axes_per_factor: Sequence[Axes]) -> float:
-        """What a device computes; nothing for an op without operands, which is no work at run time."""
+        """What a device computes; nothing for an op without operands, which costs nothing at run time."""
         rule = self._problem.rule
         if not rule.operand_mappings:
             return 0.0

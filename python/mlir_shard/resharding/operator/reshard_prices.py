@@ -101,7 +101,7 @@ class Reshardings:
         self.least_latency = prices.least_latency
 
     def price(self, source: Placed, target: Placed, tensor: OpTensor) -> Price:
-        """From one sharding on its mesh to another; raises ValueError if there is no plan between them."""
+        """From one sharding on its mesh to another; raises ValueError where no plan leads from one to the other."""
         key = source, target, tensor
         found = self._known.get(key)
         if found is None:
