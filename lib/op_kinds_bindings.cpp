@@ -129,7 +129,8 @@ void defineOpKinds(py::module_ &module) {
       .def("merge", &KindReader::merge, py::arg("kinds"), py::arg("groups"), py::arg("most"), py::arg("may_wait"),
            py::arg("pack"),
            "Merges independent operations of a block. `groups` has for each kind a group and a size: those of one group\n"
-           "are merged as long as their sizes add up to at most `most`; -1 stands for not being merged, -2 for a group of its own.\n"
+           "are merged as long as their sizes add up to at most `most`; -1 stands for not being merged,\n"
+           "-2 for a group of its own.\n"
            "`may_wait(name)` is whether operations may come later. `pack(ops, placeholder)` replaces an operation with\n"
            "the operands and results of some that have no regions. Whether there was anything to change.");
 }
