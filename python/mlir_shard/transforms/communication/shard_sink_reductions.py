@@ -160,7 +160,7 @@ class _Sums:
         replaced = (one for part in (left, right) for one in (part.op, part.collective, *part.gathers))
         if any(one.block != addition.block for one in replaced):
             return None
-        result = self._all_reduce(addition, left.collective)
+        result = self._all_reduce(addition, left, right)
         if self._bytes_received(result.owner.operation) > left.bytes_received + right.bytes_received:
             result.owner.operation.erase()
             return None
@@ -176,12 +176,15 @@ class _Sums:
                     gather.erase()
         return result
 
-    def _all_reduce(self, addition: Any, like: Any) -> Any:
+    def _all_reduce(self, addition: Any, left: _PartialSum, right: _PartialSum) -> Any:
+        like = left.collective
+        # It is for what it reduces now, and for what made the summands partial.
+        location = ir.Location.fused([addition.location, left.op.location, right.op.location])
         attributes = {name: like.attributes[name] for name in AMONG if name in like.attributes}
         if CHANNEL in like.attributes:
             attributes[CHANNEL] = stablehlo.channel(self._channels.take())
         value = addition.results[0]
-        with ir.InsertionPoint.after(addition), addition.location:
+        with ir.InsertionPoint.after(addition), location:
             if like.name.startswith("shard."):
                 return ir.Operation.create(REDUCES[0], [value.type], [value], attributes).results[0]
             return stablehlo.combining("all_reduce", value.type, [value], "add", **attributes)

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
@@ -59,6 +59,9 @@ class Spmdize(Pass):
     remarks_above: int | None = remarks_above()
     verify_repetition: bool = verify_repetition()
 
+    observers: ClassVar[tuple[Callable[[OpPlan, Any, DeviceGrid], None], ...]] = ()
+    """Each is given the plan of an op, the op and the grid before the op becomes local; for isomorphic ops once."""
+
     def run(self, op: Any) -> None:
         if self.verify_repetition:
             change_verified(op, self._partition)
@@ -96,7 +99,7 @@ class Spmdize(Pass):
             localize_signature(function, type_.inputs, type_.results)
             for one in planned:
                 application.arrive(one)
-                repeated.carry_out(one.op, partial(_apply, application, one))
+                repeated.carry_out(one.op, partial(self._apply, application, one, grid))
         repeated.finish()
         every_function = []
         for left in operations_named(op, "func.func", *RESHARDING_OPS):
@@ -121,12 +124,13 @@ class Spmdize(Pass):
                     new.attributes[shard.AXIS_NAMES] = ir.ArrayAttr.get(names)
         _remove_attributes(op, every_function)
 
-
-def _apply(application: PlanApplication, planned: OpPlan, op: Any) -> None:
-    try:
-        application.apply(planned if op is planned.op else replace(planned, op=op))
-    except GridError as error:
-        raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
+    def _apply(self, application: PlanApplication, planned: OpPlan, grid: DeviceGrid, op: Any) -> None:
+        for observe in self.observers:
+            observe(planned, op, grid)
+        try:
+            application.apply(planned if op is planned.op else replace(planned, op=op))
+        except GridError as error:
+            raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
 
 
 def _grid(module: Any, names: Collection[str]) -> tuple[DeviceGrid, tuple[int, ...]]:

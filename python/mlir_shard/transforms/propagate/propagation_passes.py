@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.registered_function import RegistrationError
@@ -22,6 +22,7 @@ from mlir_shard.rules.registry import check_order, is_among, op_priorities
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import without_priorities
 from mlir_shard.transforms.dead_code import erase_dead_code
+from mlir_shard.transforms.debug_record import Record
 from mlir_shard.transforms.limits import is_dynamic
 from mlir_shard.transforms.propagate.module_parts import set_argument_sharding
 from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, disagreeing_groups, phases, propagate
@@ -79,6 +80,10 @@ def _sharding(reader: ModuleReader, state: int) -> TensorSharding:
     return sharding
 
 
+Observer = Callable[[ModuleReader, Sequence[int], Record[int]], None]
+"""Takes a module as it was read and propagated, the states of its places before, and the record of the steps."""
+
+
 class PropagationPass(ModulePass):
     """A pass that propagates by a plan."""
 
@@ -87,6 +92,9 @@ class PropagationPass(ModulePass):
     debug_sharding_origins: bool = option(False, "attach the origins of the sharding of each tensor")
     debug_propagation_edge_sharding: bool = option(False, "attach the steps in which axes went through each op")
     verify_repetition: bool = verify_repetition()
+
+    observers: ClassVar[tuple[Observer, ...]] = ()
+    """Each is given every propagation of the pass before its results are written to the module."""
 
     def plan(self) -> Plan:
         """The plan by the options of the pass."""
@@ -107,8 +115,11 @@ class PropagationPass(ModulePass):
     def _propagate(self, op: Any, reader: ModuleReader, plan: Plan) -> None:
         original = reader.graph.states[:]
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
-        record = begin_record(op, reader, origins=origins) if origins or edges else None
+        record = begin_record(op, reader, origins=origins) if origins or edges or self.observers else None
         propagate(reader.graph, plan, record)
+        if record is not None:
+            for observe in self.observers:
+                observe(reader, original, record)
         write_shardings(reader, original)
         if record is not None:
             write_record(reader, record, origins=origins, edges=edges)

@@ -120,11 +120,15 @@ class ModuleReader:
         self._read_groups()
         self._read_returns()
 
-    def node_ops(self) -> Iterator[Any]:
-        """The ops that are nodes by their rules, in the order of those."""
+    def node_numbers(self) -> Iterator[int]:
+        """The numbers of the ops that are nodes by their rules, in the order of the nodes."""
         for op in self._program.nodes.numbers:
             if op in self._program.own_rules or self._signature(self._numbers[op]).is_node:
-                yield self.arrays.operation(op)
+                yield op
+
+    def node_ops(self) -> Iterator[Any]:
+        """The ops that are nodes by their rules, in the order of the nodes."""
+        return map(self.arrays.operation, self.node_numbers())
 
     def ops_with_rules(self) -> Iterator[tuple[Any, OpShardingRule]]:
         """The ops that have a rule, with it; those in the regions of others too, which do not propagate."""

@@ -1,0 +1,175 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""For each axis of a tensor the annotation it is from, and the steps of propagation that brought it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+from mlir_shard.explain.places import Place
+from mlir_shard.explain.propagation_trace import PropagationTrace, TracedNode
+from mlir_shard.explain.values import Annotation, AnnotationKind, Chain, Link
+from mlir_shard.sharding import OpShardingRule, TensorSharding
+from mlir_shard.sharding.axes import AxisRef
+from mlir_shard.sharding.propagation_edges import EdgeNodeType, EdgeValueRef
+from mlir_shard.sharding.rule import factor_symbol
+
+_CONSTRAINT = "sdy.sharding_constraint"
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """An axis that reached a tensor in a step, through a node, from another tensor of it."""
+
+    step: int
+    axis: AxisRef
+    node: int
+    source: EdgeValueRef
+    target: EdgeValueRef
+
+
+class Chains:
+    """The causes of the axes of one propagation."""
+
+    def __init__(self, trace: PropagationTrace) -> None:
+        self._trace = trace
+
+    @cached_property
+    def _arrivals(self) -> dict[int, list[_Arrival]]:
+        found: dict[int, list[_Arrival]] = {}
+        count = self._trace.node_count
+        for number, moves in self._trace.record.moves.items():
+            index = number if number >= 0 else count - 1 - number
+            node = self._trace.nodes[index]
+            for step, move in moves:
+                tensor = node.tensors[_position(move.target, node)]
+                found.setdefault(tensor, []).append(_Arrival(step, move.axis, index, move.source, move.target))
+        for arrivals in found.values():
+            arrivals.sort(key=lambda one: one.step)
+        return found
+
+    def chains(self, tensor: int) -> list[Chain]:
+        """For each axis of each dimension of a tensor, the annotation it is from and the steps on the way."""
+        sharding = self._trace.sharding(tensor)
+        if sharding is None:
+            return []
+        return [self.chain(tensor, axis, dim) for dim, of in enumerate(sharding.dim_shardings) for axis in of.axes]
+
+    def chain(self, tensor: int, axis: AxisRef, dim: int) -> Chain:
+        """The annotation that an axis of a dimension of a tensor is from, and the steps on the way."""
+        links: list[Link] = []
+        current, at_dim, before = tensor, dim, inf
+        while True:
+            given = dim_with(self._trace.original(current), axis)
+            arrival = None if given is not None else self._arrival(current, axis, before)
+            member = self._group_member(current, axis, before) if given is None and arrival is None else None
+            if member is not None:
+                links.append(self._in_group(member, current, at_dim))
+                current = member
+                continue
+            if arrival is None:
+                annotation = self.annotation(current, axis, at_dim)
+                if links and annotation.kind is AnnotationKind.CONSTRAINT and links[-1].place == annotation.place:
+                    links.pop()  # From the result of the constraint to its operand.
+                return Chain(axis, dim, annotation, tuple(reversed(links)))
+            link = self._link(arrival, at_dim)
+            links.append(link)
+            found = dim_with(self._trace.sharding(link.source), axis)
+            current, at_dim, before = link.source, at_dim if found is None else found, arrival.step
+
+    def _arrival(self, tensor: int, axis: AxisRef, before: float) -> _Arrival | None:
+        arrivals = [one for one in self._arrivals.get(tensor, ()) if one.step < before and one.axis.overlaps(axis)]
+        return next((one for one in arrivals if one.axis == axis), arrivals[0] if arrivals else None)
+
+    def _group_member(self, tensor: int, axis: AxisRef, before: float) -> int | None:
+        """Another member of the sharding group that has an axis on its own."""
+        for member in self._trace.group_of(tensor):
+            if member != tensor and (
+                dim_with(self._trace.original(member), axis) is not None
+                or self._arrival(member, axis, before) is not None
+            ):
+                return member
+        return None
+
+    def _in_group(self, source: int, target: int, dim: int) -> Link:
+        place = self._trace.tensor(target).place
+        return Link("sdy.sharding_group", place, "", source, target, "member", "member", dim, 0)
+
+    def _link(self, arrival: _Arrival, dim: int) -> Link:
+        node = self._trace.nodes[arrival.node]
+        source, target = _position(arrival.source, node), _position(arrival.target, node)
+        shown = self._trace.owner(node.op)
+        return Link(
+            self._trace.op_name(shown),
+            self._trace.place(shown),
+            _factor(node.rule, source, target, dim, dim_with(self._trace.sharding(node.tensors[source]), arrival.axis)),
+            node.tensors[source],
+            node.tensors[target],
+            node.role(source),
+            node.role(target),
+            dim,
+            arrival.step,
+        )
+
+    def annotation(self, tensor: int, axis: AxisRef | None, dim: int) -> Annotation:
+        """What gave a tensor the sharding that it began with, as far as an axis or a closed dimension is from it."""
+        sharding = self._trace.original(tensor)
+        found = None if axis is None else dim_with(sharding, axis)
+        at = dim if found is None else found
+        priority = 0 if sharding is None or at >= sharding.rank else sharding.dim_shardings[at].priority_or_default
+
+        def annotation(kind: AnnotationKind, text: str, place: Place) -> Annotation:
+            return Annotation(kind, text, place, sharding, priority)
+
+        of = self._trace.tensor(tensor)
+        if sharding is None:
+            return annotation(AnnotationKind.UNKNOWN, "unknown", of.place)
+        if of.op == "result":
+            return annotation(AnnotationKind.RESULT, f"result {of.index} of @{of.function}", of.place)
+        if of.op == "argument" and of.place in self._trace.annotated:
+            return annotation(AnnotationKind.ARGUMENT, f"argument {of.name}", of.place)
+        constraint = self._constraint(tensor, axis)
+        if constraint is not None:
+            return annotation(AnnotationKind.CONSTRAINT, "constraint", self._trace.place(constraint))
+        if of.op == "argument":
+            return annotation(AnnotationKind.ARGUMENT, f"argument {of.name}", of.place)
+        shown = self._trace.owner_of_tensor(tensor)
+        name, place = self._trace.op_name(shown), self._trace.place(shown)
+        if name == "sdy.manual_computation":
+            return annotation(AnnotationKind.MANUAL, "manual computation", place)
+        return annotation(AnnotationKind.OP, f"{name} {of.name}" if of.name != name else name, place)
+
+    def _constraint(self, tensor: int, axis: AxisRef | None) -> int | None:
+        """A sharding constraint that defines or uses a tensor and has an axis."""
+        for candidate in self._trace.ops_around(tensor):
+            if self._trace.op_name(candidate) != _CONSTRAINT:
+                continue
+            result = self._trace.tensor_of_result(candidate, 0)
+            if axis is None or dim_with(self._trace.original(result), axis) is not None:
+                return candidate
+        return None
+
+
+def _position(ref: EdgeValueRef, node: TracedNode) -> int:
+    return ref.index if ref.type is EdgeNodeType.OPERAND else len(node.operands) + ref.index
+
+
+def dim_with(sharding: TensorSharding | None, axis: AxisRef) -> int | None:
+    """The dimension that an axis, or part of it, shards."""
+    for dim, of in enumerate(() if sharding is None else sharding.dim_shardings):
+        if any(one.overlaps(axis) for one in of.axes):
+            return dim
+    return None
+
+
+def _factor(rule: OpShardingRule, source: int, target: int, dim: int, source_dim: int | None) -> str:
+    """The symbol of the factor that a dimension of a tensor shares with a dimension of another."""
+    mappings = rule.tensor_mappings
+    of_target = mappings[target].dim_mappings
+    factors = of_target[dim].factor_indices if dim < len(of_target) else ()
+    of_source = mappings[source].dim_mappings
+    others = of_source[source_dim].factor_indices if source_dim is not None and source_dim < len(of_source) else ()
+    shared = [factor for factor in factors if factor in others] or list(factors)
+    return factor_symbol(shared[0]) if shared else ""

@@ -1,0 +1,155 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Explains a program: runs its pipeline on a copy, watches the passes that decide, and reads the local program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import mlir_shard
+from mlir_shard.explain.causes import Causes
+from mlir_shard.explain.chains import Chains
+from mlir_shard.explain.losses import Losses
+from mlir_shard.explain.places import Place, SourceTexts, place_of
+from mlir_shard.explain.propagation_trace import PropagationTrace
+from mlir_shard.explain.recorded_moves import PlannedOp, RecordedReshard, op_tag, planned_op, read_reshards
+from mlir_shard.explain.values import Chain, ExplainedCollective, Lost, Tensor
+from mlir_shard.ir.editing import functions, operations_named
+from mlir_shard.passes import resolution
+from mlir_shard.passes.instrumentation import Instrumentation
+from mlir_shard.passes.resolution import Nest
+from mlir_shard.resharding.cost.cost_model import CostModel
+from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
+from mlir_shard.transforms.communication.communication_report import CommunicationReport
+from mlir_shard.transforms.communication.shard_communication_report import communication_report
+from mlir_shard.transforms.shardings import Side, shardings_of
+
+if TYPE_CHECKING:
+    from mlir_shard.transforms.debug_record import Record
+    from mlir_shard.transforms.device_grid import DeviceGrid
+    from mlir_shard.transforms.partition.op_decisions import OpPlan
+    from mlir_shard.transforms.propagate.read_module import ModuleReader
+
+_RESHARDS = "sdy-insert-explicit-reshards"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a program is sharded and partitioned as it is.
+
+    Attributes:
+        module: the operation of the local module.
+        report: its collectives with bytes and times.
+    """
+
+    module: Any
+    report: CommunicationReport
+    _trace: PropagationTrace
+    _causes: Causes
+    _chains: Chains
+    _losses: Losses
+
+    @cached_property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of the propagated program, in its order."""
+        return tuple(self._trace.tensors())
+
+    @cached_property
+    def collectives(self) -> tuple[ExplainedCollective, ...]:
+        """The collectives of the local program with their causes, in its order."""
+        ops = operations_named(self.module, *sorted(COLLECTIVES))
+        return tuple(
+            ExplainedCollective(one, self._causes.of(op)) for one, op in zip(self.report.collectives, ops, strict=True)
+        )
+
+    def tensor(self, number: int) -> Tensor:
+        """Returns a tensor by its number."""
+        return self._trace.tensor(number)
+
+    def chains(self, tensor: Tensor | int) -> tuple[Chain, ...]:
+        """Returns for each axis of a tensor the annotation it is from and the steps of propagation on the way."""
+        return tuple(self._chains.chains(tensor if isinstance(tensor, int) else tensor.number))
+
+    def lost(self, tensor: Tensor | int) -> tuple[Lost, ...]:
+        """Returns the axes that a tensor could have had from its neighbours and has not, with the reasons."""
+        return self._losses.of(tensor if isinstance(tensor, int) else tensor.number)
+
+
+def explain(
+    module: Any,
+    *,
+    collectives: str = "shard",
+    sources: Mapping[str, str] | None = None,
+    costs: CostModel | None = None,
+) -> Explanation:
+    """Explains a global program; the module stays as it is.
+
+    Args:
+        module: an `ir.Module` or its operation.
+        collectives: the dialect of the collectives of the local program, `shard` or `stablehlo`.
+        sources: texts of files by name, for the names of values in them.
+        costs: predicts times.
+
+    Raises:
+        PassFailure: the program cannot be partitioned.
+    """
+    clone = module.operation.clone()
+    recorder = _Recorder(SourceTexts(sources or {}), frozenset(_annotated_arguments(clone)))
+    run = mlir_shard.run  # Makes the passes known.
+    options = f"collectives={collectives} remarks-above=none"
+    tree = resolution.from_text(f"builtin.module(spmd-pipeline{{{options}}})")
+    for step in _passes(tree):
+        if step.name == "sdy-user-priority-propagate":
+            step.observers = (recorder.propagated,)
+        elif step.name == "spmdize":
+            step.observers = (recorder.planned,)
+    run(clone, tree, instrumentations=[recorder])
+    trace = recorder.trace
+    assert trace is not None
+    chains = Chains(trace)
+    losses = Losses(trace, chains)
+    causes = Causes(trace, losses, recorder.reshards, recorder.plans)
+    return Explanation(clone, communication_report(clone, costs), trace, causes, chains, losses)
+
+
+class _Recorder(Instrumentation):
+    """Keeps what the passes of one run decide."""
+
+    def __init__(self, sources: SourceTexts, annotated: frozenset[Place]) -> None:
+        self._sources, self._annotated = sources, annotated
+        self.trace: PropagationTrace | None = None
+        self.reshards: list[RecordedReshard] = []
+        self.plans: dict[int, PlannedOp] = {}
+
+    def propagated(self, reader: ModuleReader, original: Sequence[int], record: Record[int]) -> None:
+        self.trace = PropagationTrace(reader, original, record, self._sources, self._annotated)
+
+    def planned(self, planned: OpPlan, op: Any, grid: DeviceGrid) -> None:
+        number = op_tag(op.location)
+        if number >= 0:
+            self.plans.setdefault(number, planned_op(planned, op, grid))
+
+    def after_pass(self, title: str, name: str, op: Any, failed: bool) -> None:
+        if name == _RESHARDS and not failed:
+            read_reshards(op, self.reshards)
+
+
+def _passes(nest: Nest) -> Iterator[Any]:
+    for step in nest.steps:
+        if isinstance(step, Nest):
+            yield from _passes(step)
+        else:
+            yield step
+
+
+def _annotated_arguments(module: Any) -> Iterator[Place]:
+    """The places of the arguments of functions that have shardings."""
+    for function in functions(module).values():
+        given = shardings_of(function, Side.ARGUMENTS)
+        if any(given) and len(function.regions[0].blocks):
+            for argument, sharding in zip(function.regions[0].blocks[0].arguments, given, strict=True):
+                if sharding is not None:
+                    yield place_of(argument.location)

@@ -1,0 +1,186 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The values of an explanation: tensors, causes of axes, axes that were lost, and causes of collectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from mlir_shard.explain.places import Place
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.sharding.axes import AxisRef
+from mlir_shard.transforms.communication.communication_report import ReportedCollective
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor of the propagated program.
+
+    Attributes:
+        number: of the tensor in the explanation.
+        name: `%w` in the text, the name that a front end gave, or the op.
+        op: the op that defines it, `argument` or `result` of a function, or `region argument`.
+        index: of the argument or result.
+        function: it is in.
+        shape, element: of its type, `f32`; bytes: of all of it.
+        sharding: after propagation, None if it has none.
+    """
+
+    number: int
+    name: str
+    op: str
+    index: int
+    function: str
+    place: Place
+    shape: tuple[int, ...]
+    element: str
+    bytes: int
+    sharding: TensorSharding | None
+
+    @property
+    def type(self) -> str:
+        """The type as MLIR prints it."""
+        return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.element}>"
+
+
+class AnnotationKind(str, Enum):
+    """What a sharding that was given before propagation is written on."""
+
+    ARGUMENT = "argument"
+    RESULT = "result"
+    CONSTRAINT = "constraint"
+    MANUAL = "manual computation"
+    OP = "op"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A sharding that was given before propagation: the origin of axes.
+
+    Attributes:
+        text: what it is in words, `argument %x`.
+        sharding: as it was given.
+        priority: of the dimension with the axis.
+    """
+
+    kind: AnnotationKind
+    text: str
+    place: Place
+    sharding: TensorSharding | None
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One step of propagation: an axis went through an op, from one tensor to another.
+
+    Attributes:
+        op: the name of the op; place: of it.
+        factor: the symbol of the factor of its sharding rule that both dimensions have, empty if unknown.
+        source, target: numbers of tensors; source_role, target_role: `operand 0`, `result 0`.
+        dim: the dimension of the target.
+        step: the number of the step among those of all propagation.
+    """
+
+    op: str
+    place: Place
+    factor: str
+    source: int
+    target: int
+    source_role: str
+    target_role: str
+    dim: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Why a dimension of a tensor is sharded along an axis: an annotation, and the steps from it to the tensor."""
+
+    axis: AxisRef
+    dim: int
+    annotation: Annotation
+    links: tuple[Link, ...]
+
+
+class LossReason(str, Enum):
+    """Why an axis that shards a factor in one tensor of an op does not shard it in another."""
+
+    CLOSED = "closed dimension"
+    REPLICATED = "explicitly replicated"
+    USED = "axis already used"
+    OTHER_AXES = "dimension sharded otherwise"
+    DIVISIBILITY = "divisibility"
+    BLOCKED = "factor is not propagated"
+    DIRECTION = "direction"
+    ORDER = "order"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An axis that a neighbour along an op has and a tensor has not.
+
+    Attributes:
+        dim: the dimension of the tensor that would have been sharded.
+        op, place, factor: through which the axis would have come; source: the number of the neighbour.
+        winner: the annotation that the tensor has its own axes or its closed dimension from.
+        remedy: what would change it.
+    """
+
+    axis: AxisRef
+    dim: int
+    reason: LossReason
+    text: str
+    remedy: str
+    op: str
+    place: Place
+    factor: str
+    source: int
+    winner: Annotation | None = None
+
+
+class CauseKind(str, Enum):
+    """Why a collective is in a local program."""
+
+    PARTIAL_SUM = "partial sum"
+    OPERANDS_DISAGREE = "operands disagree"
+    RESULT_SHARDING = "result sharding"
+    NEEDS_REPLICATION = "needs replication"
+    CONSTRAINT = "annotation"
+    FUNCTION_BOUNDARY = "function boundary"
+    CARRIED = "carried through a region"
+    HALO = "halo"
+    NO_RULE = "no rule"
+    OP_EXCHANGES = "op exchanges elements"
+    PROGRAM = "in the program"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a collective is needed.
+
+    Attributes:
+        text: a sentence.
+        op, place: the op that needs it.
+        tensor: the number of the tensor that is moved, None if it is none of the propagated program.
+        axes: the axes that matter.
+        alternative: what would avoid it, and why it was not possible; empty if nothing is known.
+    """
+
+    kind: CauseKind
+    text: str
+    op: str
+    place: Place
+    tensor: int | None = None
+    axes: tuple[AxisRef, ...] = ()
+    alternative: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedCollective:
+    """A collective of the local program with its causes, one for each op that it is for."""
+
+    collective: ReportedCollective
+    causes: tuple[Cause, ...]
