@@ -2,5 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Why a program is partitioned as it is: what is known of a program beyond the module that it becomes.
 
-Everything here runs the pipelines of `transforms` on a copy of a program and reads what they did.
+Everything here runs the pipelines of `transforms` on a copy of a program and reads what they did. To read, in order:
+
+    values              tensors, chains, lost axes, causes
+    explanation         runs the pipeline and keeps what passes decide
+    places              places in the user's program, names of values, and the tags by which ops are known again
+    propagation_trace   the tensors and nodes of one propagation
+    chains, losses      where axes are from, and which ones a tensor could not get
+    recorded_moves      the reshards and plans of one partitioning
+    causes              why collectives are there
+    selection           which tensors a query means
+    what_if             the same program with other annotations
+    text, data          explanations as text and as JSON
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlir_shard.explain.losses import Losses
 from mlir_shard.explain.places import place_of, tags_of
-from mlir_shard.explain.propagation_trace import OP_TAG, PropagationTrace
+from mlir_shard.explain.propagation_trace import OP_TAG, PropagationTrace, TracedNode
 from mlir_shard.explain.recorded_moves import MOVE_TAG, OpenEnd, PlannedOp, RecordedReshard
 from mlir_shard.explain.values import Cause, CauseKind, Lost
 from mlir_shard.sharding import OpShardingRule, TensorSharding
@@ -64,6 +64,8 @@ class Causes:
             text = f"the {_ASKED[made_for]} at {place} gives {self._named(tensor)} {_spelled(one.target)}; {_had(one)}"
             return Cause(CauseKind.CONSTRAINT, text, made_for, place, tensor, _axes(one))
         user = one.user
+        if made_for == "sdy.propagation_barrier":
+            return self._of_mesh_change(one, tensor)
         if made_for.startswith("sdy.") and made_for not in ("sdy.manual_computation", "sdy.named_computation"):
             text = f"'{made_for}' is in the program"
             return Cause(CauseKind.PROGRAM, text, made_for, trace.place(one.made_for), tensor, _axes(one))
@@ -75,6 +77,13 @@ class Causes:
         if user is None or self._is_of_result(one, tensor):
             return self._of_result(one, tensor)
         return self._of_operand(one, user, tensor)
+
+    def _of_mesh_change(self, one: RecordedReshard, tensor: int | None) -> Cause:
+        end = one.user or one.definer
+        meshes = " to ".join("no mesh" if of is None else of.mesh_text for of in (one.source, one.target))
+        text = f"{self._named(tensor)}, of '{one.definer.name}' at {one.definer.place}, goes from mesh {meshes}"
+        text += f" for '{end.name}' at {end.place}" if one.user is not None else ""
+        return self._caused(CauseKind.OTHER_MESH, text, end, one, tensor)
 
     def _is_of_result(self, one: RecordedReshard, tensor: int | None) -> bool:
         """Whether an op makes its result in another sharding than the result has."""
@@ -124,7 +133,7 @@ class Causes:
             for tensor, mapping in zip(node.operands, rule.operand_mappings, strict=True):
                 sharding = self._trace.sharding(tensor) if tensor else None
                 dims = [dim for dim, of in enumerate(mapping.dim_mappings) if factor in of.factor_indices]
-                used = [] if sharding is None else [a for dim in dims for a in sharding.dim_shardings[dim].axes]
+                used = [] if sharding is None else _axes_of(sharding, dims)
                 if any(axis.overlaps(other) for axis in axes for other in used):
                     found.append(factor_symbol(factor))
                     break
@@ -179,24 +188,32 @@ class Causes:
                     reasons.append(f"its sharding rule needs {symbol} replicated")
                     continue
                 others = self._others(node, user.index, factor, rule)
+                agree = any(axes == had.axes for _, axes in others)
+                said = ", ".join(f"{role} is on {_listed(axes)}" for role, axes in others)
                 if has.axes:
-                    reasons.append(f"{symbol} is computed on {_listed(has.axes)}{others}")
+                    reasons.append(f"{symbol} is computed on {_listed(has.axes)}{said and f', and {said}'}")
+                elif agree and factor in rule.reduction_factors:
+                    reasons.append(f"to gather along {symbol} costs less than to reduce the partial sums")
+                elif said:
+                    reasons.append(f"the tensors disagree along {symbol}: {said}")
                 else:
-                    reasons.append(f"{symbol} is not sharded{others or ' in the other tensors'}")
+                    reasons.append(f"no other tensor of the op is sharded along {symbol}")
         return reasons, replicated
 
-    def _others(self, node: Any, operand: int, factor: int, rule: OpShardingRule) -> str:
-        """How the other tensors of an op are sharded along a factor after propagation."""
-        said = []
+    def _others(
+        self, node: TracedNode, operand: int, factor: int, rule: OpShardingRule
+    ) -> list[tuple[str, tuple[AxisRef, ...]]]:
+        """The axes of the other tensors of an op along a factor after propagation, with their roles."""
+        found = []
         for position, (tensor, mapping) in enumerate(zip(node.tensors, rule.tensor_mappings, strict=True)):
             sharding = self._trace.sharding(tensor) if tensor else None
             dims = [dim for dim, of in enumerate(mapping.dim_mappings) if factor in of.factor_indices]
-            if position == operand or not dims or sharding is None:
+            if position == operand or not dims or sharding is None or dims[0] >= sharding.rank:
                 continue
             axes = sharding.dim_shardings[dims[0]].axes
             if axes:
-                said.append(f"{node.role(position)} on {_listed(axes)}")
-        return f", as {', '.join(said)}" if said else ""
+                found.append((node.role(position), axes))
+        return found
 
     def _alternative(self, one: RecordedReshard, tensor: int | None) -> str:
         """What would avoid a reshard: the tensor sharded as it is needed; and why it is not."""
@@ -217,20 +234,19 @@ class Causes:
         trace = self._trace
         name, place = trace.op_name(op), trace.place(op)
         plan = self._plans.get(op) or self._by_signature.get(trace.signature(op))
-        kind, text, axes = self._by_plan(name, plan, collective)
+        kind, text, axes = self._by_plan(op, plan, collective)
         return Cause(kind, f"'{name}' at {place} {text}", name, place, self._first_tensor(op), axes)
 
     def _first_tensor(self, op: int) -> int | None:
         return self._trace.first_result(op)
 
-    def _by_plan(
-        self, name: str, plan: PlannedOp | None, collective: Any
-    ) -> tuple[CauseKind, str, tuple[AxisRef, ...]]:
+    def _by_plan(self, op: int, plan: PlannedOp | None, collective: Any) -> tuple[CauseKind, str, tuple[AxisRef, ...]]:
+        name = self._trace.op_name(op)
         if name == "func.func":
             text = "has arguments or results whose shards are in another order of devices, or uneven"
             return CauseKind.FUNCTION_BOUNDARY, text, ()
         if plan is None:
-            return CauseKind.OP_EXCHANGES, "exchanges elements of shards with other devices", ()
+            return self._by_rule(op, collective)
         if plan.role is Role.DRAWN:
             return CauseKind.OP_EXCHANGES, "draws on the first device, which sends the numbers to all", ()
         if plan.halos and collective.name.endswith(("update_halo", "collective_permute", "recv", "shift")):
@@ -251,7 +267,31 @@ class Causes:
             return CauseKind.OPERANDS_DISAGREE, f"needs operands {numbers} in another sharding", ()
         if plan.changed:
             return CauseKind.RESULT_SHARDING, "computes a result in another sharding than the result has", ()
-        return CauseKind.OP_EXCHANGES, "exchanges elements of shards with other devices", ()
+        return self._by_rule(op, collective)
+
+    def _by_rule(self, op: int, collective: Any) -> tuple[CauseKind, str, tuple[AxisRef, ...]]:
+        """What an op that is computed on shards communicates: partial results, or elements that it moves."""
+        rule = self._rule(op)
+        if rule is None:
+            return CauseKind.OP_EXCHANGES, "exchanges elements of shards with other devices", ()
+        node = self._trace.nodes[self._trace.node_of_op[op]]
+        by_factor: dict[int, list[AxisRef]] = {}
+        for tensor, mapping in zip(node.tensors, rule.tensor_mappings, strict=True):
+            sharding = self._trace.sharding(tensor) if tensor else None
+            for dim, of in enumerate(mapping.dim_mappings if sharding is not None else ()):
+                for factor in of.factor_indices:
+                    by_factor.setdefault(factor, []).extend(_axes_of(sharding, (dim,)) if sharding else ())
+        reduced = tuple(dict.fromkeys(a for factor in rule.reduction_factors for a in by_factor.get(factor, ())))
+        if reduced and "reduce" in collective.name:
+            symbols = ", ".join(factor_symbol(factor) for factor in rule.reduction_factors if by_factor.get(factor))
+            text = f"reduces factor {symbols}, sharded on {_listed(reduced)}, so each device has a partial result"
+            return CauseKind.PARTIAL_SUM, text, reduced
+        axes = tuple(dict.fromkeys(axis for found in by_factor.values() for axis in found))
+        return CauseKind.OP_EXCHANGES, f"moves elements between shards along {_listed(axes)}", axes
+
+
+def _axes_of(sharding: TensorSharding, dims: Iterable[int]) -> list[AxisRef]:
+    return [axis for dim in dims if dim < sharding.rank for axis in sharding.dim_shardings[dim].axes]
 
 
 def _all_axes(sharding: TensorSharding | None) -> tuple[AxisRef, ...]:

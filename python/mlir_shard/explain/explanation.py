@@ -10,12 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import mlir_shard
+from mlir_shard.explain import text
 from mlir_shard.explain.causes import Causes
 from mlir_shard.explain.chains import Chains
 from mlir_shard.explain.losses import Losses
 from mlir_shard.explain.places import Place, SourceTexts, place_of
 from mlir_shard.explain.propagation_trace import PropagationTrace
 from mlir_shard.explain.recorded_moves import PlannedOp, RecordedReshard, op_tag, planned_op, read_reshards
+from mlir_shard.explain.selection import select
 from mlir_shard.explain.values import Chain, ExplainedCollective, Lost, Tensor
 from mlir_shard.ir.editing import functions, operations_named
 from mlir_shard.passes import resolution
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 _RESHARDS = "sdy-insert-explicit-reshards"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why a program is sharded and partitioned as it is.
 
@@ -64,6 +66,20 @@ class Explanation:
         return tuple(
             ExplainedCollective(one, self._causes.of(op)) for one, op in zip(self.report.collectives, ops, strict=True)
         )
+
+    def select(self, query: str) -> tuple[Tensor, ...]:
+        """Returns the tensors that a query means, see `selection.select`. Raises NothingSelected."""
+        return select(self.tensors, query)
+
+    def value(self, query: str) -> str:
+        """Returns why the tensors that a query means are sharded as they are, as text. Raises NothingSelected."""
+        return "\n\n".join(text.tensor_text(self, tensor) for tensor in self.select(query))
+
+    def __str__(self) -> str:
+        return text.program_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {len(self.tensors)} tensors and {len(self.collectives)} collectives>"
 
     def tensor(self, number: int) -> Tensor:
         """Returns a tensor by its number."""

@@ -154,6 +154,7 @@ class CauseKind(str, Enum):
     HALO = "halo"
     NO_RULE = "no rule"
     OP_EXCHANGES = "op exchanges elements"
+    OTHER_MESH = "other mesh"
     PROGRAM = "in the program"
 
 

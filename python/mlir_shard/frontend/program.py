@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import Any
 
 import mlir_shard
+from mlir_shard.explain.explanation import Explanation, explain
+from mlir_shard.explain.what_if import Change, Comparison, what_if
 from mlir_shard.frontend.annotate import Specs, annotate
 from mlir_shard.frontend.device_array import DeviceArray
 from mlir_shard.frontend.executable import Executable, Pack, Unpack, with_names
@@ -102,6 +104,30 @@ class Program:
         module = _clone(self.module)
         mlir_shard.run(module, "builtin.module(shard-propagate)")
         return shardings_of(module, self.function)
+
+    def explain(self, collectives: str = SHARD) -> Explanation:
+        """Returns why the program is sharded and communicates as it is; prints as text.
+
+        Args:
+            collectives: the dialect of the collectives of the local program, `shard` or `stablehlo`.
+
+        Raises:
+            PassFailure: the program cannot be partitioned.
+        """
+        return explain(self.module, collectives=collectives)
+
+    def what_if(self, *changes: str, collectives: str = SHARD) -> Comparison:
+        """Returns what other annotations would change; the program stays as it is.
+
+        Args:
+            changes: values and shardings in the syntax of sdy, as `params.w1: [{}, {"model"}]`.
+            collectives: as for `explain`.
+
+        Raises:
+            WhatIfError: a change cannot be made.
+            PassFailure: the program cannot be partitioned.
+        """
+        return what_if(self.module, [Change.read(text) for text in changes], collectives=collectives)
 
     def partition(self, collectives: str = SHARD) -> LocalProgram:
         """Returns the local program of each device.

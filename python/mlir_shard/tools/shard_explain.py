@@ -1,0 +1,175 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""shard-explain: why values of a program are sharded as they are, why it communicates, and what would change that."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlir_shard.tools import output
+from mlir_shard.tools.argument_parser import ArgumentParser
+from mlir_shard.tools.command_line import UsageError, exit_status
+
+if TYPE_CHECKING:
+    from mlir_shard.explain.explanation import Explanation
+    from mlir_shard.explain.what_if import Comparison
+    from mlir_shard.tools.source import Console, Source
+
+TOOL = "shard-explain"
+FORMATS = ("auto", "text", "json", "html")
+_DESCRIPTION = """\
+Explains values of a program: how they are sharded, for each axis the chain of causes back to an annotation, which axes
+they lost and to what, and the collectives that move them. Without values, explains the communication of the program.
+The exit status is 0, or 1 for any error."""
+_EPILOGUE = """\
+A VALUE is '%w', a line ('9', 'file.mlir:9', '9:14'), 'argument 0', 'result 0', the name of an op, or a name that a
+front end gave, with '*' and '?'; '@main:%w' is one of a function. '--what-if' takes a value and a sharding in the
+syntax of sdy, '%w: [{}, {"model"}]', and may be given several times: the changes are made together."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExplainArguments:
+    """The arguments of the command line; `-` is standard input or output."""
+
+    input: str
+    values: tuple[str, ...]
+    collectives: str
+    what_if: tuple[str, ...]
+    costs: str | None
+    format: str
+    output: str
+    load: tuple[str, ...]
+
+
+def parse(argv: Sequence[str]) -> ExplainArguments:
+    """Reads a command line; UsageError where it is none. Prints and exits for --help and --version."""
+    given: dict[str, Any] = vars(_parser().parse_intermixed_args(argv))
+    lists: dict[str, Any] = {name: tuple(given.pop(name)) for name in ("values", "what_if", "load")}
+    return ExplainArguments(**given, **lists)
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(TOOL, _DESCRIPTION, _EPILOGUE)
+    add = parser.add_argument
+    add("input", metavar="FILE", help="the program, in text or bytecode; - is standard input")
+    add("values", metavar="VALUE", nargs="*", help="what to explain (default: the whole program)")
+    add(
+        "--collectives",
+        choices=("shard", "stablehlo"),
+        default="shard",
+        help="the dialect of the collectives of the local program (default: shard)",
+    )
+    add("--what-if", metavar="CHANGE", action="append", default=[], help="compare with another annotation")
+    add("--costs", metavar="FILE", help="latencies and bandwidths of mesh axes, as TOML or JSON")
+    add("--load", metavar="FILE", action="append", default=[], help="run a Python file that registers rules")
+    add("--format", choices=FORMATS, default="auto", help="text, json, or html (default: by the suffix of the output)")
+    add("-o", "--output", default="-", metavar="FILE", help="where to write; - is standard output (the default)")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs shard-explain; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
+    given = sys.argv[1:] if argv is None else argv
+    return exit_status(TOOL, lambda: _drive(parse(given)))
+
+
+def _drive(arguments: ExplainArguments) -> int:
+    from mlir_shard.passes import plugins
+    from mlir_shard.tools.source import Console, read
+
+    output.check(arguments.output)
+    console = Console(sys.stderr)
+    try:
+        for warning in plugins.load_installed():
+            console.report(warning)
+        for path in arguments.load:
+            plugins.load_file(path)
+    except plugins.PluginError as error:
+        console.report(error.diagnostic)
+        return 1
+    source = read(arguments.input)
+    console.add(source)
+    text = _explained(arguments, source, console)
+    if text is None:
+        return 1
+    output.write(arguments.output, text)
+    return 0
+
+
+def _explained(arguments: ExplainArguments, source: Source, console: Console) -> str | None:
+    """The output; None after an error that was reported."""
+    from mlir_shard import asm
+    from mlir_shard.dialects.contexts import create_context
+    from mlir_shard.dialects.parsing import parse as parse_module
+    from mlir_shard.explain.explanation import explain
+    from mlir_shard.explain.selection import NothingSelected
+    from mlir_shard.explain.what_if import Change, WhatIfError, what_if
+    from mlir_shard.passes import diagnostic
+    from mlir_shard.passes.registry import PassFailure
+
+    options: dict[str, Any] = {
+        "collectives": arguments.collectives,
+        "sources": {source.name: source.text.decode(errors="replace")},
+        "costs": _costs(arguments.costs),
+    }
+    try:
+        module = parse_module(source.text, create_context(), source.name)
+        explanation = explain(module, **options)
+        comparison = None
+        if arguments.what_if:
+            changes = [Change.read(text) for text in arguments.what_if]
+            comparison = what_if(module, changes, before=explanation, **options)
+        return _text(arguments, explanation, comparison)
+    except asm.ParseError as error:
+        for one in error.diagnostics:
+            console.report(diagnostic.from_host(one))
+    except PassFailure as failure:
+        for found in failure.diagnostics:
+            console.report(found)
+    except (NothingSelected, WhatIfError) as wrong:
+        raise UsageError(str(wrong)) from None
+    return None
+
+
+def _costs(path: str | None) -> Any:
+    from mlir_shard.resharding.cost.cost_model import CostModel
+
+    try:
+        return None if path is None else CostModel.of_file(path)
+    except ValueError as error:
+        raise UsageError(f"costs: {error}") from None
+
+
+def _text(arguments: ExplainArguments, explanation: Explanation, comparison: Comparison | None) -> str:
+    from mlir_shard.explain import data, text
+    from mlir_shard.explain.selection import select
+
+    chosen = [tensor for query in arguments.values for tensor in select(explanation.tensors, query)]
+    form = _format(arguments)
+    if form == "json":
+        content = data.comparison_data(comparison) if comparison else data.explanation_data(explanation, chosen)
+        return json.dumps(content, indent=2) + "\n"
+    if form == "html":
+        raise UsageError("there is no page")
+    parts = [text.tensor_text(explanation, tensor) for tensor in dict.fromkeys(chosen)]
+    if comparison is not None:
+        parts.append(text.comparison_text(comparison))
+    elif not parts:
+        parts.append(text.program_text(explanation))
+    return "\n\n".join(parts) + "\n"
+
+
+def _format(arguments: ExplainArguments) -> str:
+    suffix = os.path.splitext(arguments.output)[1].removeprefix(".")
+    if arguments.format == "auto":
+        return suffix if suffix in ("json", "html") else "text"
+    return arguments.format
+
+
+if __name__ == "__main__":
+    sys.exit(main())

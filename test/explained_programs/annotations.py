@@ -1,0 +1,55 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random programs of which an argument gets another sharding, in the text and as a change."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from random import Random
+
+from random_programs.generate import Scale, program
+
+_MESH = re.compile(r"sdy\.mesh @(\w+) = <\[(.*?)\]>")
+_AXIS = re.compile(r'"(\w+)"=')
+_ARGUMENT = re.compile(r"(%\w+): tensor<((?:\d+x)+)\w+>(?: \{sdy\.sharding = #sdy\.sharding<[^>]*>\})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A program, a change of one of the arguments of its main function, and the program with the change."""
+
+    before: str
+    change: str
+    after: str
+
+
+def annotated_at_random(seed: str, axes: tuple[int, int] = (1, 3)) -> Annotated:
+    """Returns a random program with a random change, always the same for a seed."""
+    random = Random(seed)
+    while True:
+        text = program(f"{seed}/{random.random()}", scale=Scale.of(*axes)).write()
+        found = _change(text, random)
+        if found is not None:
+            return found
+
+
+def _change(text: str, random: Random) -> Annotated | None:
+    mesh = _MESH.search(text)
+    start = text.find("@main(")
+    if mesh is None or start < 0 or len(_MESH.findall(text)) > 1 or "mesh<" in text:
+        return None
+    arguments = list(_ARGUMENT.finditer(text, start, text.index("->", start)))
+    if not arguments:
+        return None
+    chosen = random.choice(arguments)
+    rank = chosen[2].count("x")
+    names = _AXIS.findall(mesh[2])
+    dims: list[list[str]] = [[] for _ in range(rank)]
+    for name in random.sample(names, random.randint(0, len(names))):
+        random.choice(dims).append(f'"{name}"')
+    sharding = f"[{', '.join('{' + ', '.join(axes) + '}' for axes in dims)}]"
+    typed = chosen[0].partition(" {")[0]
+    annotated = f"{typed} {{sdy.sharding = #sdy.sharding<@{mesh[1]}, {sharding}>}}"
+    after = text[: chosen.start()] + annotated + text[chosen.end() :]
+    return Annotated(text, f"@main:{chosen[1]}: @{mesh[1]}, {sharding}", after)

@@ -1,0 +1,24 @@
+// RUN: not shard-explain %s %%q 2>&1 | FileCheck %s --check-prefix=VALUE
+// RUN: not shard-explain %s '@f:%%a' 2>&1 | FileCheck %s --check-prefix=FUNCTION
+// RUN: not shard-explain %s --what-if %%a 2>&1 | FileCheck %s --check-prefix=CHANGE
+// RUN: not shard-explain %s --what-if '%%a: [{"z"}]' 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not shard-explain %t.absent 2>&1 | FileCheck %s --check-prefix=ABSENT
+// RUN: echo 'func.func @f(' > %t.mlir
+// RUN: not shard-explain %t.mlir 2>&1 | FileCheck %s --check-prefix=PARSE
+// RUN: not shard-explain %s --form=json 2>&1 | FileCheck %s --check-prefix=FLAG
+// RUN: not shard-explain %s -o %t.absent/x.json 2>&1 | FileCheck %s --check-prefix=OUTPUT
+
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  return %a : tensor<8xf32>
+}
+
+// VALUE: shard-explain: error: no tensor is '%q': a tensor is selected by
+// FUNCTION: shard-explain: error: there is no function '@f'
+// CHANGE: shard-explain: error: '%a' is not a value and its sharding, as '%w: [{}, {"model"}]'
+// AXIS: shard-explain: error: '[{"z"}]' for %a, tensor<8xf32>: dim 0: unknown axis "z": the mesh has "x", "y"
+// ABSENT: shard-explain: error: cannot open input file
+// PARSE: .mlir:{{[0-9]+}}:{{[0-9]+}}: error: 
+// FLAG: shard-explain: error: unrecognized arguments: --form=json
+// OUTPUT: shard-explain: error: cannot open output file

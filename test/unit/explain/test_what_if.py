@@ -1,0 +1,71 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Other annotations for a value, compared with the program that has them in its text."""
+
+from __future__ import annotations
+
+import pytest
+from explained_programs.annotations import annotated_at_random
+
+import mlir_shard
+from mlir_shard.explain.what_if import Change, WhatIfError, what_if
+from mlir_shard.transforms.communication.shard_communication_report import communication_report
+
+TEXT = """sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
+    %b: tensor<16x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+"""
+
+
+def compare(*changes: str):
+    module = mlir_shard.parse(TEXT, filename="a.mlir")
+    return what_if(module, map(Change.read, changes), sources={"a.mlir": TEXT})
+
+
+def test_an_argument_gets_another_sharding() -> None:
+    found = compare('%a: [{"x"}, {}]')
+    assert found.before.report.bytes_received > 0
+    assert found.after.report.bytes_received == 0
+    assert {one.name for one, _ in found.changed_shardings()} >= {"%a", "%b"}
+
+
+def test_an_op_and_a_result_get_shardings() -> None:
+    assert compare('%0: [{}, {"x"}]').after.report.bytes_received > 0
+    found = compare('result 0: @mesh, [{"y"}, {"x"}]')
+    assert found.after.report.bytes_received != found.before.report.bytes_received
+
+
+def test_several_changes_are_made_together() -> None:
+    found = compare("%a: [{}, {}]", "%b: [{}, {}]", "result 0: [{}, {}]")
+    assert found.after.report.bytes_received == 0
+    assert not found.after.collectives
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("%a", "is not a value and its sharding"),
+        ("%q: [{}]", "no tensor is '%q'"),
+        ('%a: [{"z"}, {}]', 'unknown axis "z": the mesh has "x", "y"'),
+        ("%a: [{}]", "the sharding has 1 dimensions, but the tensor has 2"),
+        ("%a: [{}, {", "is not a sharding"),
+        ("%a: @other, [{}, {}]", "unknown mesh '@other': the program defines @mesh"),
+    ],
+)
+def test_what_cannot_be_is_said(change: str, message: str) -> None:
+    with pytest.raises(WhatIfError) as error:
+        compare(change)
+    assert message in str(error.value)
+
+
+def test_bytes_are_those_of_the_program_with_the_annotation_in_its_text() -> None:
+    for number in range(25):
+        one = annotated_at_random(f"what-if/{number}")
+        found = what_if(mlir_shard.parse(one.before), [Change.read(one.change)], sources={"-": one.before})
+        module = mlir_shard.parse(one.after)
+        mlir_shard.run(module, "builtin.module(spmd-pipeline{remarks-above=none})")
+        assert found.after.report.bytes_received == communication_report(module).bytes_received, one.change
