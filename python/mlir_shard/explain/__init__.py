@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Why a program is partitioned as it is: what is known of a program beyond the module that it becomes.
 
-Everything here runs the pipelines of `transforms` on a copy of a program and reads what they did. To read, in order:
+Everything but `memory` runs the pipelines of `transforms` on a copy of a program and reads what they did. To read, in
+order:
 
     values              tensors, chains, lost axes, causes
     explanation         runs the pipeline and keeps what passes decide
@@ -14,4 +15,5 @@ Everything here runs the pipelines of `transforms` on a copy of a program and re
     selection           which tensors a query means
     what_if             the same program with other annotations
     text, data          explanations as text and as JSON
+    memory              the most memory that a rank needs, from the local program and the rules in `allocation`
 """

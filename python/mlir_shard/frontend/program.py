@@ -11,6 +11,7 @@ from typing import Any
 
 import mlir_shard
 from mlir_shard.explain.explanation import Explanation, explain
+from mlir_shard.explain.memory import Engine, PeakMemory, peak_memory
 from mlir_shard.explain.what_if import Change, Comparison, what_if
 from mlir_shard.frontend.annotate import Specs, annotate
 from mlir_shard.frontend.device_array import DeviceArray
@@ -142,6 +143,11 @@ class Program:
         mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={collectives}}})")
         return LocalProgram(module, self.function)
 
+    @property
+    def memory(self) -> PeakMemory:
+        """The most memory that a rank of MPI needs for a call, predicted without running anything."""
+        return self.partition().memory
+
     def compile(self, engine: str | Backend = MPI, **options: Any) -> Executable:
         """Returns the partitioned program, compiled for an engine.
 
@@ -203,6 +209,15 @@ class LocalProgram:
     def communication(self) -> CommunicationReport:
         """Its collectives with their bytes and predicted times; prints as a table."""
         return communication_report(self.module)
+
+    @cached_property
+    def memory(self) -> PeakMemory:
+        """The most memory that a device needs for a call on the engine of its collectives, see docs/memory.md."""
+        return self.memory_on()
+
+    def memory_on(self, engine: Engine | None = None) -> PeakMemory:
+        """Returns the most memory that a device needs for a call on an engine, `mpi` or `pjrt`."""
+        return peak_memory(self.module, self.function, engine=engine)
 
     def __str__(self) -> str:
         return mlir_shard.print_module(self.module)

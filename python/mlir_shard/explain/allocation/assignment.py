@@ -1,0 +1,236 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The buffers of a local program with their lifetimes: one line of time runs through loops and branches once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mlir_shard.explain.allocation.buffers import Buffer, Kind
+from mlir_shard.explain.allocation.fusion import FusionRules, Kernel, kernels
+from mlir_shard.explain.allocation.instructions import Computation, Instruction, Value
+
+
+class BufferRules(FusionRules, Protocol):
+    """What a compiler allocates."""
+
+    is_in_place: bool
+    """Whether an elementwise result is where an operand was that is not used again."""
+    pointer_bytes: int
+    """The bytes that each of several results takes in a table of their addresses; 0 for no tables."""
+
+    def staging(self, one: Instruction) -> tuple[int, int]:
+        """Returns the bytes that an instruction needs besides its results: before and behind its computation."""
+        ...
+
+
+class Assignment:
+    """The buffers of a computation and of those that it runs.
+
+    Args:
+        computation: that of a function.
+        rules: of the compiler.
+        called: returns the bytes that a function needs besides its arguments.
+        donated: arguments whose memory may be overwritten, each with the number of the result that is to be there, if
+            that is said.
+
+    Attributes:
+        temporaries: those that are neither arguments nor results.
+        results: those of results that are in memory of their own.
+        aliased: the bytes of results that are in the memory of donated arguments.
+        time: the end of the line of time.
+    """
+
+    def __init__(
+        self,
+        computation: Computation,
+        rules: BufferRules,
+        called: Callable[[str], int],
+        donated: Mapping[int, int | None] | None = None,
+    ) -> None:
+        self.temporaries: list[Buffer] = []
+        self.results: list[Buffer] = []
+        self.aliased = 0
+        self.time = 0
+        self._rules = rules
+        self._called = called
+        self._of: dict[int, Buffer] = {}
+        given = dict(donated or {})
+        for index in given:
+            value = computation.parameters[index]
+            self._of[id(value)] = Buffer(value.tensor.bytes, 0, 0, Kind.ARGUMENT, index=index)
+        self._run(computation)
+        self._return(computation, given)
+
+    def _run(self, computation: Computation) -> None:
+        for kernel in kernels(computation, self._rules):
+            self.time += 2
+            loop = loop_of(kernel.instruction)
+            if loop is None:
+                self._compute(kernel)
+            else:
+                self._loop(kernel, loop)
+
+    def _compute(self, kernel: Kernel) -> None:
+        one = kernel.instruction
+        number = one.op.number if one.op else -1
+        kind = Kind.COLLECTIVE if one.traits.is_collective else Kind.TEMPORARY
+        before, behind = self._rules.staging(one)
+        for computation in one.blocks:
+            self._run(computation)
+            for value in computation.returned:
+                self._extend(value, self.time)
+        if callee := _callee(one):
+            # The results are part of what the function needs.
+            self.temporaries.append(Buffer(self._called(callee), self.time, self.time + 1, kind, number))
+            self._end_reads(kernel)
+            self.time += 2
+        # What is staged is live with the operands, and then with the results, or the other way around.
+        for size in (before, behind):
+            if size:
+                self.temporaries.append(Buffer(size, self.time, self.time + 2, kind, number))
+                self._end_reads(kernel)
+                self.time += 2
+        for index, value in enumerate(one.results):
+            shared = self._ended(one.operands[index], one) if index < one.traits.updates else None
+            if shared is None:
+                self._add(value, Buffer(value.tensor.bytes, self.time, self.time, kind, number, index))
+            else:
+                shared.last = max(shared.last, self.time)
+                self._of[id(value)] = shared
+        if not (callee or before or behind):
+            self._end_reads(kernel)
+        self._add_table(one, self.time)
+
+    def _add_table(self, one: Instruction, start: int) -> None:
+        if len(one.results) > 1 and self._rules.pointer_bytes:
+            size = self._rules.pointer_bytes * len(one.results)
+            self.temporaries.append(Buffer(size, start, self.time, Kind.TEMPORARY, one.op.number if one.op else -1))
+
+    def _ended(self, value: Value, user: Instruction) -> Buffer | None:
+        """The buffer of a value that only this instruction uses, which may write to it."""
+        buffer = self._of.get(id(value))
+        return None if buffer is None or any(one is not user for one in value.users) else buffer
+
+    def _loop(self, kernel: Kernel, loop: Sequence[Carried]) -> None:
+        one = kernel.instruction
+        number = one.op.number if one.op else -1
+        start = self.time
+        carried: list[Buffer | None] = []
+        for index, each in enumerate(loop):
+            buffer = self._of.get(id(each.initial))
+            if each.returned in each.parameters:
+                carried.append(None)
+            else:
+                buffer = self._ended(each.initial, one)
+                if buffer is None:
+                    buffer = Buffer(each.result.tensor.bytes, start, start, Kind.TEMPORARY, number, index)
+                    self.temporaries.append(buffer)
+                carried.append(buffer)
+            for value in (*each.parameters, each.result):
+                if buffer is not None:
+                    self._of[id(value)] = buffer
+        for computation in one.blocks:
+            self._run(computation)
+        self.time += 2
+        for value, buffer in zip((each.returned for each in loop), carried, strict=True):
+            own = self._of.get(id(value))
+            if buffer is None or own is None or own is buffer:
+                continue
+            if own.first > buffer.last and own in self.temporaries:
+                self.temporaries.remove(own)
+            else:
+                own.last = max(own.last, self.time)
+        for buffer in carried:
+            if buffer is not None:
+                buffer.last = self.time
+        self._extend_reads(kernel, self.time)
+        self._add_table(one, start)
+
+    def _end_reads(self, kernel: Kernel) -> None:
+        """Extends the lifetimes of what a kernel reads up to its result, or to before it if that takes the place."""
+        results = kernel.instruction.results
+        own = self._of.get(id(results[0])) if results else None
+        for value, in_place in kernel.reads.items():
+            buffer = self._of.get(id(value))
+            if buffer is None:
+                continue
+            is_shared = (
+                self._rules.is_in_place
+                and in_place
+                and own is not None
+                and buffer is not own
+                and value.tensor.bytes == results[0].tensor.bytes
+            )
+            buffer.last = max(buffer.last, self.time - 1 if is_shared else self.time)
+
+    def _extend_reads(self, kernel: Kernel, time: int) -> None:
+        for value in kernel.reads:
+            self._extend(value, time)
+
+    def _extend(self, value: Value, time: int) -> None:
+        buffer = self._of.get(id(value))
+        if buffer is not None and buffer.last < time:
+            buffer.last = time
+
+    def _add(self, value: Value, buffer: Buffer) -> None:
+        self._of[id(value)] = buffer
+        self.temporaries.append(buffer)
+
+    def _return(self, computation: Computation, donated: Mapping[int, int | None]) -> None:
+        """Finds the buffers of the results: copies of what is returned twice, or was given."""
+        taken: set[int] = set()
+        arguments = {index: value for value, index in donated.items() if index is not None}
+        for index, value in enumerate(computation.returned):
+            buffer = self._of.get(id(value))
+            argument = self._of.get(id(computation.parameters[arguments[index]])) if index in arguments else None
+            if buffer is None or id(buffer) in taken:
+                buffer = Buffer(value.tensor.bytes, self.time, self.time)
+            taken.add(id(buffer))
+            if buffer.kind is Kind.ARGUMENT:
+                self.aliased += buffer.size
+            elif argument is not None and argument.last < buffer.first:
+                # It is computed where the argument was.
+                self.aliased += buffer.size
+            else:
+                buffer.last, buffer.kind, buffer.index = self.time + 2, Kind.RESULT, index
+                self.results.append(buffer)
+        self.temporaries = [one for one in self.temporaries if id(one) not in taken]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A value that a loop carries: what it is at first, in its regions, after an iteration, and in the end."""
+
+    initial: Value
+    parameters: tuple[Value, ...]
+    returned: Value
+    result: Value
+
+
+def loop_of(one: Instruction) -> list[Carried] | None:
+    """Returns what a loop carries; None for other instructions."""
+    parameters: Sequence[tuple[Value, ...]]
+    if one.name == "stablehlo.while":
+        condition, body = one.blocks
+        parameters = list(zip(condition.parameters, body.parameters, strict=True))
+        initial = one.operands
+    elif one.name == "scf.for":
+        (body,) = one.blocks
+        parameters = [(value,) for value in body.parameters[1:]]
+        initial = one.operands[3:]
+    elif one.name == "scf.while" and len(one.operands) == len(one.results):
+        condition, body = one.blocks
+        parameters = list(zip(condition.parameters, body.parameters, strict=True))
+        initial = one.operands
+    else:
+        return None
+    return [Carried(*each) for each in zip(initial, parameters, body.returned, one.results, strict=True)]
+
+
+def _callee(one: Instruction) -> str:
+    if one.op is None or one.name != "func.call":
+        return ""
+    return str(one.op.signature.op.attributes["callee"].value)

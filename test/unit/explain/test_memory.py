@@ -1,0 +1,207 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The memory that a rank needs: small programs added up by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import mlir_shard
+from mlir_shard.explain.memory import Engine, PeakMemory, peak_memory
+
+SQUARE = "tensor<16x16xf32>"
+BYTES = 1024
+ENGINES: tuple[Engine, ...] = ("mpi", "pjrt")
+
+
+def of(text: str, engine: Engine | None = None) -> PeakMemory:
+    return peak_memory(mlir_shard.parse(text, mlir_shard.create_context()), engine=engine)
+
+
+def main(body: str, arguments: str = f"%x: {SQUARE}", results: str = SQUARE) -> str:
+    return f"func.func @main({arguments}) -> ({results}) {{\n{body}\n}}"
+
+
+def product(result: str, of: str, by: str = "") -> str:
+    return f"%{result} = stablehlo.dot %{of}, %{by or of} : ({SQUARE}, {SQUARE}) -> {SQUARE}"
+
+
+def unary(result: str, op: str, of: str) -> str:
+    return f"%{result} = stablehlo.{op} %{of} : {SQUARE}"
+
+
+def returned(*names: str) -> str:
+    return f"return {', '.join(f'%{name}' for name in names)} : {', '.join([SQUARE] * len(names))}"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_arguments_and_result(engine: Engine) -> None:
+    found = of(main("\n".join([product("a", "x"), returned("a")])), engine)
+
+    assert (found.arguments, found.results, found.temporaries, found.peak) == (BYTES, BYTES, 0, 2 * BYTES)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_of_a_chain_two_products_live_at_once(engine: Engine) -> None:
+    found = of(main("\n".join([product("a", "x"), product("b", "a"), product("c", "b"), returned("c")])), engine)
+
+    assert found.peak == 3 * BYTES
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_fused_has_no_memory(engine: Engine) -> None:
+    chain = [unary("a", "exponential", "x"), unary("b", "negate", "a"), unary("c", "tanh", "b")]
+
+    assert of(main("\n".join([*chain, returned("c")])), engine).peak == 2 * BYTES
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_views_have_no_memory(engine: Engine) -> None:
+    flat = "tensor<256xf32>"
+    body = f"""
+      {product("a", "x")}
+      %b = stablehlo.reshape %a : ({SQUARE}) -> {flat}
+      %c = stablehlo.reshape %b : ({flat}) -> {SQUARE}
+      {returned("c")}"""
+
+    assert of(main(body), engine).peak == 2 * BYTES
+
+
+def test_xla_computes_elementwise_results_in_place() -> None:
+    body = "\n".join([product("a", "x"), unary("b", "exponential", "a"), product("c", "b"), returned("c")])
+
+    # The result is there from the beginning, and holds `a` and `b` before they are used.
+    assert of(main(body), "pjrt").temporaries == BYTES
+    assert of(main(body), "mpi").temporaries == 2 * BYTES
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_value_is_live_up_to_its_last_use(engine: Engine) -> None:
+    chain = [product("a", "x"), product("b", "a"), product("c", "b"), product("d", "c", "a")]
+
+    found = of(main("\n".join([*chain, returned("d")])), engine)
+
+    # With `c`, either `b` or the result.
+    assert found.without_constants == 4 * BYTES
+    assert {one.name for one in found.live} >= {"arg0", "stablehlo.dot"}
+
+
+LOOP = f"""
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %n:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, {SQUARE}
+  cond {{
+    %end = stablehlo.constant dense<5> : tensor<i32>
+    %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  }} do {{
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    {product("w", "v")}
+    stablehlo.return %next, %w : tensor<i32>, {SQUARE}
+  }}
+  return %n#1 : {SQUARE}"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_loop_holds_what_goes_in_and_comes_out_of_an_iteration(engine: Engine) -> None:
+    found = of(main(LOOP), engine)
+
+    # Counters and their tables are small.
+    assert 3 * BYTES <= found.peak < 3.2 * BYTES
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_calls_need_what_their_functions_do(engine: Engine) -> None:
+    inner = "\n".join([product("a", "x"), product("b", "a"), product("c", "b"), returned("c")])
+    function = f"func.func private @f(%x: {SQUARE}) -> {SQUARE} {{\n{inner}\n}}"
+    outer = f"%y = call @f(%x) : ({SQUARE}) -> {SQUARE}\n{product('z', 'y')}\n{returned('z')}"
+
+    # The argument, in the function two products, and with XLA the result all the time.
+    assert of(main(outer) + "\n" + function, engine).peak == (3 + (engine == "pjrt")) * BYTES
+
+
+UPDATE = f"""
+  %i = stablehlo.constant dense<3> : tensor<i32>
+  %u = stablehlo.dynamic_update_slice %x, %r, %i, %i
+      : ({SQUARE}, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> {SQUARE}
+  {returned("u")}"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("attribute", ["tf.aliasing_output = 0 : i32", "jax.buffer_donor = true"])
+def test_results_are_in_the_memory_of_donated_arguments(engine: Engine, attribute: str) -> None:
+    kept = of(main(UPDATE, f"%x: {SQUARE}, %r: tensor<1x16xf32>"), engine)
+    donated = of(main(UPDATE, f"%x: {SQUARE} {{{attribute}}}, %r: tensor<1x16xf32>"), engine)
+
+    assert (kept.aliased, donated.aliased) == (0, BYTES)
+    assert donated.peak == kept.peak - BYTES
+
+
+def test_constants_count_unless_they_are_one_element() -> None:
+    body = f"""
+      %c = stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+      %s = stablehlo.constant dense<1.0> : tensor<4xf32>
+      %y = stablehlo.add %c, %s : tensor<4xf32>
+      {returned("x")}"""
+
+    assert of(main(body)).constants == 16
+
+
+STAGED = """
+  shard.grid @mesh(shape = 4)
+  func.func @main(%x: tensor<16x4xf32>) -> tensor<16x16xf32> {
+    %y = shard.all_gather %x on @mesh grid_axes = [0] gather_axis = 1 : tensor<16x4xf32> -> tensor<16x16xf32>
+    return %y : tensor<16x16xf32>
+  }"""
+
+
+def test_mpi_stages_what_is_gathered_along_an_inner_dimension() -> None:
+    along_rows = STAGED.replace("gather_axis = 1", "gather_axis = 0").replace("16x16xf32", "64x4xf32")
+
+    assert of(STAGED).collectives == BYTES
+    assert of(STAGED).peak == of(along_rows).peak + BYTES
+
+
+def test_the_engine_is_that_of_the_collectives() -> None:
+    assert (of(STAGED).engine, of(main(returned("x"))).engine) == ("mpi", "pjrt")
+
+
+def test_the_place_of_the_peak() -> None:
+    body = "\n".join([product("a", "x"), product("b", "a"), product("c", "b"), returned("c")])
+    text = mlir_shard.parse(main(body), mlir_shard.create_context(), "program.mlir")
+
+    assert peak_memory(text, engine="mpi").at == "stablehlo.dot at program.mlir:3:6"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            main(
+                "%y = stablehlo.add %x, %x : tensor<?xf32>\nreturn %y : tensor<?xf32>",
+                "%x: tensor<?xf32>",
+                "tensor<?xf32>",
+            ),
+            "static shapes",
+            id="dynamic shapes",
+        ),
+        pytest.param("func.func private @main(tensor<4xf32>) -> tensor<4xf32>", "none with a body", id="a declaration"),
+    ],
+)
+def test_what_is_not_predicted(text: str, message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        of(text)
+
+
+def test_equal_instructions_and_unused_ones_have_no_memory() -> None:
+    body: list[Any] = [
+        product("a", "x"),
+        product("b", "x"),
+        product("unused", "x"),
+        product("c", "a", "b"),
+        returned("c"),
+    ]
+
+    assert of(main("\n".join(body)), "pjrt").peak == 3 * BYTES
