@@ -140,6 +140,9 @@ def cases() -> list[Case | Convolution]:
     ]
     found += [Case("bf16", size, size, size) for size in (64, 256, 512, 1024)]
     found += [Case("i8", size, size, size) for size in (64, 256, 512)]
+    for type_ in ("bf16", "i8"):
+        found += [Case(type_, 255, 257, 253), Case(type_, 16, 2048, 2048), Case(type_, 1, 2048, 2048)]
+        found += [Case(type_, 2048, 1, 2048), Case(type_, 512, 512, 512, 0, (False, True)), Case(type_, 64, 64, 64, 64)]
     for type_ in ("f32", "f64"):
         found += [Case(type_, 255, 257, 253), Case(type_, 509, 131, 1021), Case(type_, 67, 1009, 71)]
         found += [Case(type_, 2048, 16, 2048), Case(type_, 16, 2048, 2048), Case(type_, 1024, 1024, 16)]

@@ -10,6 +10,7 @@ namespace mlir_shard {
 
 void defineEditor(pybind11::module_ &module);
 void defineExpressions(pybind11::module_ &module);
+void defineNarrowGemm(pybind11::module_ &module);
 void defineOpKinds(pybind11::module_ &module);
 void defineRepetitions(pybind11::module_ &module);
 void defineResharding(pybind11::module_ &module);

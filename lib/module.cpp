@@ -265,6 +265,7 @@ PYBIND11_MODULE(_native, module) {
 
   defineEditor(module);
   defineExpressions(module);
+  defineNarrowGemm(module);
   defineOpKinds(module);
   defineRepetitions(module);
   defineResharding(module);

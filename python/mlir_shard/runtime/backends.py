@@ -82,7 +82,7 @@ def backend(
         collectives: of the local program, `shard` or `stablehlo`, by default what the engine is at home with.
         observe: is told the times of the sharded run.
         repeat: how often that calls the program.
-        threads: of a rank of MPI, for what OpenBLAS computes.
+        threads: of a rank of MPI, for products of matrices and convolutions.
         cache: a folder where MPI's compiled programs are kept.
         remarks_above, verify_repetition: the options of these names of the pipelines, the first of which has a default.
     """

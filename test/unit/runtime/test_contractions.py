@@ -8,82 +8,17 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
+from runtime.contraction_programs import BITS, DTYPES, EQUATIONS, check, contract
 from runtime.in_process import lower, run
 
 from mlir_shard.runtime import RunError
-from mlir_shard.runtime.launch import blas
-
-DTYPES = {
-    "f32": np.float32,
-    "f64": np.float64,
-    "complex<f32>": np.complex64,
-    "complex<f64>": np.complex128,
-    "bf16": ml_dtypes.bfloat16,
-    "f16": np.float16,
-}
-SIZES = dict(zip("bhmnkl", (3, 2, 24, 28, 40, 5), strict=True))
-BITS = {"f32": 1e-5, "f64": 1e-12, "complex<f32>": 1e-5, "complex<f64>": 1e-12, "bf16": 1e-2, "f16": 2e-3}
+from mlir_shard.runtime.launch import blas, narrow_gemm
 
 
-def tensor(letters: str, element_type: str) -> str:
-    return f"tensor<{''.join(f'{SIZES[one]}x' for one in letters)}{element_type}>"
-
-
-def contract(equation: str, input_type: str, type_: str) -> str:
-    """A program that adds a contraction to an argument."""
-    inputs, result = equation.split("->")
-    operands = [*inputs.split(","), result]
-    loops = sorted({*equation} & {*SIZES})
-    maps = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(one)})>" for one in operands)
-    a, b, c = (tensor(one, t) for one, t in zip(operands, (input_type, input_type, type_), strict=True))
-    return f"""
-      func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {c} {{
-        %0 = linalg.contract indexing_maps = [{maps}] ins(%a, %b : {a}, {b}) outs(%c : {c}) -> {c}
-        return %0 : {c}
-      }}"""
-
-
-def drawn(letters: str, element_type: str, seed: int) -> np.ndarray:
-    draw = np.random.default_rng(seed)
-    shape = [SIZES[one] for one in letters]
-    values = draw.standard_normal(shape)
-    if "complex" in element_type:
-        values = values + 1j * draw.standard_normal(shape)
-    return values.astype(DTYPES[element_type])
-
-
-def check(text: str, equation: str, input_type: str, type_: str) -> None:
-    inputs, result = equation.split("->")
-    arrays = [drawn(one, input_type, seed) for seed, one in enumerate(inputs.split(","))]
-    initial = drawn(result, type_, 2)
-    (got,) = run(text, *arrays, initial)
-    exact = np.complex128 if "complex" in type_ else np.float64
-    wanted = np.einsum(equation, *(one.astype(exact) for one in arrays)) + initial.astype(exact)
-    np.testing.assert_allclose(got.astype(exact), wanted, rtol=BITS[type_], atol=BITS[type_] * np.abs(wanted).max())
-
-
-EQUATIONS = (
-    "mk,kn->mn",
-    "km,kn->mn",
-    "mk,nk->mn",
-    "km,nk->mn",
-    "mk,kn->nm",
-    "bmk,bkn->bmn",
-    "mbk,kbn->bnm",
-    "bmhk,bnhk->bhmn",
-    "bhmn,bnhk->bmhk",
-    "mkl,lkn->mn",
-    "mhk,kn->mhn",
-    "mkl,klnb->mbn",
-    "mk,k->m",
-    "k,kn->n",
-    "bmk,bmk->b",
-    "mkl,mkl->",
-    "mk,lk->lm",
-    "km,k->m",
-    "k,nk->n",
-    "bmk,bk->bm",
-)
+@pytest.fixture
+def by_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has no function of the native core compute a contraction, as on a CPU without the instructions."""
+    monkeypatch.setattr(narrow_gemm, "functions", dict)
 
 
 @pytest.mark.parametrize("equation", EQUATIONS)
@@ -94,6 +29,7 @@ def test_layouts(equation: str, type_: str) -> None:
     check(text, equation, type_, type_)
 
 
+@pytest.mark.usefixtures("by_blas")
 @pytest.mark.parametrize(
     ("input_type", "type_"),
     [*((one, one) for one in DTYPES), ("bf16", "f32"), ("f16", "f32"), ("f32", "f64"), ("bf16", "f64")],
@@ -190,6 +126,7 @@ def test_other_bodies_stay_loops(body: str) -> None:
     assert "cblas_" not in lower([text], "main")[0]
 
 
+@pytest.mark.usefixtures("by_blas")
 def test_widened_integers_are_exact() -> None:
     body = (
         "%v = arith.extsi %x : i8 to i32\n%w = arith.extsi %y : i8 to i32\n"
@@ -315,6 +252,7 @@ def test_vectors_with_steps(side: int, is_transposed: bool, step: int) -> None:
     np.testing.assert_allclose(run(text, a, v, c)[0], wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.usefixtures("by_blas")
 @pytest.mark.parametrize("element_type", ["f32", "bf16"])
 @pytest.mark.parametrize(
     ("layout", "stride", "dilation"), [("NHWC", 1, 1), ("NHWC", 2, 1), ("NCHW", 1, 1), ("NCHW", 2, 2), ("CNHW", 1, 2)]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from functools import cache
 from importlib.util import find_spec
@@ -16,7 +17,10 @@ from mlir_shard.runtime.error import RunError
 _PACKAGE: Final = "scipy_openblas32"
 # The package adds a prefix to the symbols.
 _PREFIX: Final = "scipy_"
-_SYMBOL = re.compile(r"llvm\.func @(cblas_[sdcz]gem[mv])\(")
+_SYMBOL = re.compile(r"llvm\.func @(cblas_[sdcz]gem[mv]|openblas_get_num_threads)\(")
+_THREADS: Final = "OPENBLAS_NUM_THREADS"
+GET_THREADS: Final = "openblas_get_num_threads"
+"""Of no arguments, returns an i32."""
 
 
 @cache
@@ -56,6 +60,7 @@ def set_threads(threads: int) -> None:
 @cache
 def _library(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
-    # Ranks share the cores of a machine.
-    library[f"{_PREFIX}openblas_set_num_threads"](1)
+    # Ranks share the cores of a machine, all of which OpenBLAS would use.
+    given = os.environ.get(_THREADS, "")
+    library[f"{_PREFIX}openblas_set_num_threads"](int(given) if given.isdecimal() else 1)
     return library

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import blas, mpi_library, vector_math
+from mlir_shard.runtime.launch import blas, mpi_library, narrow_gemm, vector_math
 from mlir_shard.runtime.launch.array_calls import ArrayFunctions
 from mlir_shard.runtime.launch.call_frame import CallFrame
 from mlir_shard.runtime.launch.code_cache import CodeCache
@@ -69,7 +69,9 @@ class Executable:
             _check_implementation(program.text, process)
         libraries = [process.path] if process else []
         self._array_calls = ArrayFunctions(program.text)
-        addresses = self._array_calls.addresses | blas.addresses(program.text) | vector_math.addresses(program.text)
+        addresses = dict(self._array_calls.addresses)
+        for of_library in (blas, narrow_gemm, vector_math):
+            addresses |= of_library.addresses(program.text)
         code = program.lowered.code or (shared.take() if shared else None)
         if not code:
             code = b""

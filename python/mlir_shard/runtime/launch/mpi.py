@@ -196,7 +196,7 @@ class MpiEngine:
     """Runs each rank as a process under mpiexec; a run that takes longer than `timeout` seconds is stopped.
 
     choice: which MPI, see `MpiInstallation.find`; observe: is told the times of the ranks; repeat: how often `run`
-    calls the program; threads: of a rank, for what OpenBLAS computes.
+    calls the program; threads: of a rank, for products of matrices.
     """
 
     timeout: float | None = None

@@ -14,14 +14,14 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, operations_where
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import compiler
-from mlir_shard.runtime.launch.array_calls import PREFIX
+from mlir_shard.runtime.launch import array_calls, compiler, narrow_gemm
 from mlir_shard.runtime.launch.cpu import Cpu
 
 _FUNCTION = "llvm.func"
 _CALL = "llvm.call"
-# Each rank loads the libraries of MPI and BLAS, and has functions for calls on arrays; intrinsics are expanded by LLVM.
-_ELSEWHERE = ("MPI_", "ompi_", "cblas_", PREFIX, "llvm.")
+# Each rank loads the libraries of MPI and BLAS, and has functions for calls on arrays and for products of narrow
+# elements; intrinsics are expanded by LLVM.
+_ELSEWHERE = ("MPI_", "ompi_", "cblas_", "openblas_", narrow_gemm.PREFIX, array_calls.PREFIX, "llvm.")
 # Arithmetic on these types is instructions on every CPU.
 _INTEGER_BITS = 64
 _FLOATS = (ir.F32Type, ir.F64Type)

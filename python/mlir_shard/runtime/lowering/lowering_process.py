@@ -86,7 +86,8 @@ class LoweringProcess:
             "compiles": self._compiles,
         }
         asked = json.dumps(request)
-        key = (asked, host_cpu() if self._compiles else b"") if self._cache is not None else ()
+        # What is called for a product of matrices depends on the CPU, as machine code does.
+        key = (asked, host_cpu()) if self._cache is not None else ()
         if self._cache is not None and (found := self._cache.get(*key)) is not None:
             return _from_answer(json.loads(found))
         process = waiting.pop() if waiting else _begin()

@@ -3,8 +3,8 @@
 """Lowering of contractions in memory to calls of `gemm` and `gemv`, in loops where these do not do it at once.
 
 They are accumulated in the type of the result, those of floats narrower than f32 in f32. Those of integers that are
-widened are computed in a type of floats that holds every sum; other integers are left to loops. A convolution is a
-product of matrices for each place of its window.
+widened are computed in i32, where there is a function for their type, or in a type of floats that holds every sum;
+other integers are left to loops. A convolution is a product of matrices for each place of its window.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir.editing import op_in_block, operations_where
 from mlir_shard.runtime.collectives import buffers
 from mlir_shard.runtime.launch import blas
+from mlir_shard.runtime.lowering.blas.arithmetic import Arithmetic, arithmetic
 from mlir_shard.runtime.lowering.blas.contractions import FEWEST, Contraction, contraction
 from mlir_shard.runtime.lowering.blas.gemm_plan import GemmPlan, Operand, plan_gemm
 
 _arith, _complex, _func, _linalg = map(host.dialect, ("arith", "complex", "func", "linalg"))
 _memref, _scf = map(host.dialect, ("memref", "scf"))
 _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
-# The largest integers up to which floats hold all.
-_EXACT_F32, _EXACT_F64 = 1 << 24, 1 << 53
 # How many times the products of a call have to be for another operand to be copied.
 _WORTH_A_COPY = 4
 
@@ -40,30 +39,11 @@ def lower(module: Any) -> None:
     found = map(contraction, operations_where(module, lambda name: name.startswith("linalg.")))
     calls = _Calls(module)
     for one in [one for one in found if one is not None and one.volume >= FEWEST]:
-        type_ = _accumulator(one)
-        if type_ is not None:
+        how = arithmetic(one)
+        if how is not None:
             with ir.InsertionPoint(one.op), one.op.location:
-                if calls.emit(one, type_):
+                if calls.emit(one, how):
                     one.op.erase()
-
-
-def _accumulator(found: Contraction) -> Any:
-    """The type to accumulate a contraction in; None where BLAS has none."""
-    op = found.op
-    type_ = op.operands[2].type.element_type
-    if isinstance(type_, ir.ComplexType):
-        return type_ if isinstance(type_.element_type, (ir.F32Type, ir.F64Type)) else None
-    if isinstance(type_, (ir.F32Type, ir.F64Type)):
-        return type_
-    if isinstance(type_, ir.FloatType):
-        return ir.F32Type.get() if type_.width < 32 else None
-    names = [one.operation.name for one in op.regions[0].blocks[0].operations]
-    if names.count("arith.extsi") != 2:
-        return None
-    summed = prod(found.sizes[loop] for loop in found.summed)
-    largest = summed << sum(one.type.element_type.width - 1 for one in op.operands[:2])
-    floats = (ir.F32Type, _EXACT_F32), (ir.F64Type, _EXACT_F64)
-    return next((one.get() for one, most in floats if largest <= most), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +86,10 @@ def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
 
 
-def _chosen(found: Contraction, type_: Any) -> tuple[GemmPlan, tuple[_Source, ...]] | None:
+def _chosen(found: Contraction, how: Arithmetic) -> tuple[GemmPlan, tuple[_Source, ...]] | None:
     """The plan with as few copies as its calls are still large."""
-    options = []
-    for sources in product(*(_sources(found, place, type_) for place in range(3))):
+    options, types = [], (how.inputs, how.inputs, how.sums)
+    for sources in product(*(_sources(found, place, type_) for place, type_ in enumerate(types))):
         plan = plan_gemm(found.sizes, *(one.operand for one in sources))
         if plan is not None and plan.volume >= FEWEST:
             options.append((sum(one.order is not None for one in sources), plan, sources))
@@ -125,28 +105,25 @@ class _Calls:
         self._module = module
         self._declared: set[str] = set()
 
-    def emit(self, found: Contraction, type_: Any) -> bool:
-        """Emits a contraction at the current insertion point; whether calls do it well.
-
-        Args:
-            type_: what it is accumulated in.
-        """
-        chosen = _chosen(found, type_)
+    def emit(self, found: Contraction, how: Arithmetic) -> bool:
+        """Emits a contraction at the current insertion point; whether calls do it well."""
+        chosen = _chosen(found, how)
         if chosen is None:
             return False
         plan, sources = chosen
         a, b, result = found.op.operands
         # Loops over sums outside of the calls add to what the calls before have computed; `gemv` of some versions
         # multiplies what is there by 0, where there may be NaN.
-        adds_up = plan.is_of_vectors or any(loop.steps[2] == 0 for loop in plan.loops)
+        is_by_gemv = plan.is_of_vectors and how.function is None
+        adds_up = is_by_gemv or any(loop.steps[2] == 0 for loop in plan.loops)
         *inputs, of_result = sources
         is_copied = of_result.order is not None
         fill = _fill_before(found.op) if is_copied or not adds_up else None
-        memories = [_read(memory, source, type_) for memory, source in zip((a, b), inputs, strict=True)]
-        memories.append(_room(result, of_result.order, type_) if of_result.order is not None else result)
+        memories = [_read(memory, source, how.inputs) for memory, source in zip((a, b), inputs, strict=True)]
+        memories.append(_room(result, of_result.order, how.sums) if of_result.order is not None else result)
         if is_copied and adds_up:
-            _linalg.fill(_zero(type_), outs=[memories[2]])
-        self._loops(plan, memories, type_, adds=adds_up or (not is_copied and fill is None))
+            _linalg.fill(_zero(how.sums), outs=[memories[2]])
+        self._loops(plan, memories, how, adds=adds_up or (not is_copied and fill is None))
         if of_result.order is not None:
             # A copy of the result is added to it afterwards.
             back = [of_result.order.index(dim) for dim in range(len(of_result.order))]
@@ -158,12 +135,12 @@ class _Calls:
                 _memref.DeallocOp(memory)
         return True
 
-    def _loops(self, plan: GemmPlan, memories: Sequence[Any], type_: Any, adds: bool) -> None:
+    def _loops(self, plan: GemmPlan, memories: Sequence[Any], how: Arithmetic, adds: bool) -> None:
         """The loops of a plan around its call."""
-        size = _bytes(type_)
+        sizes = [_bytes(one) for one in (how.inputs, how.inputs, how.sums)]
         order = (1, 0, 2) if plan.swaps else (0, 1, 2)
-        addresses = [_address(memories[place], size) for place in order]
-        factors = self._factor(type_, 1), self._factor(type_, int(adds))
+        addresses = [_address(memories[place], size) for place, size in zip(order, sizes, strict=True)]
+        before = [self._factor(how.sums, 1), self._factor(how.sums, int(adds))] if how.function is None else []
         points = []
         for loop in plan.loops:
             made = _scf.ForOp(index.constant(0), index.constant(loop.size), index.constant(1))
@@ -172,9 +149,13 @@ class _Calls:
             points.append(point)
             for place, step in enumerate(loop.steps):
                 if step:
-                    offset = index.multiply(made.induction_variable, index.constant(step * size))
+                    offset = index.multiply(made.induction_variable, index.constant(step * sizes[place]))
                     addresses[place] = index.add(addresses[place], offset)
-        self._call(plan, addresses, factors, type_)
+        pointers = list(map(buffers.pointer_at, addresses))
+        if how.function is None:
+            self._call_blas(plan, pointers, before, how.sums)
+        else:
+            self._call_native(how.function, plan, pointers, adds)
         for point in reversed(points):
             _scf.YieldOp([])
             point.__exit__(None, None, None)
@@ -195,8 +176,8 @@ class _Calls:
         memory = _memref.GetGlobalOp(memory_type, symbol).result
         return buffers.pointer(memory)
 
-    def _call(self, plan: GemmPlan, addresses: Sequence[Any], factors: tuple[Any, Any], type_: Any) -> None:
-        a, b, c = map(buffers.pointer_at, addresses)
+    def _call_blas(self, plan: GemmPlan, pointers: Sequence[Any], factors: Sequence[Any], type_: Any) -> None:
+        a, b, c = pointers
         times, plus = factors
         if plan.is_of_vectors:
             name = "gemv"
@@ -207,13 +188,25 @@ class _Calls:
             sizes = [_int(size) for size in (plan.m, plan.n, plan.k)]
             a_leading, b_leading, c_leading = map(_int, (plan.a.leading, plan.b.leading, plan.c_leading))
             arguments = [_int(_ROW_MAJOR), *forms, *sizes, times, a, a_leading, b, b_leading, plus, c, c_leading]
-        symbol = f"cblas_{_letter(type_)}{name}"
+        self._call(f"cblas_{_letter(type_)}{name}", arguments)
+
+    def _call_native(self, symbol: str, plan: GemmPlan, pointers: Sequence[Any], adds: bool) -> None:
+        """As `lib/narrow_gemm.h` describes."""
+        a, b, c = pointers
+        forms = [_int(factor.is_transposed) for factor in (plan.a, plan.b)]
+        sizes = [_int(size) for size in (plan.m, plan.n, plan.k)]
+        a_leading, b_leading, c_leading = map(_int, (plan.a.leading, plan.b.leading, plan.c_leading))
+        # OpenBLAS knows how many a rank has.
+        (threads,) = self._call(blas.GET_THREADS, [], [ir.IntegerType.get_signless(32)])
+        self._call(symbol, [*forms, *sizes, a, a_leading, b, b_leading, _int(adds), c, c_leading, threads])
+
+    def _call(self, symbol: str, arguments: Sequence[Any], results: Sequence[Any] = ()) -> list[Any]:
         if symbol not in self._declared:
             self._declared.add(symbol)
             with ir.InsertionPoint.at_block_begin(self._module.body):
-                signature = ir.FunctionType.get([value.type for value in arguments], [])
+                signature = ir.FunctionType.get([value.type for value in arguments], list(results))
                 _func.FuncOp(symbol, signature, visibility="private")
-        _func.CallOp([], symbol, arguments)
+        return list(_func.CallOp(list(results), symbol, list(arguments)).results)
 
     def _of_gemv(self, plan: GemmPlan, a: Any, b: Any, c: Any, times: Any, plus: Any) -> list[Any]:
         """The arguments where the result has one row or column."""
@@ -255,6 +248,8 @@ def _fill_before(op: Any) -> Any | None:
 
 
 def _zero(type_: Any) -> Any:
+    if isinstance(type_, ir.IntegerType):
+        return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, 0)).result
     if isinstance(type_, ir.ComplexType):
         parts = ir.ArrayAttr.get([ir.FloatAttr.get(type_.element_type, 0.0)] * 2)
         return _complex.ConstantOp(type_, parts).result
@@ -314,6 +309,8 @@ def _converted(value: Any, type_: Any) -> Any:
     """A value in another type; an integer of floats wraps around."""
     if value.type == type_:
         return value
+    if isinstance(value.type, ir.IntegerType) and isinstance(type_, ir.IntegerType):
+        return (_arith.ExtSIOp if value.type.width < type_.width else _arith.TruncIOp)(type_, value).result
     if isinstance(value.type, ir.IntegerType):
         return _arith.SIToFPOp(type_, value).result
     if isinstance(type_, ir.IntegerType):

@@ -15,6 +15,7 @@ from typing import Any, Final
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import clone_with, ops_below, ops_in
+from mlir_shard.runtime.launch import blas, narrow_gemm
 
 _func = host.dialect("func")
 _GENERIC: Final = "linalg.generic"
@@ -32,6 +33,8 @@ _OF_LOOPS: Final = frozenset({"affine", "arith", "complex", "index", "linalg", "
 # Operations of a function that calls others, from which on LLVM takes too long to schedule them.
 _LARGE: Final = 1000
 _CONSTANT: Final = "arith.constant"
+# What the symbols of functions that multiply matrices begin with.
+_PRODUCTS: Final = ("cblas_", narrow_gemm.PREFIX, blas.GET_THREADS)
 # Types of scalars that every CPU has in registers.
 _SCALARS: Final = (ir.IndexType, ir.IntegerType, ir.F32Type, ir.F64Type)
 
@@ -84,13 +87,13 @@ def _has_loops(op: Any) -> bool:
 
 
 def _is_of_elements(loop: Any) -> bool:
-    """Whether a loop has nothing in it that is a loop nest by itself, or that calls anything but BLAS."""
+    """Whether a loop has nothing in it that is a loop nest by itself, or a call other than a product of matrices."""
     return all(_is_of_element(op) for op in ops_below(loop))
 
 
 def _is_of_element(op: Any) -> bool:
     if op.name == "func.call":
-        return str(op.attributes["callee"].value).startswith("cblas_")
+        return str(op.attributes["callee"].value).startswith(_PRODUCTS)
     if op.name == _GENERIC:
         return not _has_loops(op)
     return op.name.partition(".")[0] in _OF_LOOPS or op.name == "llvm.inttoptr"

@@ -1,0 +1,40 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Functions of the native core for products of matrices of bf16 and of i8, on CPUs with instructions for these.
+
+`lib/narrow_gemm.h` describes them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+from mlir_shard import _native
+from mlir_shard.runtime.error import RunError
+
+PREFIX: Final = "narrow_gemm_"
+"""What the symbols begin with; then comes the type of the elements."""
+_SYMBOL = re.compile(rf"llvm\.func @({PREFIX}\w+)\(")
+
+
+@cache
+def functions() -> dict[str, int]:
+    """The address of each function that the CPU of this machine can run, by symbol."""
+    return dict(_native.narrow_gemms())
+
+
+def addresses(text: str) -> dict[str, int]:
+    """The address of each of these functions that a program in the LLVM dialect calls, by symbol.
+
+    Raises:
+        RunError: this CPU cannot run one.
+    """
+    symbols, known = sorted(set(_SYMBOL.findall(text))), functions()
+    for symbol in symbols:
+        if symbol not in known:
+            raise RunError(
+                f"the program multiplies matrices of {symbol.removeprefix(PREFIX)} by instructions that this CPU lacks"
+            )
+    return {one: known[one] for one in symbols}
