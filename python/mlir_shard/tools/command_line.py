@@ -12,7 +12,10 @@ import dataclasses
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlir_shard.explain.quantities import Limit
 
 DEFAULT_SPLIT_MARKER = "// -----"
 
@@ -73,6 +76,15 @@ def _read_verification(text: str) -> str:
     return text
 
 
+def _read_budget(text: str) -> tuple[tuple[str, Limit], ...]:
+    from mlir_shard.explain.budget import read_budget
+
+    try:
+        return tuple(read_budget(text).items())
+    except ValueError as error:
+        raise UsageError(f"--budget: {error}") from None
+
+
 def _option(name: str, help: str, value: str, default: Any = None, **described: Any) -> Any:
     """A field that the option `name` sets; `described` are fields of its `DriverOption`."""
     return dataclasses.field(default=default, metadata={name: DriverOption(help, value, **described)})
@@ -131,6 +143,14 @@ class Arguments:
     print_local_scope: bool = _switch("mlir-print-local-scope", "print without aliases")
     elide_elementsattrs_if_larger: int | None = _option(
         "mlir-elide-elementsattrs-if-larger", "leave out constants of more elements than this", "N", read=_read_count
+    )
+    budget: tuple[tuple[str, Limit], ...] = _option(
+        "budget",
+        "fail if the local program costs more: bytes=10MiB, time=2ms, collectives=20",
+        "NAME=AMOUNT,...",
+        (),
+        read=_read_budget,
+        repeats=True,
     )
     disable_threading: bool = _switch("mlir-disable-threading", "no effect: one thread is used in any case")
     timing: bool = _switch("mlir-timing", "print the time that each pass takes")
@@ -193,6 +213,8 @@ def _store(values: dict[str, Any], name: str, argument: str, text: str) -> None:
     flag, (field, chosen) = argument.partition("=")[0], _FIELDS[name]
     try:
         value = chosen.read(text)
+    except UsageError:
+        raise
     except ValueError as error:
         raise UsageError(f"'{flag}' {error}, not '{text}'") from None
     if chosen.repeats:
@@ -206,23 +228,25 @@ INTERRUPTED = 130
 TRACEBACK_VARIABLE = "MLIR_SHARD_TRACEBACK"
 
 
-def exit_status(tool: str, drive: Callable[[], int]) -> int:
-    """What `drive` returns; 1 for any error, 130 where it was interrupted, after a line on standard error."""
+def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
+    """What `drive` returns; `failure` for any error, 130 where it was interrupted, after a line on standard error."""
     try:
         return drive()
     except UsageError as error:
-        return complain(tool, str(error))
+        complain(tool, str(error))
+        return failure
     except KeyboardInterrupt:
         complain(tool, "interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has gone; the interpreter would complain about it once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return failure
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
-        return complain(tool, _internal_error(error))
+        complain(tool, _internal_error(error))
+        return failure
 
 
 def complain(tool: str, message: str) -> int:

@@ -7,9 +7,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mlir_shard.tools.argument_parser import ArgumentParser, number, one_of
 from mlir_shard.tools.command_line import UsageError
+
+if TYPE_CHECKING:
+    from mlir_shard.explain.budget import Budget
 
 PROPAGATED, LOCAL = "propagated", "local"
 STAGES = (PROPAGATED, LOCAL)
@@ -52,6 +56,7 @@ class RunArguments:
     cache: str | None
     show: tuple[str, ...]
     communication_report: str | None
+    budget: Budget | None
     remarks_above: str
     verify_repetition: bool
     pipeline: tuple[str, str] | None
@@ -196,6 +201,13 @@ def _parser() -> ArgumentParser:
         help="write the communication of the local program: a table, to - on the output, or JSON to a .json file",
     )
     add(
+        "--budget",
+        type=_budget,
+        metavar="NAME=AMOUNT,...",
+        help="run nothing if the local program costs more: bytes=10MiB, time=2ms, collectives=20, or several between "
+        "commas",
+    )
+    add(
         "--remarks-above",
         type=_bytes,
         metavar="BYTES",
@@ -228,6 +240,15 @@ def _bytes(text: str) -> str:
     if text != "none" and not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of bytes: an integer that is not negative, or none")
     return text
+
+
+def _budget(text: str) -> Budget:
+    from mlir_shard.explain.budget import read_budget
+
+    try:
+        return read_budget(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _seconds(text: str) -> float:

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.tools import output, run_arguments, run_report
+from mlir_shard.tools import modules, output, run_arguments, run_report
 from mlir_shard.tools.command_line import UsageError, complain
 from mlir_shard.tools.run_arguments import RunArguments
 
 if TYPE_CHECKING:
+    from mlir_shard.explain.budget import Budget
     from mlir_shard.runtime.backends import Backend
     from mlir_shard.runtime.compile import Compiled
     from mlir_shard.runtime.execution import Result
@@ -124,10 +125,6 @@ def write_arrays(path: str, results: Sequence[Any]) -> None:
 TOOL = "shard-run"
 
 
-class Reported(Exception):
-    """The input is not a module; the diagnostics have been printed."""
-
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A compiled program and inputs that fit it."""
@@ -152,7 +149,8 @@ class Ended:
 
 
 def prepare(arguments: RunArguments, console: Console, progress: run_report.Progress) -> Prepared:
-    """Reads and compiles; UsageError, RunError or `Reported` where something is wrong with what was given."""
+    """Reads and compiles; UsageError, RunError or `modules.Reported` where something is wrong with what was given."""
+    from mlir_shard.dialects.contexts import create_context
     from mlir_shard.runtime import names
     from mlir_shard.runtime.backends import backend
     from mlir_shard.runtime.compile import Pipelines, compile_module
@@ -181,7 +179,8 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         verify_repetition=arguments.verify_repetition,
     )
     progress.say("reading")
-    module = _parse(arguments, console)
+    modules.load_passes(arguments.load, console)
+    module = modules.read_module(arguments.input, create_context(), console)
     if arguments.shape:
         _make_static(module, arguments)
     progress.say("sharding")
@@ -195,6 +194,8 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
             reports.append(of_module(shown))
         if stage in arguments.show:
             _show(stage, shown)
+        if stage == run_arguments.LOCAL and arguments.budget is not None:
+            _check_budget(shown, arguments.budget)
 
     compiled = compile_module(
         module,
@@ -263,6 +264,15 @@ def report(ended: Ended) -> int:
     return 0 if run_report.all_agree(ended.results, comparisons) else 1
 
 
+def _check_budget(local: Any, budget: Budget) -> None:
+    from mlir_shard.explain.budget import exceeded
+    from mlir_shard.runtime.error import RunError
+
+    found = exceeded(local, budget)
+    if found:
+        raise RunError("the program exceeds its budget", found)
+
+
 def _make_static(module: Any, arguments: RunArguments) -> None:
     from mlir_shard.passes.registry import PassFailure
     from mlir_shard.runtime.error import RunError
@@ -272,36 +282,6 @@ def _make_static(module: Any, arguments: RunArguments) -> None:
         make_static(module, dict(arguments.shape), arguments.function)
     except PassFailure as failure:
         raise RunError("the program cannot be made static", failure.diagnostics) from failure
-
-
-def _parse(arguments: RunArguments, console: Console) -> Any:
-    from mlir_shard import asm
-    from mlir_shard.dialects.contexts import create_context
-    from mlir_shard.dialects.parsing import parse
-    from mlir_shard.passes import diagnostic, plugins, registry
-    from mlir_shard.tools import source
-
-    def handle(one: Any) -> bool:
-        console.report(diagnostic.from_host(one))
-        return True
-
-    try:
-        registry.search("mlir_shard.transforms")
-        for warning in plugins.load_installed():
-            console.report(warning)
-        for path in arguments.load:
-            plugins.load_file(path)
-        read = source.read(arguments.input)
-        console.add(read)
-        context = create_context()
-        with diagnostic.handled(context, handle):
-            return parse(read.text, context, read.name)
-    except asm.ParseError as error:
-        for one in error.diagnostics:
-            handle(one)
-    except plugins.PluginError as error:
-        console.report(error.diagnostic)
-    raise Reported
 
 
 def _show(stage: str, module: Any) -> None:

@@ -159,6 +159,8 @@ class Session:
                 instrumentations=self._instrumentations,
                 report=report,
             )
+            if not self._is_within_budget(module, report):
+                return None
         except asm.ParseError as error:
             for one in error.diagnostics:
                 report(diagnostic.from_host(one))
@@ -169,6 +171,16 @@ class Session:
             if self._arguments.emit_bytecode:
                 return asm.bytecode_of(module)
             return self._show(module.operation, assume_verified=self._arguments.verify_each)
+
+    def _is_within_budget(self, module: Any, report: Report) -> bool:
+        if not self._arguments.budget:
+            return True
+        from mlir_shard.explain.budget import exceeded
+
+        found = exceeded(module, dict(self._arguments.budget))
+        for one in found:
+            report(one)
+        return not found
 
     def _show(self, op: Any, assume_verified: bool = False) -> str:
         text = asm.print_operation(

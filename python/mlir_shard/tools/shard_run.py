@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlir_shard.runtime.launch.launcher_place import Place, place
-from mlir_shard.tools import run_arguments, run_report, run_steps
+from mlir_shard.tools import modules, run_arguments, run_report, run_steps
 from mlir_shard.tools.command_line import UsageError, complain, exit_status
 from mlir_shard.tools.run_arguments import RunArguments
 from mlir_shard.tools.run_steps import TOOL
@@ -117,7 +117,7 @@ def _status(drive: Callable[[], int], passed_on: type[BaseException] | tuple[typ
         return drive()
     except passed_on:
         raise
-    except run_steps.Reported:
+    except modules.Reported:
         return 1
     except UsageError as error:
         return complain(TOOL, str(error))

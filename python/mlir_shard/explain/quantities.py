@@ -1,0 +1,113 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a partitioned program costs, as numbers with units: read from options and printed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mlir_shard.passes.options import did_you_mean
+from mlir_shard.transforms.communication.communication_report import CommunicationReport, duration
+
+BYTES, COLLECTIVES, TIME = "bytes", "collectives", "time"
+QUANTITIES: Mapping[str, str] = {
+    BYTES: "a device receives",
+    TIME: "the collectives are predicted to take",
+    COLLECTIVES: "the collectives are",
+}
+"""The quantities of a local program, and what a program does of which they are how much."""
+
+_SIZES = {"": 1, "B": 1} | {
+    f"{prefix}{suffix}": base**power
+    for suffix, base in (("iB", 1024), ("B", 1000))
+    for power, prefix in enumerate("KMGT", start=1)
+}
+_TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_AMOUNT = re.compile(r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[A-Za-zµ%]*)")
+_UNITS: Mapping[str, Mapping[str, float]] = {BYTES: _SIZES, TIME: _TIMES}
+_EXAMPLES = {BYTES: "10MiB or 1.5GB", TIME: "20ms or 1.5s"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much there may be of a quantity, `text` as it was given; `is_relative`: as a share of what was before."""
+
+    text: str
+    amount: float
+    is_relative: bool = False
+
+    def of(self, before: float) -> float:
+        """The amount, where there was so much before."""
+        return self.amount * before if self.is_relative else self.amount
+
+
+def read_limits(text: str, names: Sequence[str], *, may_be_relative: bool = False) -> dict[str, Limit]:
+    """Reads `bytes=10MiB,time=2ms`, or `bytes=5%` where limits may be relative.
+
+    Raises:
+        ValueError: a name that is not one of `names`, one that is given twice, or an amount that is none.
+    """
+    found: dict[str, Limit] = {}
+    for item in filter(None, map(str.strip, text.split(","))):
+        name, equals, amount = map(str.strip, item.partition("="))
+        if name not in names:
+            hint = did_you_mean(name, names) or f": it is one of {', '.join(names)}"
+            raise ValueError(f"'{name}' is not a quantity{hint}")
+        if not equals:
+            raise ValueError(f"'{item}' has no amount: {name}={_example(name, may_be_relative)}")
+        if name in found:
+            raise ValueError(f"'{name}' is given twice")
+        found[name] = _read_limit(name, amount, may_be_relative)
+    if not found:
+        raise ValueError(f"it is empty: {names[0]}={_example(names[0], may_be_relative)}")
+    return found
+
+
+def _example(name: str, may_be_relative: bool) -> str:
+    return _EXAMPLES.get(name, "20") + (" or 5%" if may_be_relative else "")
+
+
+def _read_limit(name: str, text: str, may_be_relative: bool) -> Limit:
+    parts = _AMOUNT.fullmatch(text)
+    units = _UNITS.get(name, {"": 1})
+    if parts is not None:
+        number, unit = float(parts["number"]), parts["unit"]
+        if unit == "%" and may_be_relative:
+            return Limit(text, number / 100, is_relative=True)
+        # Nobody means thousandths or millions of bits by the case of a letter.
+        scale = {known.lower(): scale for known, scale in units.items()}.get(unit.lower())
+        if scale is not None and math.isfinite(number):
+            return Limit(text, number * scale)
+    raise ValueError(f"'{text}' is not an amount of {name}: {_example(name, may_be_relative)}")
+
+
+def amounts_of(report: CommunicationReport) -> dict[str, float]:
+    """The quantities of a local program."""
+    return {
+        BYTES: report.bytes_received,
+        TIME: report.time,
+        COLLECTIVES: len(report.collectives),
+    }
+
+
+def amount_text(name: str, amount: float) -> str:
+    """An amount with its unit, with three digits."""
+    if name == TIME:
+        return ("-" if amount < 0 else "") + duration(abs(amount))
+    if name == BYTES:
+        return size_text(amount)
+    return f"{round(amount):,}"
+
+
+def size_text(size: float) -> str:
+    """A number of bytes with three digits."""
+    unit, scale = "B", 1
+    for power, prefix in enumerate("KMGT", start=1):
+        if abs(size) >= 1024**power:
+            unit, scale = f"{prefix}iB", 1024**power
+    shown = size / scale
+    digits = 0 if unit == "B" else max(0, 2 - int(math.log10(max(1.0, abs(shown)))))
+    return f"{shown:.{digits}f} {unit}"

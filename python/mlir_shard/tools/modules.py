@@ -1,0 +1,52 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The modules and passes that a tool is given, read with diagnostics on its console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlir_shard.tools.source import Console
+
+
+class Reported(Exception):
+    """What was given cannot be used; the diagnostics have been printed."""
+
+
+def load_passes(files: Iterable[str], console: Console) -> None:
+    """Registers the passes of the project, of installed plugins and of Python files; raises `Reported`."""
+    from mlir_shard.passes import plugins, registry
+
+    try:
+        registry.search("mlir_shard.transforms")
+        for warning in plugins.load_installed():
+            console.report(warning)
+        for path in files:
+            plugins.load_file(path)
+    except plugins.PluginError as error:
+        console.report(error.diagnostic)
+        raise Reported from error
+
+
+def read_module(path: str, context: Any, console: Console) -> Any:
+    """Returns the module in a file, or of standard input for `-`; raises `Reported`, or UsageError without a file."""
+    from mlir_shard import asm
+    from mlir_shard.dialects.parsing import parse
+    from mlir_shard.passes import diagnostic
+    from mlir_shard.tools import source
+
+    def handle(one: Any) -> bool:
+        console.report(diagnostic.from_host(one))
+        return True
+
+    read = source.read(path)
+    console.add(read)
+    try:
+        with diagnostic.handled(context, handle):
+            return parse(read.text, context, read.name)
+    except asm.ParseError as error:
+        for one in error.diagnostics:
+            handle(one)
+        raise Reported from error
