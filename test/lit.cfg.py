@@ -59,6 +59,7 @@ def command(name: str, module: str) -> None:
     config.substitutions.append((rf"(?<![\w./-]){name}(?![\w./-])", shlex.join(started)))
 
 
+command("shard-diff", "mlir_shard.tools.shard_diff")
 command("shard-explain", "mlir_shard.tools.shard_explain")
 command("shard-opt", "mlir_shard.tools.shard_opt")
 command("shard-reshard", "mlir_shard.tools.shard_reshard")

@@ -8,6 +8,7 @@ from mlir_shard.asm import print_operation as print_module
 from mlir_shard.dialects.contexts import create_context as create_context
 from mlir_shard.dialects.parsing import parse as parse
 from mlir_shard.frontend.annotate import annotate as annotate
+from mlir_shard.frontend.difference import diff as diff
 from mlir_shard.frontend.from_jax import from_jax as from_jax
 from mlir_shard.frontend.from_torch import from_torch as from_torch
 from mlir_shard.frontend.load import load as load
@@ -36,6 +37,7 @@ __all__ = [
     "Program",
     "annotate",
     "create_context",
+    "diff",
     "execute",
     "from_jax",
     "from_torch",

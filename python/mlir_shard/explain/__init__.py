@@ -16,4 +16,6 @@ order:
     what_if             the same program with other annotations
     text, data          explanations as text and as JSON
     memory              the most memory that a rank needs, from the local program and the rules in `allocation`
+    difference/         what has changed between two programs
+    quantities, budget  what a local program costs, with units, and limits of it
 """

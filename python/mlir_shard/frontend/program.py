@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import Any
 
 import mlir_shard
+from mlir_shard.explain.difference.changes import Difference
+from mlir_shard.explain.difference.compare import compare
 from mlir_shard.explain.explanation import Explanation, explain
 from mlir_shard.explain.memory import Engine, PeakMemory, peak_memory
 from mlir_shard.explain.what_if import Change, Comparison, what_if
@@ -147,6 +149,10 @@ class Program:
     def memory(self) -> PeakMemory:
         """The most memory that a rank of MPI needs for a call, predicted without running anything."""
         return self.partition().memory
+
+    def diff(self, other: Any, collectives: str = SHARD) -> Difference:
+        """Returns what has changed from this program to another one, see `mlir_shard.diff`."""
+        return compare(self.module, getattr(other, "module", other), collectives=collectives)
 
     def compile(self, engine: str | Backend = MPI, **options: Any) -> Executable:
         """Returns the partitioned program, compiled for an engine.

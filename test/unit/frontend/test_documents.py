@@ -39,6 +39,12 @@ def test_from_python(tmp_path) -> None:
     assert "no plan of these moves is cheaper" in printed
 
 
+def test_diff(tmp_path) -> None:
+    printed = run("diff", tmp_path)
+    assert "1 annotation changed" in printed
+    assert "True ['[{\"model\"}, {}]'] " in printed
+
+
 def test_user_dialects(tmp_path) -> None:
     printed = run("user-dialects", tmp_path)
     assert (

@@ -1,0 +1,151 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has changed between two programs, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlir_shard.explain.quantities import QUANTITIES, Limit
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+NUMBERS = ("annotations", "shardings", "operations")
+THRESHOLDS = (*QUANTITIES, *NUMBERS)
+"""What may have a threshold: quantities, by how much they grow, and how many of these have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingChange:
+    """A change of the shardings of `count` tensors of one kind.
+
+    Attributes:
+        what: `argument`, `result`, or the name of an operation.
+        name: of an argument or result, or of the location of the operation; with `*` for the numbers that differ.
+        type: as MLIR prints it.
+        before, after: the shardings; None for none.
+        count: how many tensors.
+        places: where the first of them is, before and after; empty where unknown, or where it is not.
+    """
+
+    what: str
+    name: str
+    type: str
+    before: str | None
+    after: str | None
+    count: int
+    places: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OperationChange:
+    """Operations of one name that only one program has, or that have other types or attributes in the other.
+
+    Attributes:
+        change: `added`, `removed` or `changed`.
+        op: their name.
+        count: how many there are.
+        place: where the first of them is.
+    """
+
+    change: str
+    op: str
+    count: int
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What some collectives cost: how many there are, the bytes that a device and all devices receive, and seconds."""
+
+    count: int
+    bytes_received: int
+    total_bytes: int
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveChange:
+    """A change of the collectives of one kind along the same axes, for operations of one name.
+
+    `places`: where the first of them is that the other program does not have, before and after.
+    """
+
+    kind: str
+    axes: str
+    op: str
+    before: Cost
+    after: Cost
+    places: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What has changed between two programs; false where nothing has.
+
+    Attributes:
+        meshes: the meshes of each program where they differ, as MLIR prints them.
+        annotations: of the users; none where a program is local.
+        shardings: after propagation; none where a program is local.
+        operations: of the programs as they are given.
+        collectives: of the local programs.
+        before, after: the quantities of the local programs.
+    """
+
+    meshes: tuple[tuple[str, ...], tuple[str, ...]]
+    annotations: tuple[ShardingChange, ...]
+    shardings: tuple[ShardingChange, ...]
+    operations: tuple[OperationChange, ...]
+    collectives: tuple[CollectiveChange, ...]
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+
+    def __bool__(self) -> bool:
+        return bool(
+            any(self.meshes)
+            or self.annotations
+            or self.shardings
+            or self.operations
+            or self.collectives
+            or self.before != self.after
+        )
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """How many annotations, shardings and operations have changed."""
+        return {name: sum(one.count for one in getattr(self, name)) for name in NUMBERS}
+
+    def exceeded(self, thresholds: Mapping[str, Limit]) -> dict[str, float]:
+        """The thresholds that are exceeded, each with by how much the quantity has grown, or how many have changed."""
+        found = {}
+        for name, limit in thresholds.items():
+            before = self.before.get(name, 0.0)
+            grown = self.numbers[name] if name in NUMBERS else self.after[name] - before
+            if grown > limit.of(before):
+                found[name] = grown
+        return found
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it as JSON has it; sizes in bytes, times in seconds."""
+        return {
+            "meshes": {"before": list(self.meshes[0]), "after": list(self.meshes[1])},
+            "annotations": [asdict(one) for one in self.annotations],
+            "shardings": [asdict(one) for one in self.shardings],
+            "operations": [asdict(one) for one in self.operations],
+            "collectives": [asdict(one) for one in self.collectives],
+            "quantities": {name: {"before": self.before[name], "after": self.after[name]} for name in self.before},
+            "numbers": self.numbers,
+        }
+
+    def __rich__(self) -> RenderableType:
+        from mlir_shard.explain.difference.report import as_tables
+
+        return as_tables(self)
+
+    def __str__(self) -> str:
+        from mlir_shard.explain.difference.report import as_text
+
+        return as_text(self)

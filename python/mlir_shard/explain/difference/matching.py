@@ -1,0 +1,138 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which nodes of two graphs are the same: by what they compute and what is computed with them, not by name or order.
+
+Nodes that agree in both are the same; then those that agree in one of them. Where the programs have been edited, what
+is left is found from there, see `spreading`. Nodes that nothing tells apart are matched so that their shardings differ
+least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from mlir_shard.explain.difference.graph import Graph, Node, Numbers, Root
+from mlir_shard.explain.difference.numbering import Numbering
+from mlir_shard.explain.difference.pairs import Pair, Pairs, take_in_order, take_unique
+from mlir_shard.explain.difference.spreading import spread
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The nodes of two graphs that are the same, and those of each that are not in the other.
+
+    What belongs to its uses is in `by_use`: the definers of the operands of nodes that are the same.
+    """
+
+    pairs: tuple[Pair, ...]
+    by_use: tuple[Pair, ...]
+    only_before: tuple[Node, ...]
+    only_after: tuple[Node, ...]
+
+
+def match(before: Graph, after: Graph) -> Matching:
+    """Matches the nodes of two graphs that were read with the same numbers of kinds."""
+    pairs = Pairs(before, after)
+    roots = _paired_roots(before, after)
+    for one, other in roots:
+        _match_function(pairs, one, other)
+    if all(pairs.left(side, graph.nodes) for side, graph in enumerate(pairs.graphs)):
+        spread(pairs)
+        for one, other in roots:
+            pairs.add_repeated(one.nodes, other.nodes)
+    only_before, only_after = (pairs.left(side, graph.nodes) for side, graph in enumerate(pairs.graphs))
+    return Matching(tuple(pairs.after.items()), _by_use(pairs), tuple(only_before), tuple(only_after))
+
+
+def _paired_roots(before: Graph, after: Graph) -> list[tuple[Root, Root]]:
+    """The functions of two modules that are the same: by what they compute, by name, and in their order."""
+    # What is beside functions comes last.
+    found = [(before.roots[-1], after.roots[-1])]
+    left, right = before.roots[:-1], after.roots[:-1]
+    if len(left) == len(right) == 1:
+        return [*found, (left[0], right[0])]
+    numbers = Numbers()
+    contents: dict[Root, int] = {}
+    for graph in (before, after):
+        numbering = Numbering(graph, numbers)
+        for root in graph.roots:
+            numbering.number_forward(root, {node: node.position for node in root.arguments})
+            contents[root] = numbering.content(root)
+
+    def content_and_name(side: int, root: Root) -> Hashable:
+        return contents[root], root.name
+
+    def content(side: int, root: Root) -> Hashable:
+        return contents[root]
+
+    def name(side: int, root: Root) -> Hashable:
+        return root.name
+
+    def nothing(side: int, root: Root) -> Hashable:
+        return ()
+
+    for key in (content_and_name, content, name, nothing):
+        found += take_in_order(left, right, key)
+    return found
+
+
+def _match_function(pairs: Pairs, one: Root, other: Root) -> None:
+    """Matches what agrees in two functions."""
+    for root, numbering in zip((one, other), pairs.numberings, strict=True):
+        numbering.number_backward(root, {node: node.position for node in root.results})
+    arguments = _arguments(pairs, one, other)
+    for side, root in enumerate((one, other)):
+        keys: dict[Node, object] = {node: (side, node.index) for node in root.arguments}
+        keys.update((pair[side], number) for number, pair in enumerate(arguments))
+        pairs.numberings[side].number_forward(root, keys)
+    for pair in [*arguments, *zip(one.results, other.results, strict=False)]:
+        pairs.add(*pair)
+    pairs.add_equal(one.nodes, other.nodes)
+
+
+def _arguments(pairs: Pairs, one: Root, other: Root) -> list[Pair]:
+    """The arguments that are the same: used in the same way at the same place or under the same name, or else of the
+    same name, or at the same place among the others."""
+    roots = (one, other)
+
+    def used(side: int, node: Node) -> tuple[Hashable, ...]:
+        return node.kind, pairs.numberings[side].used(node.results[0])
+
+    def used_at_place(side: int, node: Node) -> Hashable:
+        return *used(side, node), node.position
+
+    def used_by_name(side: int, node: Node) -> Hashable:
+        return *used(side, node), roots[side].names[node.position]
+
+    def name(side: int, node: Node) -> Hashable | None:
+        return roots[side].names[node.position] or None
+
+    def place(side: int, node: Node) -> Hashable:
+        return node.kind, node.position
+
+    left, right = list(one.arguments), list(other.arguments)
+    found = [pair for key in (used_at_place, used_by_name, used, name) for pair in take_unique(left, right, key)]
+    if len(left) != len(right):
+        return found + take_unique(left, right, place)
+    return found + list(zip(left, right, strict=True))
+
+
+def _by_use(pairs: Pairs) -> tuple[Pair, ...]:
+    before, after = (graph.definers for graph in pairs.graphs)
+    found: dict[Pair, None] = {}
+    left = list(pairs.after.items())
+    while left:
+        one, other = left.pop()
+        for value, of_other in zip(one.operands, other.operands, strict=False):
+            definer, of_same = before[value], after[of_other]
+            if definer and of_same and definer.is_by_use and of_same.is_by_use and (definer, of_same) not in found:
+                found[definer, of_same] = None
+                left.append((definer, of_same))
+    # What nothing uses.
+    rest, of_others = ([node for node in graph.nodes if node.is_by_use] for graph in pairs.graphs)
+    known = {node for pair in found for node in pair}
+    unused = take_in_order(
+        [node for node in rest if node not in known], [node for node in of_others if node not in known], pairs.computed
+    )
+    return (*found, *unused)

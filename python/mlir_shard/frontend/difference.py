@@ -1,0 +1,30 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has changed between two programs, for Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.explain.difference.changes import Difference
+from mlir_shard.explain.difference.compare import compare
+from mlir_shard.frontend.program import LocalProgram, Program
+from mlir_shard.runtime.backends import SHARD
+
+
+def diff(before: Any, after: Any, *, collectives: str = SHARD, keeps_order: bool = False) -> Difference:
+    """Returns what has changed between two programs in annotations, shardings, collectives, bytes and predicted time.
+
+    Names do not count, nor does the order of functions and of operations that do not depend on each other.
+
+    Args:
+        before, after: a `Program`, a `LocalProgram` or a module each. If one of two is local, local programs are all
+            that is compared.
+        collectives: the dialect of the collectives of local programs, `shard` or `stablehlo`.
+        keeps_order: partition the second program in its own order, not in that of the first.
+
+    Raises:
+        PassFailure: a program cannot be partitioned.
+    """
+    modules = (one.module if isinstance(one, Program | LocalProgram) else one for one in (before, after))
+    return compare(*modules, collectives=collectives, keeps_order=keeps_order)
