@@ -8,12 +8,15 @@ import re
 from typing import Any
 
 from mlir_shard.asm.module import ParseDiagnostic, ParseError, parse_module
+from mlir_shard.asm.to_host import position_of
 from mlir_shard.dialects.contexts import create_context, prepare
 from mlir_shard.dialects.verified import verified_in
+from mlir_shard.dialects.word_places import offset_of_word
 from mlir_shard.host import ir
 
-# Errors of verifiers that are about one word of an attribute.
-_ABOUT_A_WORD = re.compile(r'unknown (?:axis|mesh) ("[^"]*"|@\w+)')
+# Upstream's error does not say which grids there are.
+_UNKNOWN_GRID = "Undefined required grid symbol"
+_GRID = re.compile(r'\bshard\.grid\s+(@[\w.$-]+|@"[^"]*")')
 
 
 def parse(text: str | bytes, context: Any = None, filename: str = "-") -> Any:
@@ -63,13 +66,18 @@ def _kept(one: Any) -> ParseDiagnostic:
 
 def _at_word(one: ParseDiagnostic, content: bytes, filename: str) -> ParseDiagnostic:
     """A diagnostic about an axis or a mesh, at the place where the operation names it."""
-    about, location = _ABOUT_A_WORD.search(one.message), one.location
-    if about is None or not isinstance(location, ir.FileLineColLoc) or location.filename != filename:
+    location = one.location
+    if not isinstance(location, ir.FileLineColLoc) or location.filename != filename:
         return one
-    lines = content.split(b"\n", location.start_line)
+    # A character for each byte: columns count bytes.
+    text = content.decode("latin-1")
+    lines = text.split("\n", location.start_line)
     start = sum(map(len, lines[: location.start_line - 1])) + location.start_line - 1 + location.start_col - 1
-    if (found := content.find(about[1].encode(), start)) < 0:
+    if (found := offset_of_word(one.message.encode().decode("latin-1"), text, start)) is None:
         return one
-    line = content.count(b"\n", 0, found) + 1
-    moved = ir.Location.file(filename, line, found - content.rfind(b"\n", 0, found), context=location.context)
-    return ParseDiagnostic(one.severity, one.message, moved, one.notes)
+    moved = ir.Location.file(filename, *position_of(text, found), context=location.context)
+    message = one.message
+    if message.startswith(_UNKNOWN_GRID):
+        grids = dict.fromkeys(grid[1].encode("latin-1").decode() for grid in _GRID.finditer(text))
+        message = f"{message.removesuffix('.')}: the module has {', '.join(grids) or 'no grid'}"
+    return ParseDiagnostic(one.severity, message, moved, one.notes)

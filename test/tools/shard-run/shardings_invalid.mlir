@@ -12,9 +12,9 @@
 // AXIS-NOT: error:
 // RANK: <stdin>:[[# @LINE + 16]]:1: error: 'func.func' op argument 0: the sharding has 2 dimensions, but the tensor has 1
 // RANK-NOT: error:
-// TWICE: <stdin>:[[# @LINE + 14]]:1: error: 'func.func' op argument 0: dim 0: axis "x" is used twice
+// TWICE: <stdin>:[[# @LINE + 14]]:79: error: 'func.func' op argument 0: dim 0: axis "x" is used twice
 // TWICE-NOT: error:
-// MESH: <stdin>:[[# @LINE + 12]]:65: error: 'func.func' op argument 0: unknown mesh @absent
+// MESH: <stdin>:[[# @LINE + 12]]:65: error: 'func.func' op argument 0: unknown mesh @absent: the module has @mesh
 // MESH-NOT: error:
 // UNREDUCED: <stdin>:[[# @LINE + 10]]:1: error: argument 0 is unreduced along "x": a function's arguments and results have no pending reduction
 // UNREDUCED: shard-run: error: the program cannot be run as it is sharded

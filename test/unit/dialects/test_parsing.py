@@ -36,7 +36,7 @@ def test_a_context_made_otherwise_is_given_the_dialects() -> None:
     ("sharding", "line", "column", "message"),
     [
         ('#sdy.sharding<@mesh, [{"y"}]>', 4, 74, 'argument 1: dim 0: unknown axis "y": the mesh has "x"'),
-        ('#sdy.sharding<@other, [{"x"}]>', 4, 65, "argument 1: unknown mesh @other"),
+        ('#sdy.sharding<@other, [{"x"}]>', 4, 65, "argument 1: unknown mesh @other: the module has @mesh"),
         ("#sdy.sharding<@mesh, [{}, {}]>", 3, 1, "argument 1: the sharding has 2 dimensions, but the tensor has 1"),
     ],
 )

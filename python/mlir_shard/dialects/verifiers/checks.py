@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mlir_shard.asm import AsmSyntaxError, mnemonic_of_type
 from mlir_shard.dialects.attribute import SdyAttribute
+from mlir_shard.dialects.data_flow import ancestors
 from mlir_shard.dialects.data_flow_edges import is_static
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.host import ir
@@ -18,6 +20,7 @@ from mlir_shard.sharding import (
 from mlir_shard.sharding.verify.tensor import NoShape, Shape
 
 Check = Callable[[Any], None]
+_UNKNOWN_MESH = re.compile(r"unknown mesh \S+$")
 
 
 class Violation(Exception):
@@ -35,7 +38,17 @@ def report(op: Any, violation: Violation | InterfaceError) -> None:
     if isinstance(violation, InterfaceError):
         violation.op.location.emit_error(str(violation))
     else:
-        op.location.emit_error(f"'{op.name}' op {violation}")
+        op.location.emit_error(f"'{op.name}' op {violation}{_known_meshes(op, str(violation))}")
+
+
+def _known_meshes(op: Any, message: str) -> str:
+    """What follows an error about an unknown mesh: the meshes that there are."""
+    module = next((around for around in ancestors(op) if around.name == "builtin.module"), None)
+    if module is None or _UNKNOWN_MESH.search(message) is None:
+        return ""
+    meshes = [one.operation for one in module.regions[0].blocks[0].operations if one.operation.name == "sdy.mesh"]
+    names = [f"@{mesh.attributes['sym_name'].value}" for mesh in meshes if "sym_name" in mesh.attributes]
+    return f": the module has {', '.join(names) or 'no mesh'}"
 
 
 def verifier(*checks: Check) -> Callable[[Any], bool]:

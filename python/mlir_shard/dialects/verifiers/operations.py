@@ -164,7 +164,10 @@ def check_manual_computation(op: Any) -> None:
     manual = required(op, "manual_axes", ManualAxes)
     ins = required(op, "in_shardings", TensorShardingPerValue)
     outs = required(op, "out_shardings", TensorShardingPerValue)
-    bound = bound_manual_axes(op)
+    bound, mesh_of = bound_manual_axes(op), mesh_lookup(op)
+    # Axes that are none make other local types: an error about these would be about something else.
+    if all(mesh_of(sharding) is not None for sharding in (*ins, *outs)):
+        require(check_manual_axes(manual, ins, outs, mesh_of, manual_axes=bound))
     operands, results = [value.type for value in op.operands], [value.type for value in op.results]
     for kind, shardings, whole, local in (
         ("operand", ins, operands, _argument_types(op)),
@@ -174,7 +177,7 @@ def check_manual_computation(op: Any) -> None:
             check_manual_values(
                 shardings,
                 manual,
-                mesh_lookup(op),
+                mesh_of,
                 [shape_of(type_) for type_ in whole],
                 [shape_of(type_) for type_ in local],
                 kind=kind,
@@ -182,7 +185,6 @@ def check_manual_computation(op: Any) -> None:
             )
         )
         _check_same_elements(kind, whole, local)
-    require(check_manual_axes(manual, ins, outs, mesh_lookup(op), manual_axes=bound))
 
 
 def _check_same_elements(kind: str, whole: Sequence[Any], local: Sequence[Any]) -> None:
