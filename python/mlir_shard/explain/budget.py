@@ -6,18 +6,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlir_shard.explain.memory import PeakMemory
 from mlir_shard.explain.quantities import (
     BYTES,
     COLLECTIVES,
+    MEMORY,
     QUANTITIES,
     TIME,
     Limit,
     amount_text,
     amounts_of,
+    memory_of,
     read_limits,
 )
 from mlir_shard.passes.diagnostic import Diagnostic, Position, at, location_of
@@ -35,21 +38,33 @@ _PLACE = re.compile(r"(?P<file>.*):(?P<line>\d+):(?P<column>\d+)")
 
 
 def read_budget(text: str) -> Budget:
-    """Reads `bytes=10MiB,time=2ms,collectives=20`; ValueError where it is no budget."""
+    """Reads `bytes=10MiB,memory=2GiB,time=2ms,collectives=20`; ValueError where it is no budget."""
     return read_limits(text, tuple(QUANTITIES))
 
 
 def exceeded(module: Any, budget: Budget) -> tuple[Diagnostic, ...]:
-    """Returns an error for each quantity of a local module that exceeds its budget, with the most costly collectives;
-    or one if the module is not local, or what it communicates is not known."""
+    """Returns an error for each quantity of a local module that exceeds its budget, with what costs most; or
+    one if the module is not local, or what it communicates, or needs, is not known."""
     try:
         report = communication_report(module)
+        memory = memory_of(module) if MEMORY in budget else None
     except PassFailure as failure:
         return (at("error", f"a budget is of local programs: {failure.message}", location_of(failure.where)),)
-    amounts = amounts_of(report)
+    amounts = amounts_of(report, memory)
     return tuple(
-        _error(name, amounts[name], limit, report) for name, limit in budget.items() if amounts[name] > limit.amount
+        _error(name, amounts[name], limit, _values(memory) if memory and name == MEMORY else _collectives(name, report))
+        for name, limit in budget.items()
+        if amounts[name] > limit.amount
     )
+
+
+def _values(memory: PeakMemory) -> list[Diagnostic]:
+    """Notes on the values that need most when a device needs most."""
+    notes = []
+    for one in memory.live[:_MOST_SHOWN]:
+        named = f"argument {one.name}" if one.kind == "argument" else f"'{one.name}', a {one.kind}"
+        notes.append(_note(f"{amount_text(MEMORY, one.bytes)}: {named}", one.place))
+    return notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +89,23 @@ def _groups(report: CommunicationReport) -> list[_Group]:
     return [_Group(title, tuple(members)) for title, members in found.items()]
 
 
-def _error(name: str, amount: float, limit: Limit, report: CommunicationReport) -> Diagnostic:
+def _collectives(name: str, report: CommunicationReport) -> list[Diagnostic]:
+    """Notes on the collectives that cost most of a quantity."""
     groups = sorted(_groups(report), key=lambda one: one.cost(name), reverse=True)
-    notes = [_note(name, one) for one in groups[:_MOST_SHOWN]]
-    position, place = (notes[0].position, notes[0].place) if notes else (None, "")
+    notes = []
+    for group in groups[:_MOST_SHOWN]:
+        count = f"{len(group.collectives):,} " if name != COLLECTIVES and len(group.collectives) > 1 else ""
+        text = f"{amount_text(name, group.cost(name))}: {count}{group.title}"
+        notes.append(_note(text, group.collectives[0].place))
     if len(groups) > _MOST_SHOWN:
         rest = amount_text(name, sum(one.cost(name) for one in groups[_MOST_SHOWN:]))
-        notes.append(Diagnostic("note", f"{rest}: {len(groups) - _MOST_SHOWN} other kinds", position, place))
+        text = f"{rest}: {len(groups) - _MOST_SHOWN} other kinds"
+        notes.append(Diagnostic("note", text, notes[0].position, notes[0].place))
+    return notes
+
+
+def _error(name: str, amount: float, limit: Limit, notes: Sequence[Diagnostic]) -> Diagnostic:
+    position, place = (notes[0].position, notes[0].place) if notes else (None, "")
     over = amount_text(name, amount - limit.amount)
     share = f" ({(amount - limit.amount) / limit.amount:.1%})" if limit.amount else ""
     message = (
@@ -90,10 +115,7 @@ def _error(name: str, amount: float, limit: Limit, report: CommunicationReport) 
     return Diagnostic("error", message, position, place, tuple(notes))
 
 
-def _note(name: str, group: _Group) -> Diagnostic:
-    count = f"{len(group.collectives):,} " if name != COLLECTIVES and len(group.collectives) > 1 else ""
-    place = group.collectives[0].place
+def _note(message: str, place: str) -> Diagnostic:
     parts = _PLACE.fullmatch(place)
     position = Position(parts["file"], int(parts["line"]), int(parts["column"])) if parts else None
-    message = f"{amount_text(name, group.cost(name))}: {count}{group.title}"
     return Diagnostic("note", message, position, "" if position else place)

@@ -8,13 +8,18 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from mlir_shard.explain.memory import Engine, PeakMemory, peak_memory
+from mlir_shard.ir.editing import functions, is_private
 from mlir_shard.passes.options import did_you_mean
+from mlir_shard.passes.registry import PassFailure
 from mlir_shard.transforms.communication.communication_report import CommunicationReport, duration
 
-BYTES, COLLECTIVES, TIME = "bytes", "collectives", "time"
+BYTES, COLLECTIVES, MEMORY, TIME = "bytes", "collectives", "memory", "time"
 QUANTITIES: Mapping[str, str] = {
     BYTES: "a device receives",
+    MEMORY: "a device needs",
     TIME: "the collectives are predicted to take",
     COLLECTIVES: "the collectives are",
 }
@@ -27,8 +32,8 @@ _SIZES = {"": 1, "B": 1} | {
 }
 _TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _AMOUNT = re.compile(r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[A-Za-zµ%]*)")
-_UNITS: Mapping[str, Mapping[str, float]] = {BYTES: _SIZES, TIME: _TIMES}
-_EXAMPLES = {BYTES: "10MiB or 1.5GB", TIME: "20ms or 1.5s"}
+_UNITS: Mapping[str, Mapping[str, float]] = {BYTES: _SIZES, MEMORY: _SIZES, TIME: _TIMES}
+_EXAMPLES = {BYTES: "10MiB or 1.5GB", MEMORY: "10MiB or 1.5GB", TIME: "20ms or 1.5s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +89,33 @@ def _read_limit(name: str, text: str, may_be_relative: bool) -> Limit:
     raise ValueError(f"'{text}' is not an amount of {name}: {_example(name, may_be_relative)}")
 
 
-def amounts_of(report: CommunicationReport) -> dict[str, float]:
-    """The quantities of a local program."""
+def amounts_of(report: CommunicationReport, memory: PeakMemory | None) -> dict[str, float]:
+    """The quantities of a local program; without its memory if that is not known."""
     return {
         BYTES: report.bytes_received,
+        **({} if memory is None else {MEMORY: memory.peak}),
         TIME: report.time,
         COLLECTIVES: len(report.collectives),
     }
+
+
+def memory_of(module: Any, engine: Engine | None = None) -> PeakMemory:
+    """The memory that a device needs for the function of a local program that needs most, of those that are public.
+
+    Raises:
+        PassFailure: it cannot be predicted, or there is no such function.
+    """
+    entries = [name for name, op in functions(module).items() if op.regions[0].blocks and not is_private(op)]
+    if not entries:
+        raise PassFailure("the program has no function to run", module)
+    return max((peak_memory(module, name, engine=engine) for name in entries), key=lambda one: one.peak)
 
 
 def amount_text(name: str, amount: float) -> str:
     """An amount with its unit, with three digits."""
     if name == TIME:
         return ("-" if amount < 0 else "") + duration(abs(amount))
-    if name == BYTES:
+    if name in (BYTES, MEMORY):
         return size_text(amount)
     return f"{round(amount):,}"
 

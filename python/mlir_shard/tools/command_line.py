@@ -146,7 +146,7 @@ class Arguments:
     )
     budget: tuple[tuple[str, Limit], ...] = _option(
         "budget",
-        "fail if the local program costs more: bytes=10MiB, time=2ms, collectives=20",
+        "fail if the local program costs more: bytes=10MiB, memory=2GiB, time=2ms, collectives=20",
         "NAME=AMOUNT,...",
         (),
         read=_read_budget,

@@ -204,8 +204,8 @@ def _parser() -> ArgumentParser:
         "--budget",
         type=_budget,
         metavar="NAME=AMOUNT,...",
-        help="run nothing if the local program costs more: bytes=10MiB, time=2ms, collectives=20, or several between "
-        "commas",
+        help="run nothing if the local program costs more: bytes=10MiB, memory=2GiB, time=2ms, collectives=20, or "
+        "several between commas",
     )
     add(
         "--remarks-above",

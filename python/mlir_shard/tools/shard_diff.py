@@ -33,8 +33,8 @@ Compares two programs by their shardings after propagation and their communicati
 of functions and that of operations that do not depend on each other do not count. As for diff, the exit status is 0
 where there is no difference, or none beyond a threshold, 1 where there is one, and 2 for any error."""
 _EPILOGUE = """\
-A threshold is for how much a quantity may grow: bytes, time or collectives, as an amount or in per cent, or for how
-many annotations, shardings or operations may change. Without one, every difference counts."""
+A threshold is for how much a quantity may grow: bytes, memory, time or collectives, as an amount or in per cent, or for
+how many annotations, shardings or operations may change. Without one, every difference counts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ def _parser() -> ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=AMOUNT",
-        help="what counts as different: bytes=5%%, time=1ms, collectives=0, shardings=10, or several between commas; "
-        "may be given several times",
+        help="what counts as different: bytes=5%%, memory=10MiB, time=1ms, collectives=0, shardings=10, or several "
+        "between commas; may be given several times",
     )
     add(
         "--collectives",
@@ -136,7 +136,10 @@ def _drive(arguments: DiffArguments) -> int:
 def _status(arguments: DiffArguments, difference: Difference) -> int:
     """Writes the difference; returns whether it counts."""
     limits = {name: limit for one in arguments.threshold for name, limit in one.items()}
-    exceeded = _exceeded(difference, limits)
+    try:
+        exceeded = _exceeded(difference, limits)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     try:
         _write(arguments, difference, exceeded)
     except BrokenPipeError:

@@ -14,7 +14,8 @@
 // CHECK: changed.mlir →
 // CHECK: before after change
 // CHECK: bytes 24.0 KiB 48.0 KiB +24.0 KiB (+100.0%)
-// CHECK: time
+// CHECK-NEXT: memory 112 KiB 240 KiB +128 KiB (+114.3%)
+// CHECK-NEXT: time
 // CHECK: collectives
 // CHECK: 1 annotation changed
 // CHECK: 1 argument arg1 tensor<128x256xf32>

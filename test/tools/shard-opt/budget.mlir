@@ -1,7 +1,8 @@
-// RUN: shard-opt %s --spmd-pipeline --budget=bytes=16KiB,collectives=1 --budget time=1s | FileCheck %s
+// RUN: shard-opt %s --spmd-pipeline --budget=bytes=16KiB,collectives=1 --budget time=1s,memory=1MB | FileCheck %s
 // RUN: not shard-opt %s --spmd-pipeline --budget=bytes=15kB,collectives=0 -o %t.absent 2>&1 | FileCheck %s --check-prefix=ABOVE
 // RUN: not ls %t.absent
 // RUN: not shard-opt %s --spmd-pipeline --budget time=1ns 2>&1 | FileCheck %s --check-prefix=TIME
+// RUN: not shard-opt %s --spmd-pipeline --budget memory=40KiB 2>&1 | FileCheck %s --check-prefix=MEMORY
 // RUN: not shard-opt %s --budget bytes=1 2>&1 | FileCheck %s --check-prefix=GLOBAL
 // RUN: not shard-opt %s --budget byte=1 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not shard-opt %s --budget bytes=5% 2>&1 | FileCheck %s --check-prefix=SHARE
@@ -15,6 +16,8 @@
 // ABOVE: error: the program exceeds its budget of collectives by 1: the collectives are 1, and the budget is 0
 // ABOVE: note: 1: all_reduce along model=2 for 'stablehlo.dot'
 // TIME: error: the program exceeds its budget of time by {{.*}}: the collectives are predicted to take {{.*}}, and the budget is 1ns
+// MEMORY: error: the program exceeds its budget of memory by {{.*}}: a device needs {{.*}} KiB, and the budget is 40KiB
+// MEMORY: note: 32.0 KiB: argument arg1
 // GLOBAL: error: a budget is of local programs: the module is not local, as 'func.func' has shardings of sdy
 // NAME: shard-opt: error: --budget: 'byte' is not a quantity; did you mean 'bytes'?
 // SHARE: shard-opt: error: --budget: '5%' is not an amount of bytes: 10MiB or 1.5GB

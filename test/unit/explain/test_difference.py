@@ -258,3 +258,27 @@ def test_thresholds_are_of_growth() -> None:
     back = compared(layers(2, sharded='[{"m"}, {}]'), layers(2))
     assert back
     assert back.exceeded({"bytes": Limit("", 0), "time": Limit("", 0)}) == {}
+
+
+DYNAMIC = """shard.grid @grid(shape = 2)
+func.func @main(%x: tensor<8xf32>, %y: tensor<?xf32>) -> (tensor<8xf32>, tensor<?xf32>) {
+  %0 = shard.all_reduce %x on @grid grid_axes = [0] : tensor<8xf32> -> tensor<8xf32>
+  %1 = stablehlo.abs %y : tensor<?xf32>
+  return %0, %1 : tensor<8xf32>, tensor<?xf32>
+}"""
+
+
+def test_memory_that_is_not_known_has_no_threshold() -> None:
+    found = compared(DYNAMIC, DYNAMIC)
+    assert not found
+    assert set(found.after) == {"bytes", "time", "collectives"}
+    with pytest.raises(ValueError, match="the memory of these programs is not known"):
+        found.exceeded({"memory": Limit("", 1.0)})
+
+
+def test_memory_is_of_the_target() -> None:
+    for collectives in ("shard", "stablehlo"):
+        found = compared(layers(4), layers(4, batch=32), collectives=collectives)
+        local = mlir_shard.Program(mlir_shard.parse(layers(4))).partition(collectives)
+        assert found.before["memory"] == local.memory.peak
+        assert found.after["memory"] > found.before["memory"]

@@ -20,6 +20,7 @@ NAMES = tuple(QUANTITIES)
         ("bytes= 2 kib", 2048),
         ("bytes=3TB", 3e12),
         ("bytes=1e3B", 1000),
+        ("memory=1GiB", 2**30),
         ("time=20ms", 0.02),
         ("time=1.5s", 1.5),
         ("time=3us", 3e-6),
@@ -45,7 +46,7 @@ def test_several_limits_are_between_commas() -> None:
     ("text", "complaint"),
     [
         ("byte=1", "'byte' is not a quantity; did you mean 'bytes'?"),
-        ("weight=1", "'weight' is not a quantity: it is one of bytes, time, collectives"),
+        ("weight=1", "'weight' is not a quantity: it is one of bytes, memory, time, collectives"),
         ("bytes", "'bytes' has no amount: bytes=10MiB or 1.5GB"),
         ("bytes=", "'' is not an amount of bytes: 10MiB or 1.5GB"),
         ("bytes=-1", "'-1' is not an amount of bytes"),

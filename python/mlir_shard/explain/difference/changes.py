@@ -92,7 +92,7 @@ class Difference:
         shardings: after propagation; none where a program is local.
         operations: of the programs as they are given.
         collectives: of the local programs.
-        before, after: the quantities of the local programs.
+        before, after: the quantities of the local programs; without memory where that is not known.
     """
 
     meshes: tuple[tuple[str, ...], tuple[str, ...]]
@@ -119,9 +119,17 @@ class Difference:
         return {name: sum(one.count for one in getattr(self, name)) for name in NUMBERS}
 
     def exceeded(self, thresholds: Mapping[str, Limit]) -> dict[str, float]:
-        """The thresholds that are exceeded, each with by how much the quantity has grown, or how many have changed."""
+        """The thresholds that are exceeded, each with by how much the quantity has grown, or how many have changed.
+
+        Raises:
+            ValueError: the memory that the programs need has a threshold and cannot be predicted.
+        """
         found = {}
         for name, limit in thresholds.items():
+            if name in QUANTITIES and name not in self.after:
+                raise ValueError(
+                    f"the {name} of these programs is not known: shapes are dynamic, or control flow is not structured"
+                )
             before = self.before.get(name, 0.0)
             grown = self.numbers[name] if name in NUMBERS else self.after[name] - before
             if grown > limit.of(before):

@@ -16,14 +16,17 @@ from mlir_shard.explain.difference.graph import Graph, Numbers
 from mlir_shard.explain.difference.matching import Matching, match
 from mlir_shard.explain.difference.order import reorder
 from mlir_shard.explain.difference.reading import Show, read
-from mlir_shard.explain.quantities import amounts_of
+from mlir_shard.explain.memory import Engine, PeakMemory
+from mlir_shard.explain.quantities import amounts_of, memory_of
 from mlir_shard.ir import shard
 from mlir_shard.ir.editing import contents
 from mlir_shard.passes import registry, runner
+from mlir_shard.passes.registry import PassFailure
 from mlir_shard.passes.runner import Report
 from mlir_shard.runtime.backends import SHARD
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
+from mlir_shard.transforms.communication.communication_report import CommunicationReport
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
 from mlir_shard.transforms.shardings import shardings_in
 
@@ -80,9 +83,23 @@ def compare(
         shardings,
         operations,
         changed_collectives(*reports),
-        amounts_of(reports[0]),
-        amounts_of(reports[1]),
+        *_amounts(modules, reports),
     )
+
+
+def _amounts(
+    modules: tuple[Any, Any], reports: tuple[CommunicationReport, CommunicationReport]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The quantities of two local programs; the memory of both, for one engine, or of none."""
+    held = set().union(*(contents(module).operations for module in modules))
+    engine: Engine = "pjrt" if any(name in COLLECTIVES and name.startswith("stablehlo.") for name in held) else "mpi"
+    memories: list[PeakMemory | None]
+    try:
+        memories = [memory_of(module, engine) for module in modules]
+    except PassFailure:
+        memories = [None, None]
+    before, after = map(amounts_of, reports, memories)
+    return before, after
 
 
 def _matched(modules: tuple[Any, Any], *, is_annotated: bool) -> tuple[tuple[Graph, Graph], Matching]:
