@@ -18,6 +18,8 @@ class BufferRules(FusionRules, Protocol):
 
     is_in_place: bool
     """Whether an elementwise result is where an operand was that is not used again."""
+    copies_parameters: bool
+    """Whether what a loop carries is always in the same memory, and copied in an iteration that reads it too late."""
     pointer_bytes: int
     """The bytes that each of several results takes in a table of their addresses; 0 for no tables."""
 
@@ -64,17 +66,23 @@ class Assignment:
         self._run(computation)
         self._return(computation, given)
 
-    def _run(self, computation: Computation) -> None:
-        for kernel in kernels(computation, self._rules):
+    def _run(self, computation: Computation) -> list[Kernel]:
+        order = kernels(computation, self._rules)
+        for kernel in order:
             self.time += 2
             loop = loop_of(kernel.instruction)
             if loop is None:
                 self._compute(kernel)
             else:
                 self._loop(kernel, loop)
+        return order
 
     def _compute(self, kernel: Kernel) -> None:
         one = kernel.instruction
+        if one.traits.is_view and one.operands[0] in kernel.reads:
+            if (viewed := self._of.get(id(one.operands[0]))) is not None:
+                self._of[id(one.results[0])] = viewed
+            return
         number = one.op.number if one.op else -1
         kind = Kind.COLLECTIVE if one.traits.is_collective else Kind.TEMPORARY
         before, behind = self._rules.staging(one)
@@ -96,7 +104,7 @@ class Assignment:
         for index, value in enumerate(one.results):
             shared = self._ended(one.operands[index], one) if index < one.traits.updates else None
             if shared is None:
-                self._add(value, Buffer(value.tensor.bytes, self.time, self.time, kind, number, index))
+                self._add(value, Buffer(value.tensor.bytes, self.time, self.time, kind, number, index, kernel.rank))
             else:
                 shared.last = max(shared.last, self.time)
                 self._of[id(value)] = shared
@@ -112,7 +120,12 @@ class Assignment:
     def _ended(self, value: Value, user: Instruction) -> Buffer | None:
         """The buffer of a value that only this instruction uses, which may write to it."""
         buffer = self._of.get(id(value))
-        return None if buffer is None or any(one is not user for one in value.users) else buffer
+        while buffer is not None and all(one is user for one in value.users):
+            user = value.definer
+            if not user.traits.is_view:
+                return buffer
+            value = user.operands[0]
+        return None
 
     def _loop(self, kernel: Kernel, loop: Sequence[Carried]) -> None:
         one = kernel.instruction
@@ -132,16 +145,25 @@ class Assignment:
             for value in (*each.parameters, each.result):
                 if buffer is not None:
                     self._of[id(value)] = buffer
+        order: list[Kernel] = []
         for computation in one.blocks:
-            self._run(computation)
+            begin = self.time + 1
+            order = self._run(computation)
         self.time += 2
-        for value, buffer in zip((each.returned for each in loop), carried, strict=True):
-            own = self._of.get(id(value))
-            if buffer is None or own is None or own is buffer:
+        ways = _Ways(order)
+        for each, buffer in zip(loop, carried, strict=True):
+            own = self._of.get(id(each.returned))
+            if buffer is None or own is buffer:
                 continue
-            if own.first > buffer.last and own in self.temporaries:
-                self.temporaries.remove(own)
-            else:
+            if self._rules.copies_parameters:
+                if not ways.may_replace(each.parameters[-1], each.returned):
+                    self.temporaries.append(
+                        Buffer(buffer.size, begin, max(begin, buffer.last), Kind.TEMPORARY, number, buffer.index)
+                    )
+                self.temporaries = [one for one in self.temporaries if one is not own or own in carried]
+            elif own is not None and own.first > buffer.last and own not in carried:
+                self.temporaries = [one for one in self.temporaries if one is not own]
+            elif own is not None:
                 own.last = max(own.last, self.time)
         for buffer in carried:
             if buffer is not None:
@@ -163,6 +185,7 @@ class Assignment:
                 and own is not None
                 and buffer is not own
                 and value.tensor.bytes == results[0].tensor.bytes
+                and value.tensor.type == results[0].tensor.type
             )
             buffer.last = max(buffer.last, self.time - 1 if is_shared else self.time)
 
@@ -198,6 +221,40 @@ class Assignment:
                 buffer.last, buffer.kind, buffer.index = self.time + 2, Kind.RESULT, index
                 self.results.append(buffer)
         self.temporaries = [one for one in self.temporaries if id(one) not in taken]
+
+
+class _Ways:
+    """Which kernels of a body come before others, in whatever order they run."""
+
+    def __init__(self, order: Sequence[Kernel]) -> None:
+        self._order = order
+        self._sources: list[int] = []
+        self._definers: dict[int, int] = {}
+        for number, kernel in enumerate(order):
+            bits = 1 << number
+            for value in kernel.reads:
+                if (definer := self._definers.get(id(value))) is not None:
+                    bits |= self._sources[definer]
+            self._sources.append(bits)
+            self._definers.update((id(value), number) for value in kernel.instruction.results)
+
+    def may_replace(self, before: Value, after: Value) -> bool:
+        """Whether a value may be written to the memory of another: all that reads that comes before, or is in place."""
+        definer = self._definers.get(id(after))
+        while definer is not None and (kernel := self._order[definer]).instruction.traits.is_view:
+            definer = self._definers.get(id(kernel.instruction.operands[0]))
+        if definer is None:
+            return not before.users
+        for number, kernel in enumerate(self._order):
+            if before not in kernel.reads:
+                continue
+            if number == definer:
+                one = kernel.instruction
+                if not kernel.reads[before] and before not in one.operands[: one.traits.updates]:
+                    return False
+            elif not self._sources[definer] >> number & 1:
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

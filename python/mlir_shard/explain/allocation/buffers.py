@@ -24,7 +24,8 @@ class Kind(Enum):
 class Buffer:
     """Memory for `size` bytes that is in use from time `first` to time `last`, both included.
 
-    `op` is the number of the operation whose result it holds, -1 for an argument.
+    `op` is the number of the operation whose result it holds, -1 for an argument, and `index` that of the result;
+    `rank` orders buffers of the same size.
     """
 
     size: int
@@ -33,6 +34,7 @@ class Buffer:
     kind: Kind = Kind.TEMPORARY
     op: int = -1
     index: int = 0
+    rank: int = 0
 
 
 def most_live(buffers: Sequence[Buffer]) -> tuple[int, int]:
@@ -93,7 +95,7 @@ def into_results(temporaries: Sequence[Buffer], results: Sequence[Buffer]) -> li
     The largest come first, each into the smallest result that it fits in and that nothing uses at the same time.
     """
     held = [[one] for one in sorted(results, key=lambda one: one.size)]
-    ordered = sorted(temporaries, key=lambda one: -one.size)
+    ordered = sorted(temporaries, key=lambda one: (-one.size, one.rank))
     left = ordered[_MOST_PLACED:]
     for one in ordered[:_MOST_PLACED]:
         for inside in held:

@@ -27,7 +27,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What memory depends on in operations of a signature.
+    """What memory depends on in an instruction.
 
     Attributes:
         role: in fusion.
@@ -36,6 +36,7 @@ class Traits:
         is_folded: whether it is a constant where its operands are.
         is_pure: whether it is dropped when it is not used, and is one with those that are equal.
         is_collective: whether it communicates.
+        is_view: whether its result is in the memory of its operand, unless that is fused into it.
         updates: how many of its first operands are overwritten by results, one each.
     """
 
@@ -45,7 +46,18 @@ class Traits:
     is_folded: bool = False
     is_pure: bool = True
     is_collective: bool = False
+    is_view: bool = False
     updates: int = 0
+
+
+class Emit(Protocol):
+    """Makes an instruction of the operation that is being read, or finds an equal one; returns its results."""
+
+    def __call__(
+        self, name: str, traits: Traits, operands: Sequence[Value], tensors: Sequence[Tensor], key: object = None
+    ) -> list[Value]:
+        """Instructions of a name with equal keys and operands are equal."""
+        ...
 
 
 class Rules(Protocol):
@@ -59,8 +71,15 @@ class Rules(Protocol):
         """Returns the traits of the operations of a signature."""
         ...
 
-    def is_view(self, op: Op, operands: Sequence[Tensor]) -> bool:
-        """Whether each result of an operation is in the memory of the operand of its number."""
+    def expand(self, op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
+        """Returns the results of an operation that several instructions are made of, or none.
+
+        Args:
+            op: the operation.
+            operands: what its operands are now.
+            tensors: their types in the program, which may have other shapes than the values.
+            emit: makes an instruction.
+        """
         ...
 
 
@@ -70,21 +89,18 @@ class Instruction:
 
     Attributes:
         op: the operation that it is of, None for a parameter.
+        name: what it does: the name of the operation, or of what that is expanded to.
         operands: the values that it reads, each as often as it is one.
         results: the values that it defines.
         blocks: the computations that it runs.
     """
 
     op: Op | None
+    name: str
     traits: Traits
     operands: list[Value]
     results: list[Value] = field(default_factory=list)
     blocks: list[Computation] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """The name of the operation."""
-        return self.op.name if self.op else ""
 
 
 @dataclass(slots=True, eq=False)
@@ -122,28 +138,45 @@ class Reader:
         parameters = [self._parameter(number) for number in block.arguments]
         known.update(zip(block.arguments, parameters, strict=True))
         made: list[Instruction] = []
-        equal: dict[tuple[int, ...], Instruction] = {}
+        equal: dict[tuple[object, ...], Instruction] = {}
+        tensors = self._program.tensors
         for op in block.ops[:-1]:
             operands = [known[one] for one in op.operands]
-            tensors = [self._program.tensors[one] for one in op.operands]
-            if 0 < len(op.results) <= len(operands) and self._rules.is_view(op, tensors):
-                known.update(zip(op.results, operands, strict=False))
-                continue
-            traits = self._traits_of(op.signature)
-            key = (op.signature.number, *map(id, operands))
-            is_kept = not traits.is_pure or op.blocks or op.captured
-            instruction = None if is_kept else equal.get(key)
-            if instruction is None:
-                instruction = equal[key] = self._instruction(op, traits, operands, known)
-                made.append(instruction)
-            known.update(zip(op.results, instruction.results, strict=True))
+
+            def emit(
+                name: str,
+                traits: Traits,
+                operands: Sequence[Value],
+                tensors: Sequence[Tensor],
+                key: object = None,
+                op: Op = op,
+            ) -> list[Value]:
+                if traits.is_folded and all(one.definer.traits.role is Role.CONSTANT for one in operands):
+                    traits = _FOLDED
+                named = (name, key, tuple(tensors), *map(id, operands))
+                found = equal.get(named)
+                if found is None:
+                    found = equal[named] = _made(op, name, traits, operands, tensors)
+                    made.append(found)
+                return found.results
+
+            results = self._rules.expand(op, operands, [tensors[one] for one in op.operands], emit)
+            if results is None:
+                traits = self._traits_of(op.signature)
+                if traits.is_pure and not op.blocks and not op.captured:
+                    results = emit(op.name, traits, operands, op.signature.results, op.signature.number)
+                else:
+                    operands = operands + [known[one] for one in dict.fromkeys(op.captured) if one in known]
+                    instruction = _made(op, op.name, traits, operands, op.signature.results)
+                    instruction.blocks = [self.computation(inner, known) for inner in op.blocks]
+                    made.append(instruction)
+                    results = instruction.results
+            known.update(zip(op.results, results, strict=False))
         returned = [known[one] for one in block.ops[-1].operands] if block.ops else []
         return Computation(parameters, _used(parameters, made, returned), returned)
 
     def _parameter(self, number: int) -> Value:
-        instruction = Instruction(None, _PARAMETER, [])
-        value = Value(self._program.tensors[number], instruction)
-        instruction.results.append(value)
+        (value,) = _made(None, "parameter", _PARAMETER, [], [self._program.tensors[number]]).results
         return value
 
     def _traits_of(self, signature: Signature) -> Traits:
@@ -152,14 +185,13 @@ class Reader:
             known = self._traits[signature.number] = self._rules.traits(signature)
         return known
 
-    def _instruction(self, op: Op, traits: Traits, operands: list[Value], known: Mapping[int, Value]) -> Instruction:
-        operands = operands + [known[one] for one in dict.fromkeys(op.captured) if one in known]
-        if traits.is_folded and all(one.definer.traits.role is Role.CONSTANT for one in operands):
-            traits, operands = _FOLDED, []
-        instruction = Instruction(op, traits, operands)
-        instruction.results = [Value(tensor, instruction) for tensor in op.signature.results]
-        instruction.blocks = [self.computation(block, known) for block in op.blocks]
-        return instruction
+
+def _made(
+    op: Op | None, name: str, traits: Traits, operands: Sequence[Value], tensors: Sequence[Tensor]
+) -> Instruction:
+    made = Instruction(op, name, traits, [] if traits.role is Role.CONSTANT else list(operands))
+    made.results = [Value(tensor, made) for tensor in tensors]
+    return made
 
 
 def _used(parameters: Sequence[Value], made: Sequence[Instruction], returned: Sequence[Value]) -> list[Instruction]:

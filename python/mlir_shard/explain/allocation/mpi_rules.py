@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mlir_shard.explain.allocation import xla_rules
-from mlir_shard.explain.allocation.instructions import Instruction, Role, Traits
+from mlir_shard.explain.allocation.instructions import Computation, Emit, Instruction, Role, Traits, Value
 from mlir_shard.explain.allocation.local_values import Op, Signature, Tensor
 from mlir_shard.ir.op_names import op_names
 
@@ -40,6 +40,7 @@ class MpiRules:
 
     is_breadth_first = False
     is_in_place = False
+    copies_parameters = False
     pointer_bytes = 0
 
     def opens(self, name: str) -> bool:
@@ -66,15 +67,19 @@ class MpiRules:
             updates=len(signature.results) if name in _UPDATES else 0,
         )
 
-    def is_view(self, op: Op, operands: Sequence[Tensor]) -> bool:
-        """As `Rules.is_view`."""
+    def expand(self, op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
+        """As `Rules.expand`: views are the operands that they are of."""
         name = op.name
         if name in _VIEWS:
-            return True
+            return operands
         if len(operands) != 1:
-            return False
-        before, after = operands[0], op.signature.results[0]
-        return name in ("stablehlo.convert", "stablehlo.broadcast_in_dim") and before == after
+            return None
+        same = name in ("stablehlo.convert", "stablehlo.broadcast_in_dim") and tensors[0] == op.signature.results[0]
+        return operands if same else None
+
+    def calls(self, computation: Computation) -> Mapping[int, Instruction]:
+        """As `FusionRules.calls`: libraries compute single operations."""
+        return {}
 
     def takes(self, user: Instruction, producer: Instruction) -> bool:
         """As `FusionRules.takes`."""
@@ -82,8 +87,20 @@ class MpiRules:
             return False
         return sum(value.definer is producer for value in user.operands) == 1
 
-    def may_repeat(self, one: Instruction, *, is_kept: bool) -> bool:
+    def is_branching(self, one: Instruction) -> bool:
+        """As `FusionRules.is_branching`."""
+        return False
+
+    def repeats(self, user: Instruction, producer: Instruction) -> bool:
+        """As `FusionRules.repeats`: nothing is too expensive."""
+        return False
+
+    def may_repeat(self, one: Instruction) -> bool:
         """As `FusionRules.may_repeat`: only what has one use is fused."""
+        return False
+
+    def is_whole_or_not(self, one: Instruction) -> bool:
+        """As `FusionRules.is_whole_or_not`."""
         return False
 
     def staging(self, one: Instruction) -> tuple[int, int]:

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from mlir_shard.explain.allocation.instructions import Instruction, Role, Traits
+from mlir_shard.explain.allocation import xla_expansions, xla_library
+from mlir_shard.explain.allocation.instructions import Computation, Emit, Instruction, Role, Traits, Value
 from mlir_shard.explain.allocation.local_values import Op, Signature, Tensor
 from mlir_shard.ir.op_names import op_names
 
@@ -41,11 +42,10 @@ _EXPENSIVE = frozenset(
         "rsqrt sqrt tanh",
     )
 )
-_SAME_MEMORY = frozenset(op_names("stablehlo", "optimization_barrier reshape"))
-_MOVES = frozenset(op_names("stablehlo", "broadcast_in_dim concatenate slice"))
 _IMPURE = COLLECTIVES | frozenset(op_names("stablehlo", "custom_call infeed outfeed recv rng send"))
 # What is computed where the operand was.
 _UPDATES = frozenset(op_names("stablehlo", "dynamic_update_slice scatter sort"))
+_BRANCHING = frozenset(op_names("stablehlo", "concatenate dynamic_update_slice pad reduce"))
 _MOST_CONCATENATED = 8
 
 
@@ -54,6 +54,7 @@ class XlaRules:
 
     is_breadth_first = True
     is_in_place = True
+    copies_parameters = True
     pointer_bytes = 8
 
     def opens(self, name: str) -> bool:
@@ -75,35 +76,34 @@ class XlaRules:
             updates=len(signature.results) if name in _UPDATES else 0,
         )
 
-    def is_view(self, op: Op, operands: Sequence[Tensor]) -> bool:
-        """As `Rules.is_view`."""
-        name = op.name
-        if name in _SAME_MEMORY:
-            return True
-        if len(operands) != 1 or name not in _FUSIBLE:
-            return False
-        before, after = operands[0], op.signature.results[0]
-        if name == "stablehlo.convert":
-            return before == after
-        if name == "stablehlo.transpose":
-            order = [axis for axis in op.signature.op.attributes["permutation"] if before.shape[axis] != 1]
-            return order == sorted(order)
-        return name in _MOVES and _large(before.shape) == _large(after.shape)
+    def expand(self, op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
+        """As `Rules.expand`."""
+        return xla_expansions.expand(op, operands, tensors, emit)
+
+    def calls(self, computation: Computation) -> Mapping[int, Instruction]:
+        """As `FusionRules.calls`."""
+        return xla_library.calls(computation)
 
     def takes(self, user: Instruction, producer: Instruction) -> bool:
         """As `FusionRules.takes`."""
-        if user.traits.role is not Role.FUSIBLE:
-            return False
-        if _is_wide_concatenation(user) or _is_wide_concatenation(producer):
-            return False
-        return not (producer.traits.is_expensive and _repeats(user, producer))
+        return user.traits.role is Role.FUSIBLE and not any(map(_is_wide_concatenation, (user, producer)))
 
-    def may_repeat(self, one: Instruction, *, is_kept: bool) -> bool:
+    def is_branching(self, one: Instruction) -> bool:
+        """As `FusionRules.is_branching`: code that takes turns between operands is not emitted several times."""
+        return one.name in _BRANCHING
+
+    def repeats(self, user: Instruction, producer: Instruction) -> bool:
+        """As `FusionRules.repeats`."""
+        if user.name == "stablehlo.broadcast_in_dim":
+            return user.results[0].tensor.elements > producer.results[0].tensor.elements
+        return user.name == "stablehlo.gather" and user.operands[0].definer is producer
+
+    def may_repeat(self, one: Instruction) -> bool:
         """As `FusionRules.may_repeat`."""
-        if one.traits.is_expensive:
-            return False
-        if not is_kept:
-            return True
+        return not one.traits.is_expensive
+
+    def is_whole_or_not(self, one: Instruction) -> bool:
+        """As `FusionRules.is_whole_or_not`: what reads more in several places than it would write in one."""
         rank = max(value.tensor.rank for value in one.results)
         large = [
             value
@@ -113,9 +113,9 @@ class XlaRules:
             and value.tensor.rank >= rank
         ]
         if len(large) <= 1:
-            return True
+            return False
         read = sum(value.tensor.elements for value in dict.fromkeys(one.operands))
-        return read <= sum(value.tensor.elements for value in one.results)
+        return read > sum(value.tensor.elements for value in one.results)
 
     def staging(self, one: Instruction) -> tuple[int, int]:
         """As `BufferRules.staging`: none."""
@@ -123,22 +123,4 @@ class XlaRules:
 
 
 def _is_wide_concatenation(one: Instruction) -> bool:
-    if one.name != "stablehlo.concatenate" or one.op is None:
-        return False
-    if len(one.operands) > _MOST_CONCATENATED:
-        return True
-    result = one.results[0].tensor
-    along = one.op.signature.op.attributes["dimension"].value
-    is_minor = len(result.shape) > 1 and along == len(result.shape) - 1
-    return is_minor and result.shape[-1] * result.element >= 64 and result.bytes >= 2048
-
-
-def _repeats(user: Instruction, producer: Instruction) -> bool:
-    """Whether a user reads elements of a producer several times."""
-    if user.name == "stablehlo.broadcast_in_dim":
-        return user.results[0].tensor.elements > producer.results[0].tensor.elements
-    return user.name == "stablehlo.gather" and user.operands[0].definer is producer
-
-
-def _large(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(size for size in shape if size != 1)
+    return one.name == "stablehlo.concatenate" and len(one.operands) > _MOST_CONCATENATED
