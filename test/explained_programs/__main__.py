@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How much of programs is explained, and whether explanations change anything: from `test`,
 
-    python -m explained_programs [FILE.mlir ...] [--random 100] [--seed 1] [--mesh-axes 1..4] [--verbose]
+    python -m explained_programs [FILE.mlir ...] [--random 100] [--seed 1] [--mesh-axes 1..4] [--models] [--verbose]
 
 takes files with programs between lines of `// -----`, by default those of the lit tests, and random programs, and
 counts for both targets the axes whose chain ends at an annotation and the collectives with a cause. Exits with 1 where
@@ -12,10 +12,13 @@ a local program differs from the one without explanations.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from model_zoo.__main__ import load_models
+from model_zoo.program import DEVICES, MODELS
 from random_programs.generate import Scale, program
 from rich.console import Console
 from rich.table import Table
@@ -34,6 +37,7 @@ def main() -> int:
     parser.add_argument("--random", type=int, default=100, metavar="N", help="random programs (default: 100)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mesh-axes", default="1..4", metavar="A..B")
+    parser.add_argument("--models", action="store_true", help="the models of the zoo too")
     parser.add_argument("--verbose", action="store_true", help="what is not explained")
     arguments = parser.parse_args()
     fewest, _, most = arguments.mesh_axes.partition("..")
@@ -42,6 +46,8 @@ def main() -> int:
     table = Table("programs", "target", "count", "refused", "different", "axes", "with origin", "collectives", "caused")
     different = 0
     sources = {"files": lambda: _parts(files), "random": lambda: _random(arguments.random, arguments.seed, scale)}
+    if arguments.models:
+        sources["models"] = _models
     for title, programs in sources.items():
         for target in ("shard", "stablehlo"):
             total = Coverage()
@@ -67,6 +73,14 @@ def _parts(files: list[Path]) -> Iterator[tuple[str, str]]:
         for number, text in enumerate(file.read_text(errors="replace").split("\n// -----")):
             if "func.func" in text:
                 yield f"{file.name}/{number}", text
+
+
+def _models() -> Iterator[tuple[str, str]]:
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    load_models()
+    for name, model in MODELS.items():
+        yield name, model().measured().text
 
 
 def _random(count: int, seed: int, scale: Scale) -> Iterator[tuple[str, str]]:
