@@ -5,18 +5,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
 
+from mlir_shard import host
 from mlir_shard.explain.allocation import xla_rules
 from mlir_shard.explain.allocation.instructions import Computation, Emit, Instruction, Role, Traits, Value
 from mlir_shard.explain.allocation.local_values import Op, Signature, Tensor
+from mlir_shard.host import ir
 from mlir_shard.ir.op_names import op_names
 
+_bindings = host.module("_mlir_libs._stablehlo")
 _OPENED = frozenset(op_names("stablehlo", "case if while")) | {"scf.for", "scf.if", "scf.while"}
 _VIEWS = frozenset(
-    op_names("stablehlo", "optimization_barrier reshape slice")
-    + op_names("tensor", "cast collapse_shape expand_shape extract_slice reshape")
-    + op_names("shard", "all_slice")
+    op_names("stablehlo", "optimization_barrier reshape")
+    + op_names("tensor", "cast collapse_shape expand_shape reshape")
 )
+# Parts of tensors, which lie apart in memory.
+_STRIDED = frozenset({"shard.all_slice", "stablehlo.dynamic_slice", "stablehlo.slice", "tensor.extract_slice"})
+_FLATTENING = frozenset({"stablehlo.reshape", "tensor.collapse_shape", "tensor.reshape"})
+_STRIDED_VIEW = Traits(Role.OPAQUE, is_view=True)
+_COPY = Traits(Role.OPAQUE)
+# What is reduced, and where to.
+_OF_A_REDUCTION = 2
+_WINDOWED = frozenset(op_names("stablehlo", "convolution reduce_window"))
+_CONTRACTIONS = frozenset(op_names("stablehlo", "dot dot_general"))
+# What is folded into how a contraction reads its operands.
+_REINDEXED = frozenset({"stablehlo.broadcast_in_dim"})
 _GENERIC = frozenset(op_names("linalg", "broadcast elementwise generic map transpose"))
 _FUSIBLE = frozenset(op_names("stablehlo", "broadcast_in_dim iota transpose"))
 _TAKES = frozenset(op_names("stablehlo", "reduce"))
@@ -58,6 +73,8 @@ class MpiRules:
             or name in _GENERIC
             or (name.startswith(_ELEMENTWISE_DIALECTS) and name not in _NOT_ELEMENTWISE)
         )
+        if name == "linalg.generic" and "reduction" in str(signature.op.attributes["iterator_types"]):
+            return Traits(Role.OPAQUE)
         return Traits(
             Role.FUSIBLE if is_elementwise or name in _FUSIBLE else Role.OPAQUE,
             is_elementwise=is_elementwise,
@@ -68,9 +85,18 @@ class MpiRules:
         )
 
     def expand(self, op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-        """As `Rules.expand`: views are the operands that they are of."""
+        """As `Rules.expand`: views are the operands that they are of, or strided ones."""
         name = op.name
+        if name in _WINDOWED and len(op.results) == 1:
+            return _windowed(op, operands, tensors, emit)
+        if name in _STRIDED:
+            (result,) = op.signature.results
+            return emit(name, _STRIDED_VIEW, operands[:1], [result], (op.signature.number, *map(id, operands)))
         if name in _VIEWS:
+            viewed = operands[0].definer
+            is_flattened = name in _FLATTENING and viewed.traits is _STRIDED_VIEW
+            if is_flattened and not _is_contiguous(viewed.results[0].tensor, viewed.operands[0].tensor):
+                return emit("copy", _COPY, operands[:1], op.signature.results)
             return operands
         if len(operands) != 1:
             return None
@@ -83,9 +109,12 @@ class MpiRules:
 
     def takes(self, user: Instruction, producer: Instruction) -> bool:
         """As `FusionRules.takes`."""
-        if user.traits.role is not Role.FUSIBLE and user.name not in _TAKES:
+        if user.name in _CONTRACTIONS:
+            return producer.name in _REINDEXED and _uses(user, producer) == 1
+        is_reduction = user.name in _TAKES or (user.name == "linalg.generic" and len(user.operands) == _OF_A_REDUCTION)
+        if user.traits.role is not Role.FUSIBLE and not is_reduction:
             return False
-        return sum(value.definer is producer for value in user.operands) == 1
+        return _uses(user, producer) == 1
 
     def is_branching(self, one: Instruction) -> bool:
         """As `FusionRules.is_branching`."""
@@ -105,9 +134,46 @@ class MpiRules:
 
     def staging(self, one: Instruction) -> tuple[int, int]:
         """As `BufferRules.staging`: MPI sends and receives parts along the first dimension."""
-        attributes = one.op.signature.op.attributes if one.op else {}
+        if one.op is None:
+            return (0, 0)
+        attributes = one.op.signature.op.attributes
         if one.name == "shard.all_gather" and attributes["gather_axis"].value:
             return (0, one.results[0].tensor.bytes)
         if one.name == "shard.reduce_scatter" and attributes["scatter_dim"].value:
             return (one.operands[0].tensor.bytes, 0)
         return (0, 0)
+
+
+def _uses(user: Instruction, producer: Instruction) -> int:
+    return sum(value.definer is producer for value in user.operands)
+
+
+def _windowed(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value]:
+    """A windowed operation on its first operand with padding and dilation, which others may share."""
+    attributes = op.signature.op.attributes
+    given = tensors[0]
+    edges = list(ir.DenseIntElementsAttr(attributes["padding"])) if "padding" in attributes else []
+    if op.name == "stablehlo.convolution":
+        numbers = _bindings.ConvDimensionNumbers(attributes["dimension_numbers"])
+        axes, dilation = list(numbers.input_spatial_dimensions), "lhs_dilation"
+    else:
+        axes, dilation = list(range(len(given.shape))), "base_dilations"
+    dilations = list(attributes[dilation]) if dilation in attributes else []
+    shape = list(given.shape)
+    for position, axis in enumerate(axes):
+        if dilations:
+            shape[axis] = (shape[axis] - 1) * dilations[position] + 1
+        if edges:
+            shape[axis] += edges[2 * position] + edges[2 * position + 1]
+    if tuple(shape) != given.shape:
+        padded = Tensor(given.element * prod(shape), tuple(shape), given.element, given.type)
+        operands = [*emit("pad", _COPY, operands[:1], [padded], (*edges, *dilations)), *operands[1:]]
+    return emit(op.name, _COPY, operands, op.signature.results, op.signature.number)
+
+
+def _is_contiguous(part: Tensor, whole: Tensor) -> bool:
+    """Whether a part is in one piece: of its dimensions of several elements, only the first is cut."""
+    sizes = list(zip(part.shape, whole.shape, strict=False))
+    while sizes and sizes[0][0] == 1:
+        sizes.pop(0)
+    return all(of == among for of, among in sizes[1:])
