@@ -73,7 +73,7 @@ def plan_reshard(
         cost_model: the latency and bandwidth of mesh axes, and the objective.
 
     Raises:
-        ValueError: a spec does not fit the shape or the mesh.
+        ValueError: a spec does not fit the shape or the mesh, or the cost model has a link of another axis.
     """
     after = target_mesh or mesh
     tensor = notation.read_tensor("x".join([*map(str, shape), _element_type(dtype)]))
@@ -81,7 +81,9 @@ def plan_reshard(
         TensorLayout(sharding_of_spec(spec, tuple(shape), one, one), one, tuple(shape))
         for spec, one in ((source, mesh), (target, after))
     ]
-    plan = Planner(cost_model or CostModel()).plan(layouts[0], layouts[1], tensor.element_size)
+    model = cost_model or CostModel()
+    model.check_axes((*mesh.axis_names, *after.axis_names))
+    plan = Planner(model).plan(layouts[0], layouts[1], tensor.element_size)
     meshes = dict.fromkeys((str(mesh), str(after)))
     return ReshardPlan(plan, f"{tensor} on mesh {', then '.join(meshes)}")
 

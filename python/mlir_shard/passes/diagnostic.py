@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import os
 import re
 import sys
@@ -165,6 +166,17 @@ def of_exception(exception: BaseException, prefix: str, file: str | None, severi
     return Diagnostic(
         severity, message, Position(frame.filename, frame.lineno or 1, 1 if column is None else column + 1)
     )
+
+
+def of_declaration(message: str, declared: Any) -> Diagnostic:
+    """An error at the line where a class or function is declared."""
+    try:
+        file = inspect.getfile(declared)
+        line = inspect.getsourcelines(declared)[1]
+    except (OSError, TypeError):
+        # Its source may be gone.
+        return error(message)
+    return error(message, Position(file, line, 1))
 
 
 _reporters: list[Callable[[Diagnostic], None]] = []

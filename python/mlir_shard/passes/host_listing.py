@@ -15,6 +15,8 @@ from typing import Any
 
 from mlir_shard.passes import host_passes
 
+PASSES_FILE = "host_passes.txt"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
@@ -27,7 +29,7 @@ class Summary:
 @functools.cache
 def summaries() -> Mapping[str, Summary]:
     """The passes and pipelines of the host that are registered, sorted by name."""
-    return {name: one for name, one in read_summaries("host_passes.txt").items() if host_passes.is_registered(name)}
+    return {name: one for name, one in read_summaries(PASSES_FILE).items() if host_passes.is_registered(name)}
 
 
 def read_summaries(file: str) -> dict[str, Summary]:

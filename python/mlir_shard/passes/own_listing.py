@@ -14,10 +14,10 @@ from typing import Any
 from mlir_shard.passes import host_listing, registry
 from mlir_shard.passes.host_listing import Summary
 from mlir_shard.passes.options import Option
+from mlir_shard.passes.registry import OWN_PACKAGE
 
 PASSES_FILE = "own_passes.txt"
 PIPELINES_FILE = "own_pipelines.txt"
-OWN_PACKAGE = "mlir_shard.transforms"
 
 
 def passes() -> Mapping[str, Summary]:

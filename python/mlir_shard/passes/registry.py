@@ -153,6 +153,8 @@ class Pipeline:
     options: tuple[Option, ...]
 
 
+OWN_PACKAGE = "mlir_shard.transforms"
+"""Where the passes of the project are."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _passes: dict[str, type[Pass]] = {}
 _pipelines: dict[str, Pipeline] = {}
@@ -166,7 +168,7 @@ def register(pass_class: PassClass) -> PassClass:
 
     Raises:
         RegistrationError: no valid name, no `run`, an option of a type that text cannot give, or a name that another
-            pass has taken.
+            pass has taken, or that is built in.
     """
     if not (isinstance(pass_class, type) and issubclass(pass_class, Pass)):
         raise RegistrationError(f"{pass_class!r} is not a subclass of mlir_shard.Pass")
@@ -217,6 +219,8 @@ def _parameters_as_options(build: Callable[..., Any]) -> tuple[Option, ...]:
 def _check_name(name: str, spelling: str, declaration: Any) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise RegistrationError(f"{spelling}: the name {name!r} is not lower case words apart by dashes")
+    if not _is_in(declaration.__module__, OWN_PACKAGE) and name in _built_in():
+        raise RegistrationError(f"{spelling}: '{name}' is the name of a built-in pass or pipeline: take another one")
     pipeline = _pipelines.get(name)
     other = _passes.get(name) or (pipeline.build if pipeline else None)
     if other is None or other is declaration:
@@ -225,6 +229,15 @@ def _check_name(name: str, spelling: str, declaration: Any) -> None:
     # A module that is loaded again declares its passes again.
     if taken != spelling:
         raise RegistrationError(f"{spelling}: the name '{name}' is taken by {taken}")
+
+
+@functools.cache
+def _built_in() -> frozenset[str]:
+    """The names of the passes and pipelines of the project and of the host."""
+    from mlir_shard.passes import host_listing, own_listing
+
+    own = (own_listing.PASSES_FILE, own_listing.PIPELINES_FILE)
+    return frozenset(name for file in (*own, host_listing.PASSES_FILE) for name in host_listing.read_summaries(file))
 
 
 def search(package: str) -> None:

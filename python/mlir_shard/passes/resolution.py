@@ -27,6 +27,30 @@ class PipelineError(ValueError):
         self.text = text
         self.offset = offset
 
+    def at(self, text: str, offset: int) -> PipelineError:
+        """The same error with another place."""
+        return PipelineError(self.message, text, offset)
+
+
+class NestingError(PipelineError):
+    """A pass or pipeline that runs on `wanted`, inside of `anchor`; `what` says which of the two it is."""
+
+    def __init__(self, what: str, name: str, wanted: str, anchor: str, text: str = "", offset: int = 0) -> None:
+        where = f"take it out of {anchor}(...)" if wanted == MODULE else f"write {wanted}({name})"
+        super().__init__(f"{what} '{name}' runs on {wanted}, not on {anchor}: {where}", text, offset)
+        self._of = (what, name, wanted, anchor)
+
+    def at(self, text: str, offset: int) -> PipelineError:
+        """The same error with another place."""
+        return NestingError(*self._of, text, offset)
+
+    def of_pipeline(self, name: str, anchor: str) -> PipelineError:
+        """The error of the pipeline that contains what is nested wrongly, where it is in `anchor` itself."""
+        _, _, wanted, inside = self._of
+        if inside != anchor:
+            return PipelineError(f"in pipeline '{name}': {self.message}")
+        return NestingError("pipeline", name, wanted, anchor)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Element:
@@ -198,7 +222,7 @@ def _nest(element: Element, text: str, active: tuple[str, ...]) -> Nest:
             try:
                 _check_nesting(step, element.name)
             except PipelineError as error:
-                raise PipelineError(error.message, text, child.offset) from None
+                raise error.at(text, child.offset) from None
             steps.append(step)
     return Nest(element.name, tuple(steps))
 
@@ -216,7 +240,7 @@ def _resolve(element: Element, text: str, anchor: str, active: tuple[str, ...]) 
     except OptionError as error:
         raise PipelineError(error.message, text, element.options_offset + error.offset) from None
     except PipelineError as error:
-        raise PipelineError(error.message, text, element.offset) from None
+        raise error.at(text, element.offset) from None
 
 
 def make(name: str, options: str = "", anchor: str = MODULE, active: tuple[str, ...] = ()) -> tuple[Step, ...]:
@@ -242,7 +266,10 @@ def make(name: str, options: str = "", anchor: str = MODULE, active: tuple[str, 
         raise OptionError(str(error)) from None
     if not one.is_pipeline:
         return (one,)
-    return tuple(step for element in parse(one.text) for step in _resolve(element, one.text, anchor, active))
+    steps = tuple(step for element in parse(one.text) for step in _resolve(element, one.text, anchor, active))
+    if anchor not in (ANY, MODULE) and any(_wanted_anchor(step, anchor) == MODULE for step in steps):
+        raise NestingError("pipeline", name, MODULE, anchor)
+    return steps
 
 
 def _expand(known: Pipeline, options: str, anchor: str, active: tuple[str, ...]) -> tuple[Step, ...]:
@@ -253,6 +280,8 @@ def _expand(known: Pipeline, options: str, anchor: str, active: tuple[str, ...])
     passes: Sequence[Pass | str] = (built,) if isinstance(built, str) else built
     try:
         return from_steps(_resolve_all(passes, anchor, (*active, known.name)), anchor).steps
+    except NestingError as error:
+        raise error.of_pipeline(known.name, anchor) from None
     except (OptionError, PipelineError) as error:
         raise PipelineError(f"in pipeline '{known.name}': {error.message}") from None
 
@@ -273,6 +302,9 @@ def _auto_nested(steps: Iterable[Step], anchor: str) -> Iterable[Step]:
             gathered.append(step)
             nested_last = False
             continue
+        if wanted == MODULE and not isinstance(step, Nest):
+            # No operation but a module has modules inside.
+            raise NestingError("pass", step.name, MODULE, anchor)
         last = gathered[-1] if gathered else None
         if nested_last and isinstance(last, Nest) and last.anchor == wanted:
             gathered[-1] = Nest(wanted, (*last.steps, step))
@@ -285,18 +317,20 @@ def _auto_nested(steps: Iterable[Step], anchor: str) -> Iterable[Step]:
 
 
 def _check_nesting(step: Step, anchor: str) -> None:
-    if isinstance(step, Nest):
-        return
-    wanted = step.anchor
+    wanted = _wanted_anchor(step, anchor)
+    if wanted is not None and not isinstance(step, Nest):
+        raise NestingError("pass", step.name, wanted, anchor)
+
+
+def _wanted_anchor(step: Step, anchor: str) -> str | None:
+    """The operation that a pass runs on, where that is another one than `anchor`."""
     if isinstance(step, HostPass):
         try:
             host_passes.check(step, anchor)
-            return
+            return None
         except HostPassError as error:
-            wanted = error.wanted_anchor
-            if wanted is None:
+            if error.wanted_anchor is None:
                 raise PipelineError(str(error)) from None
-    if wanted is None or anchor in (ANY, wanted):
-        return
-    where = f"take it out of {anchor}(...)" if wanted == MODULE else f"write {wanted}({step.name})"
-    raise PipelineError(f"pass '{step.name}' runs on {wanted}, not on {anchor}: {where}")
+            return None if anchor == ANY else error.wanted_anchor
+    wanted = None if isinstance(step, Nest) else step.anchor
+    return None if anchor in (ANY, wanted) else wanted

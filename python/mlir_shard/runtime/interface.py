@@ -215,6 +215,21 @@ def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]
     )
 
 
+def argument_specs(function: Any) -> dict[str, TensorSpec]:
+    """The types of the arrays that a function takes, by the names of its arguments; RunError as for `ports`."""
+    return _specs("argument", function.attributes["function_type"].value.inputs, function)
+
+
+def result_specs(function: Any) -> dict[str, TensorSpec]:
+    """The types of the arrays that a function returns, by the names of its results; RunError as for `ports`."""
+    return _specs("result", function.attributes["function_type"].value.results, function)
+
+
+def _specs(kind: str, types: Any, function: Any) -> dict[str, TensorSpec]:
+    named = {f"{kind} {index}": one for index, one in enumerate(types) if not is_token(one)}
+    return {name: _spec(name, one, function) for name, one in named.items()}
+
+
 def alone(port: Port) -> Port:
     """The same argument or result where one rank holds all of it."""
     whole = Box((0,) * len(port.spec.shape), port.spec.shape)

@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from mlir_shard import __version__
 from mlir_shard.passes.options import did_you_mean
 from mlir_shard.tools.command_line import UsageError
+
+_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -19,6 +22,26 @@ class ArgumentParser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
         super().__init__(prog=prog, description=description, epilog=epilog, allow_abbrev=False)
         self.add_argument("--version", action="version", version=f"mlir-shard {__version__}")
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Reads a command line; UsageError that names the nearest options where one is unknown."""
+        self._check_flags(argv)
+        return self.parse_args(argv)
+
+    def _check_flags(self, argv: Sequence[str]) -> None:
+        # argparse complains of what is missing first, and takes what follows an unknown option for one more argument.
+        known = self._option_string_actions
+        for argument in argv:
+            if argument == "--":
+                return
+            flag = argument.partition("=")[0]
+            if not flag.startswith("-") or flag in known or _NUMBER.fullmatch(argument) or argument == "-":
+                continue
+            if not flag.startswith("--") and flag[:2] in known:
+                # The value follows a short option without a space.
+                continue
+            hint = did_you_mean(flag.lstrip("-"), [name.lstrip("-") for name in known if name[:2] == "--"], prefix="--")
+            raise UsageError(f"unknown option '{flag}'{hint or '; --help lists the options'}")
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""

@@ -12,26 +12,14 @@ import numpy as np
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.execution import Result, run_program
-from mlir_shard.runtime.program import Program
 from mlir_shard.runtime.reference import verify
 from mlir_shard.runtime.reference.precise import widened_inputs
 from mlir_shard.runtime.reference.verify import Comparison, Tolerance
-from mlir_shard.tools.command_line import UsageError
 from mlir_shard.tools.run_arguments import RunArguments
 
 if TYPE_CHECKING:
     from mlir_shard.tools.run_report import Progress
     from mlir_shard.tools.run_steps import Prepared
-
-
-def check_expected(program: Program, expected: Sequence[Any]) -> None:
-    """Raises UsageError if the arrays given for --expect cannot be the results of a program."""
-    results = program.results
-    if len(expected) != len(results):
-        raise UsageError(f"--expect: the program has {len(results)} results, and the files {len(expected)} arrays")
-    for port, array in zip(results, expected, strict=True):
-        if array.shape != port.spec.shape:
-            raise UsageError(f"--expect: {port.name} is {port.spec}, and what is expected has shape {array.shape}")
 
 
 def comparisons(prepared: Prepared, results: Sequence[Result], progress: Progress) -> list[Comparison] | None:

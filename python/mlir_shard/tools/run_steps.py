@@ -1,20 +1,16 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The steps of shard-run: read arrays, prepare what can be without running, run, report, write arrays."""
+"""The steps of shard-run: read arrays, prepare what can be without running, run, report."""
 
 from __future__ import annotations
 
 import io
 import sys
-import tokenize
-import zipfile
-import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.tools import modules, output, run_arguments, run_report
-from mlir_shard.tools.command_line import UsageError, complain
+from mlir_shard.tools import modules, output, run_arguments, run_arrays, run_report
+from mlir_shard.tools.command_line import complain
 from mlir_shard.tools.run_arguments import RunArguments
 
 if TYPE_CHECKING:
@@ -52,76 +48,6 @@ def write_communication(path: str, report: CommunicationReport) -> None:
     output.write(path, text.getvalue())
 
 
-ONE = ".npy"
-SEVERAL = ".npz"
-# What NumPy raises for files that are damaged, each where it is: in a header, an archive, or what that has packed.
-_DAMAGED = (
-    OSError,
-    ValueError,
-    EOFError,
-    SyntaxError,
-    RuntimeError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-
-def read_arrays(paths: Sequence[str]) -> list[Any]:
-    """The arrays in .npy and .npz files, in order; UsageError for a file that holds none."""
-    return [array for path in paths for array in _read(path)]
-
-
-def _read(path: str) -> list[Any]:
-    import numpy as np
-
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return [loaded]
-        with loaded:
-            found = {name: loaded[name] for name in loaded.files}
-    except MemoryError:
-        raise _unreadable(path, "its header claims more bytes than this machine's memory has") from None
-    except _DAMAGED as error:
-        known = error.strerror if isinstance(error, OSError) else None
-        raise _unreadable(path, known or "it holds no array of NumPy's") from None
-    for name, array in found.items():
-        # Of other files in an archive NumPy gives the bytes.
-        if not isinstance(array, np.ndarray):
-            raise _unreadable(path, f"its '{name}' holds no array of NumPy's")
-    return list(found.values())
-
-
-def _unreadable(path: str, reason: str) -> UsageError:
-    return UsageError(f"cannot read '{path}': {reason}")
-
-
-def check_output(path: str) -> None:
-    """UsageError where results could not be written there, before anything is run."""
-    if not path.endswith((ONE, SEVERAL)):
-        raise UsageError(f"--output={path}: results are written to a {SEVERAL} file, or one to a {ONE} file")
-    output.check(path)
-
-
-def check_count(path: str, results: int) -> None:
-    """UsageError where the file does not take as many results."""
-    if path.endswith(ONE) and results != 1:
-        raise UsageError(f"--output={path}: a {ONE} file holds one result, the program has {results}: use {SEVERAL}")
-
-
-def write_arrays(path: str, results: Sequence[Any]) -> None:
-    """Writes the results to a file; UsageError where that fails."""
-    import numpy as np
-
-    packed = io.BytesIO()
-    if path.endswith(ONE):
-        np.save(packed, results[0], allow_pickle=False)
-    else:
-        np.savez(packed, **{f"result{index}": array for index, array in enumerate(results)})
-    output.write(path, packed.getvalue())
-
-
 TOOL = "shard-run"
 
 
@@ -156,14 +82,13 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     from mlir_shard.runtime.compile import Pipelines, compile_module
     from mlir_shard.runtime.execution import check_inputs, random_inputs
     from mlir_shard.runtime.interface import entry_function
-    from mlir_shard.tools import run_comparison
 
     if arguments.output is not None:
-        check_output(arguments.output)
+        run_arrays.check_output(arguments.output)
     if arguments.communication_report is not None:
         output.check(arguments.communication_report)
-    given = read_arrays(arguments.inputs) if arguments.inputs else None
-    expected = read_arrays(arguments.expect) if arguments.expect else None
+    given = run_arrays.read(arguments.inputs)
+    expected = run_arrays.read(arguments.expect)
     chosen = backend(
         arguments.engine,
         timeout=arguments.timeout,
@@ -183,8 +108,13 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     module = modules.read_module(arguments.input, create_context(), console)
     if arguments.shape:
         _make_static(module, arguments)
+    function = entry_function(module, arguments.function)
+    if arguments.inputs:
+        run_arrays.check_inputs(function, given)
+    if arguments.expect:
+        run_arrays.check_expected(function, expected)
     progress.say("sharding")
-    result_names = names.result_names(entry_function(module, arguments.function))
+    result_names = names.result_names(function)
 
     reports: list[CommunicationReport] = []
     is_reported = arguments.communication_report is not None or arguments.timing == run_arguments.JSON
@@ -207,15 +137,15 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         lower=chosen.lower,
     )
     if arguments.output is not None:
-        check_count(arguments.output, len(compiled.sharded.results))
+        run_arrays.check_count(arguments.output, len(compiled.sharded.results))
     if len(result_names) != len(compiled.sharded.results):
         # Tokens are results that do not come back.
         result_names = ()
-    inputs = random_inputs(compiled.sharded, arguments.seed) if given is None else given
+    arrays = [one.array for one in given]
+    inputs = arrays if arguments.inputs else random_inputs(compiled.sharded, arguments.seed)
     check_inputs(compiled.sharded, inputs)
-    if expected is not None:
-        run_comparison.check_expected(compiled.sharded, expected)
-    return Prepared(arguments, compiled, inputs, chosen, progress, result_names, expected, *reports)
+    wanted = [one.array for one in expected] if arguments.expect else None
+    return Prepared(arguments, compiled, inputs, chosen, progress, result_names, wanted, *reports)
 
 
 def run(prepared: Prepared) -> Ended:
@@ -242,7 +172,7 @@ def report(ended: Ended) -> int:
     with run_report.shown(not arguments.show) as progress:
         comparisons = run_comparison.comparisons(prepared, ended.results, progress)
     if arguments.output is not None:
-        write_arrays(arguments.output, [result.array for result in ended.results])
+        run_arrays.write(arguments.output, [result.array for result in ended.results])
     device = "device" if arguments.engine == run_arguments.PJRT else "rank"
     compared_with = "nothing" if comparisons is None else "expected results" if arguments.expect else ""
     print(run_report.title(prepared.compiled.sharded, compared_with, device))

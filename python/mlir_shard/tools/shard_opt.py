@@ -67,6 +67,24 @@ def _load_passes(arguments: Arguments, console: Console) -> None:
         console.report(warning)
     for path in arguments.load:
         plugins.load_file(path)
+    _check_plugin_names()
+
+
+def _check_plugin_names() -> None:
+    """Refuses a plugin's pass or pipeline that has the name of an option, which its flag would set."""
+    from mlir_shard.passes import registry
+    from mlir_shard.passes.diagnostic import of_declaration
+    from mlir_shard.passes.plugins import PluginError
+    from mlir_shard.tools.command_line import OPTIONS
+
+    passes = registry.registered(besides=registry.OWN_PACKAGE)
+    pipelines = registry.registered_pipelines(besides=registry.OWN_PACKAGE)
+    for name, one in (*passes.items(), *((name, known.build) for name, known in pipelines.items())):
+        if name in OPTIONS:
+            reason = (
+                f"'{name}' is the name of an option of {TOOL}, so no pass or pipeline can have it: take another one"
+            )
+            raise PluginError(of_declaration(reason, one))
 
 
 def _dialects() -> tuple[str, ...]:
@@ -82,6 +100,9 @@ def _optimize(arguments: Arguments, console: Console) -> int:
     from mlir_shard.tools import output, source
     from mlir_shard.tools.session import Session
 
+    output.check(arguments.output)
+    # A pipeline that is wrong is reported before standard input is waited for.
+    opened = None if arguments.input == "-" else source.read(arguments.input)
     timing = Timing()
     with timing.phase("Pipeline"):
         pipeline = _pipeline(arguments, console)
@@ -90,10 +111,9 @@ def _optimize(arguments: Arguments, console: Console) -> int:
     if arguments.dump_pass_pipeline:
         print(f"Pass Manager with {len(pipeline.steps)} passes:\n{pipeline}", file=sys.stderr, flush=True)
     try:
-        output.check(arguments.output)
         if arguments.emit_bytecode and arguments.output == "-" and sys.stdout.isatty():
             raise UsageError("bytecode is not for a terminal: name a file with -o")
-        whole = source.read(arguments.input)
+        whole = opened or source.read(arguments.input)
         console.add(whole)
         marker = arguments.split_input_file
         parts = source.split(whole, marker) if marker is not None else (whole,)

@@ -8,7 +8,7 @@ import dataclasses
 import os
 import sys
 from argparse import BooleanOptionalAction
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mlir_shard.tools import output
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FORMATS = ("auto", "text", "rich", "svg", "html", "json")
 OBJECTIVES = ("time", "bytes", "memory")
 LEAST_WIDTH = 40
+_OTHER_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pdf", ".ps", ".eps")
 _DESCRIPTION = """\
 Plans how a tensor on a mesh of devices goes from one sharding to another, and shows it: its boxes before and after,
 each step with what devices send, receive and hold, and the least bytes there are. The exit status is 0, or 1 for any
@@ -54,7 +55,7 @@ class ReshardArguments:
 
 def parse(argv: Sequence[str]) -> ReshardArguments:
     """Reads a command line; UsageError where it is none. Prints and exits for --help and --version."""
-    return ReshardArguments(**vars(_parser().parse_args(argv)))
+    return ReshardArguments(**vars(_parser().parse(argv)))
 
 
 def _parser() -> ArgumentParser:
@@ -100,6 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _drive(arguments: ReshardArguments) -> int:
     try:
+        _check_format(arguments)
         output.check(arguments.output)
         return _show(arguments)
     except BrokenPipeError:
@@ -134,16 +136,17 @@ def _plan(arguments: ReshardArguments, tensor: TensorType) -> Plan:
     target_mesh = mesh if arguments.target_mesh is None else read_mesh(arguments.target_mesh)
     source = TensorLayout(read_sharding(arguments.source, mesh), mesh, tensor.shape)
     target = TensorLayout(read_sharding(arguments.target, target_mesh), target_mesh, tensor.shape)
-    planner = Planner(_cost_model(arguments), uses_direct_exchange=arguments.direct_exchange)
+    model = _cost_model(arguments, (*mesh.axis_names, *target_mesh.axis_names))
+    planner = Planner(model, uses_direct_exchange=arguments.direct_exchange)
     return planner.plan(source, target, tensor.element_size)
 
 
-def _cost_model(arguments: ReshardArguments) -> CostModel:
+def _cost_model(arguments: ReshardArguments, axes: Iterable[str]) -> CostModel:
     from dataclasses import replace
 
     from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 
-    model = CostModel() if arguments.costs is None else CostModel.of_file(arguments.costs)
+    model = CostModel() if arguments.costs is None else CostModel.of_file(arguments.costs, axes)
     return model if arguments.objective is None else replace(model, objective=Objective(arguments.objective))
 
 
@@ -164,6 +167,14 @@ def _text(arguments: ReshardArguments, plan: Plan, tensor: TensorType, missed: t
     by_itself = form == "rich" or (form == "auto" and on_terminal and not os.environ.get("NO_COLOR"))
     in_colour = by_itself if arguments.colour == "auto" else arguments.colour == "always"
     return report.text(plan, title, notes, arguments.width or _columns(on_terminal), in_colour=in_colour)
+
+
+def _check_format(arguments: ReshardArguments) -> None:
+    """Refuses a name that promises a picture of another format than there are."""
+    suffix = os.path.splitext(arguments.output)[1].lower()
+    if arguments.format == "auto" and suffix in _OTHER_PICTURES:
+        formats = "a plan is drawn to a .svg or .html file, and written to a .json file or as text to others"
+        raise UsageError(f"--output={arguments.output}: {formats}")
 
 
 def _format(arguments: ReshardArguments) -> str:

@@ -3,6 +3,8 @@
 // RUN: not shard-opt %s --load %S/Inputs/missing.py 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not shard-opt %s --load %S/Inputs 2>&1 | FileCheck %s --check-prefix=DIRECTORY
 // RUN: not shard-opt %s --load %s 2>&1 | FileCheck %s --check-prefix=LANGUAGE
+// RUN: not shard-opt %s --load %S/Inputs/named_as_built_in.py 2>&1 | FileCheck %s --check-prefix=BUILTIN
+// RUN: not shard-opt %s --load %S/Inputs/named_as_an_option.py 2>&1 | FileCheck %s --check-prefix=OPTION
 // RUN: shard-opt %s --load %S/Inputs/passes.py --load %S/Inputs/passes.py --tag-function | FileCheck %s
 
 // BROKEN-NOT: Traceback
@@ -12,6 +14,11 @@
 // MISSING: shard-opt: error: cannot load '{{.*}}missing.py': no such file
 // DIRECTORY: shard-opt: error: cannot load '{{.*}}Inputs': it is a directory
 // LANGUAGE: shard-opt: error: cannot load '{{.*}}load.mlir': it is not a Python file
+// BUILTIN: named_as_built_in.py:{{1[01]}}:{{[12]}}: error: cannot load '{{.*}}named_as_built_in.py': RegistrationError: {{.*}}Mine: 'spmd-pipeline' is the name of a built-in pass or pipeline: take another one
+// BUILTIN-NOT: error:
+// OPTION: named_as_an_option.py:10:1: error: 'load' is the name of an option of shard-opt, so no pass or pipeline can have it: choose another
+// OPTION-NEXT: @register
+// OPTION-NOT: error:
 // CHECK: tag = "tagged"
 func.func @f() {
   return

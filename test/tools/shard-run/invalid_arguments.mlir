@@ -23,7 +23,9 @@
 // RUN: not shard-run --collectives shard --pipeline 'shard-propagate;shard-spmdize' %s 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not shard-run --mpi %S/absent %s 2>&1 | FileCheck %s --check-prefix=LAUNCHER
 // RUN: not shard-run --mpi %s %s 2>&1 | FileCheck %s --check-prefix=LAUNCHER
+// RUN: not shard-run --rank 2 %s 2>&1 | FileCheck %s --check-prefix=FLAG
 
+// FLAG: shard-run: error: unknown option '--rank'; did you mean '--ranks'?
 // NOTHING: shard-run: error: the following arguments are required: FILE
 // COUNT: shard-run: error: argument -n/--ranks: 'none' is not a number of ranks: 1 or more
 // RANKS: shard-run: error: the program is for 4 ranks, not 2: its mesh is @mesh of 4 (<["x"=4]>)

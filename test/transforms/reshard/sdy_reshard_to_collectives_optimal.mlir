@@ -10,9 +10,12 @@
 // RUN: not shard-opt %s --pass-pipeline='builtin.module(func.func(sdy-reshard-to-collectives{planner=optimal costs=%t.bad.json}))' 2>&1 | FileCheck %s --check-prefix=BAD
 // RUN: not shard-opt %s --pass-pipeline='builtin.module(func.func(sdy-reshard-to-collectives{planner=optimal assumed-size=0}))' 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not shard-opt %s --pass-pipeline='builtin.module(func.func(sdy-reshard-to-collectives{planner=best}))' 2>&1 | FileCheck %s --check-prefix=CHOICE
+// RUN: echo '{"links": {"TYPO": {"latency": 1}}}' > %t.axis.json
+// RUN: not shard-opt %s --pass-pipeline='builtin.module(func.func(sdy-reshard-to-collectives{planner=optimal costs=%t.axis.json}))' 2>&1 | FileCheck %s --check-prefix=AXIS
 
 // NOFILE: error: costs: cost model {{.*}}none.json
 // BAD: error: costs: cost model {{.*}}bad.json: latency
+// AXIS: error: costs: cost model {{.*}}axis.json: links.TYPO: not an axis of the mesh, which has "a", "b", "c", "x"
 // SIZE: error: assumed-size is a positive number of elements, not 0
 // CHOICE: option 'planner' of 'sdy-reshard-to-collectives' takes {{.*}}shardy{{.*}}optimal{{.*}}, not 'best'
 

@@ -7,6 +7,8 @@ import pytest
 
 import mlir_shard as ms
 from mlir_shard import P
+from mlir_shard.resharding.cost.cost_model import CostModel
+from mlir_shard.resharding.cost.links import Link
 
 
 @pytest.mark.parametrize("dtype", [np.float32, "f32", "float32", np.dtype("float32")])
@@ -29,3 +31,6 @@ def test_errors() -> None:
         ms.plan_reshard(mesh, (4,), "f32", P("y"), P())
     with pytest.raises(ValueError, match="float7"):
         ms.plan_reshard(mesh, (4,), "float7", P("x"), P())
+    model = CostModel(links=(("TYPO", Link(1.0, 1.0)),))
+    with pytest.raises(ValueError, match=r'^links\.TYPO: not an axis of the mesh, which has "x"$'):
+        ms.plan_reshard(mesh, (4,), "f32", P("x"), P(), cost_model=model)

@@ -104,8 +104,41 @@ def test_refused(text: str, offset: int, message: str) -> None:
 
 
 def test_wrong_nesting_inside_a_host_pipeline() -> None:
-    with pytest.raises(PipelineError, match=r"runs on builtin\.module, not on func\.func"):
+    with pytest.raises(PipelineError) as refused:
         resolution.from_text("builtin.module(func.func(gpu-lower-to-nvvm-pipeline))")
+    assert refused.value.message == (
+        "pipeline 'gpu-lower-to-nvvm-pipeline' runs on builtin.module, not on func.func: take it out of func.func(...)"
+    )
+
+
+@pytest.mark.parametrize("anchor", ["func.func", "any"])
+def test_wrong_nesting_of_a_pipeline(anchor: str) -> None:
+    @register_pipeline("inner-on-modules", "")
+    def inner() -> Sequence[Pass | str]:
+        return [OnAny(), OnModule()]
+
+    @register_pipeline("outer-on-modules", "")
+    def outer() -> str:
+        return "on-any,inner-on-modules"
+
+    with pytest.raises(PipelineError) as refused:
+        resolution.from_text(f"builtin.module(cse,{anchor}(outer-on-modules))")
+    assert (refused.value.message, refused.value.offset) == (
+        f"pipeline 'outer-on-modules' runs on builtin.module, not on {anchor}: take it out of {anchor}(...)",
+        20 + len(anchor),
+    )
+
+    @register_pipeline("wrong-inside", "")
+    def wrong() -> str:
+        return "builtin.module(func.func(on-module))"
+
+    with pytest.raises(PipelineError, match=r"^in pipeline 'wrong-inside': pass 'on-module' runs on builtin\.module"):
+        resolution.from_text("builtin.module(wrong-inside)")
+
+
+def test_wrong_nesting_of_lone_passes() -> None:
+    with pytest.raises(PipelineError, match=r"^pass 'on-module' runs on builtin\.module, not on func\.func"):
+        resolution.from_passes([OnModule()], "func.func")
 
 
 def test_lone_passes_are_nested() -> None:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,26 +73,38 @@ def test_inputs_and_results_as_files(program: Path, tmp_path: Path) -> None:
     assert ended.stderr.endswith("result 1 is 9 in place of 13 at [2], and 1 of 3 elements are off\n")
 
 
+A, B = np.zeros((4, 3), np.float32), np.zeros(3, np.int32)
+
+
 @pytest.mark.parametrize(
-    ("a", "b", "complaint"),
+    ("option", "files", "complaint"),
     [
-        (np.zeros((4, 3), np.float32), None, "the program takes 2 arrays, not 1: (tensor<4x3xf32>, tensor<3xi32>)"),
+        ("--inputs", {"a.npy": A}, "the program takes 2 arrays, not 1, 'a.npy': (tensor<4x3xf32>, tensor<3xi32>)"),
         (
-            np.zeros((4, 3), np.float32),
-            np.zeros(4, np.int32),
-            "argument 1 of the program is tensor<3xi32>: the array given has shape 4",
+            "--inputs",
+            {"a.npy": A, "b.npy": np.zeros(4, np.int32)},
+            "cannot use 'b.npy': argument 1 of the program is tensor<3xi32>: the array given has shape 4",
         ),
         (
-            np.zeros((4, 3)),
-            np.zeros(3, np.int32),
-            "argument 0 of the program is tensor<4x3xf32>: the array given has dtype float64, not float32",
+            "--inputs",
+            {"ab.npz": [A.astype(np.float64), B]},
+            "cannot use 'arr_0' in 'ab.npz': argument 0 of the program is tensor<4x3xf32>: "
+            "the array given has dtype float64, not float32",
         ),
+        (
+            "--expect",
+            {"ab.npz": [A, A]},
+            "cannot use 'arr_1' in 'ab.npz': result 1 of the program is tensor<3xi32>: the array given has shape 4x3",
+        ),
+        ("--expect", {"a.npy": A}, "the program returns 2 arrays, not 1, 'a.npy': (tensor<4x3xf32>, tensor<3xi32>)"),
     ],
 )
-def test_wrong_inputs(program: Path, tmp_path: Path, a: np.ndarray, b: np.ndarray | None, complaint: str) -> None:
-    np.savez(tmp_path / "in.npz", *(array for array in (a, b) if array is not None))
+def test_wrong_arrays(program: Path, tmp_path: Path, option: str, files: dict[str, Any], complaint: str) -> None:
+    for name, given in files.items():
+        np.save(tmp_path / name, given) if name.endswith(".npy") else np.savez(tmp_path / name, *given)
     (tmp_path / "out.npz").write_bytes(b"as before")
-    ended = shard_run(program, "--inputs", "in.npz", "--save", "out.npz", cwd=tmp_path)
+    # They are wrong whatever the pipeline, so that is not looked at.
+    ended = shard_run(program, option, *files, "--save", "out.npz", "--pipeline", "no-pass;no-pass", cwd=tmp_path)
     assert ended.returncode == 1
     assert ended.stderr == f"shard-run: error: {complaint}\n"
     assert (tmp_path / "out.npz").read_bytes() == b"as before"

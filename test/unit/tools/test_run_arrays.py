@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mlir_shard.tools import run_steps
+from mlir_shard.tools import run_arrays
 from mlir_shard.tools.command_line import UsageError
 
 NO_ARRAY = "it holds no array of NumPy's"
@@ -75,7 +75,7 @@ def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, make: Callable[
     path = tmp_path_factory.mktemp("arrays") / "in.npz"
     path.write_bytes(make())
     with pytest.raises(UsageError) as raised:
-        run_steps.read_arrays([str(path)])
+        run_arrays.read([str(path)])
     assert str(raised.value) == f"cannot read '{path}': {complaint}"
 
 
@@ -83,4 +83,4 @@ def test_objects_are_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("arrays") / "in.npy"
     np.save(path, np.array([1, "two", None], object))
     with pytest.raises(UsageError, match=NO_ARRAY):
-        run_steps.read_arrays([str(path)])
+        run_arrays.read([str(path)])

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
@@ -61,16 +61,27 @@ class CostModel:
         """What a move costs; ValueError where it cannot be, see `GridTensor.after`."""
         return step_cost(move, before, tensor.after(move, before), tensor, link_times(tensor.grid, self.link))
 
+    def check_axes(self, axes: Iterable[str]) -> None:
+        """Raises ValueError where a link is of none of these mesh axes."""
+        known = list(dict.fromkeys(axes))
+        for name, _ in self.links:
+            if name not in known:
+                listed = ", ".join(f'"{axis}"' for axis in known)
+                raise ValueError(f"links.{_key(name)}: not an axis of the mesh, which has {listed or 'none'}")
+
     @staticmethod
-    def of_file(path: str | Path) -> CostModel:
+    def of_file(path: str | Path, axes: Iterable[str] | None = None) -> CostModel:
         """The model that a TOML or, where its name ends so, JSON file describes, see `from_mapping`.
 
-        ValueError of one line that names the file where it cannot be read, is neither, or has what `from_mapping` does
-        not take.
+        ValueError of one line that names the file where it cannot be read, is neither, has what `from_mapping` does not
+        take, or a link of none of these mesh axes.
         """
         path = Path(path)
         try:
-            return CostModel.from_mapping(_read(path))
+            model = CostModel.from_mapping(_read(path))
+            if axes is not None:
+                model.check_axes(axes)
+            return model
         except UnicodeDecodeError as error:
             raise ValueError(f"cost model {path}: not UTF-8: {error.reason} at byte {error.start}") from error
         except OSError as error:

@@ -22,6 +22,7 @@ from typing import Any
 
 from mlir_shard import asm
 from mlir_shard.dialects import sdy
+from mlir_shard.passes.options import did_you_mean
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.verify.tensor import check_mesh
 
@@ -36,9 +37,16 @@ MOST_BYTES = 1 << 46
 
 _SHORT_AXIS = re.compile(r'\s*"?([A-Za-z_][\w.]*)"?\s*=\s*(\d+)\s*')
 _GRID = re.compile(r"\d+(x\d+)*")
-_TENSOR = re.compile(r"((?:(?:\d+|\?)x)*)(?:(\d+|\?)|([a-z].*))?")
-_BITS = re.compile(r"(?:bf|f|tf|i|si|ui)([1-9]\d*)(?:E\d+M\d+\w*)?")
-_COMPLEX = re.compile(r"complex<(f\d+)>")
+_TENSOR = re.compile(r"((?:(?:\d+|\?)x)*)(?:(\d+|\?)|([A-Za-z].*))?")
+_INTEGER = re.compile(r"(?:i|si|ui)([1-9]\d{0,7})")
+_MOST_BITS = (1 << 24) - 1
+_COMPLEX = re.compile(r"complex<(\w+)>")
+_FLOAT_BYTES = {
+    **{"f16": 2, "f32": 4, "f64": 8, "f80": 10, "f128": 16, "bf16": 2, "tf32": 4},
+    **{f"f8{kind}": 1 for kind in ("E5M2", "E4M3", "E4M3FN", "E5M2FNUZ", "E4M3FNUZ", "E4M3B11FNUZ", "E3M4", "E8M0FNU")},
+    **{f"f{kind}": 1 for kind in ("4E2M1FN", "6E2M3FN", "6E3M2FN")},
+}
+"""The bytes of MLIR's float types."""
 _LIST = r"\[[\d\s,]*\]"
 _LISTS = re.compile(
     rf"(\[\s*(?:{_LIST}(?:\s*,\s*{_LIST})*)?\s*\])\s*(?:,?\s*unreduced\s*=\s*(sum|max|min)?\s*({_LIST}))?"
@@ -117,11 +125,15 @@ def _short_mesh(text: str) -> Mesh:
 def _element_size(element_type: str) -> int:
     if element_type == "index":
         return 8
-    if match := _COMPLEX.fullmatch(element_type):
+    if element_type in _FLOAT_BYTES:
+        return _FLOAT_BYTES[element_type]
+    if (match := _COMPLEX.fullmatch(element_type)) and match[1] != "index":
         return 2 * _element_size(match[1])
-    if match := _BITS.fullmatch(element_type):
+    if (match := _INTEGER.fullmatch(element_type)) and int(match[1]) <= _MOST_BITS:
         return -(-int(match[1]) // 8)
-    raise ValueError(f"'{element_type}' is not an element type of known size, as f32, bf16, i8 or index is")
+    known = (*_FLOAT_BYTES, "i1", "i8", "i32", "index")
+    hint = did_you_mean(element_type, known) or ", as f32, bf16, i8 or index is"
+    raise ValueError(f"'{element_type}' is not an element type of known size{hint}")
 
 
 def _sharding_by_numbers(text: str, match: re.Match[str], mesh: Mesh) -> TensorSharding:

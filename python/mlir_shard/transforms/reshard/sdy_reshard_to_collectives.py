@@ -73,6 +73,8 @@ class ReshardToCollectives(Pass):
         if self.assumed_size <= 0:
             raise PassFailure(f"assumed-size is a positive number of elements, not {self.assumed_size}", op)
         model = shared((CostModel, self.costs), lambda: _cost_model(self.costs, op))
+        if self.costs:
+            _check_links(model, self.costs, op)
         if self.objective is not None:
             model = replace(model, objective=Objective(self.objective))
         direct = self.direct_exchange
@@ -96,6 +98,16 @@ def _cost_model(path: str, op: Any) -> CostModel:
         return CostModel.of_file(path)
     except ValueError as error:
         raise PassFailure(f"costs: {error}", op) from error
+
+
+def _check_links(model: CostModel, path: str, op: Any) -> None:
+    meshes = meshes_around(op).values()
+    try:
+        # Shardings may also hold their meshes themselves.
+        if meshes:
+            model.check_axes(axis for mesh in meshes for axis in mesh.axis_names)
+    except ValueError as error:
+        raise PassFailure(f"costs: cost model {path}: {error}", op) from error
 
 
 def _replace(reshard: Any, plans: CollectivePlans, gathers: Gathers) -> bool:

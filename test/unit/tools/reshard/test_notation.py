@@ -62,6 +62,8 @@ def test_no_meshes(text: str, message: str) -> None:
         ("3xf8E4M3FN", (3,), "f8E4M3FN", 1),
         ("3xcomplex<f32>", (3,), "complex<f32>", 8),
         ("3xindex", (3,), "index", 8),
+        ("3xf80", (3,), "f80", 10),
+        ("3xcomplex<i32>", (3,), "complex<i32>", 8),
     ],
 )
 def test_tensors(text: str, shape: tuple[int, ...], element_type: str, element_size: int) -> None:
@@ -77,6 +79,10 @@ def test_tensors(text: str, shape: tuple[int, ...], element_type: str, element_s
         ("?x3xf32", "'?x3xf32' has a dynamic size: give the size to plan for"),
         ("3xfoo", "'foo' is not an element type of known size"),
         ("3xf0", "'f0' is not an element type"),
+        ("3xf33", "'f33' is not an element type of known size; did you mean 'f32'?"),
+        ("3xi99999999", "'i99999999' is not an element type of known size"),
+        ("3xcomplex<index>", "'complex<index>' is not an element type of known size"),
+        ("3xF32", "'F32' is not an element type of known size"),
         ("99999999999999999999xf32", "is too large to plan for: at most 70368744177664 bytes"),
         ("0x99999999999999999999xf32", "is too large to plan for"),
     ],

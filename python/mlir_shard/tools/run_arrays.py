@@ -1,0 +1,133 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The files of arrays that shard-run reads and writes, and whether what they hold fits a function."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlir_shard.tools import output
+from mlir_shard.tools.command_line import UsageError
+
+if TYPE_CHECKING:
+    from mlir_shard.runtime.arrays import TensorSpec
+
+ONE = ".npy"
+SEVERAL = ".npz"
+# What NumPy raises for files that are damaged, each where it is: in a header, an archive, or what that has packed.
+_DAMAGED = (
+    OSError,
+    ValueError,
+    EOFError,
+    SyntaxError,
+    RuntimeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenArray:
+    """An array, and where it was read: the name of a file, or of an array in an archive."""
+
+    array: Any
+    source: str
+
+
+def read(paths: Sequence[str]) -> list[GivenArray]:
+    """The arrays in .npy and .npz files, in order; UsageError for a file that holds none."""
+    return [array for path in paths for array in _read(path)]
+
+
+def _read(path: str) -> list[GivenArray]:
+    import numpy as np
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return [GivenArray(loaded, f"'{path}'")]
+        with loaded:
+            found = {name: loaded[name] for name in loaded.files}
+    except MemoryError:
+        raise _unreadable(path, "its header claims more bytes than this machine's memory has") from None
+    except _DAMAGED as error:
+        known = error.strerror if isinstance(error, OSError) else None
+        raise _unreadable(path, known or "it holds no array of NumPy's") from None
+    for name, array in found.items():
+        # Of other files in an archive NumPy gives the bytes.
+        if not isinstance(array, np.ndarray):
+            raise _unreadable(path, f"its '{name}' holds no array of NumPy's")
+    return [GivenArray(array, f"'{name}' in '{path}'") for name, array in found.items()]
+
+
+def _unreadable(path: str, reason: str) -> UsageError:
+    return UsageError(f"cannot read '{path}': {reason}")
+
+
+def check_inputs(function: Any, given: Sequence[GivenArray]) -> None:
+    """UsageError where the arrays are not what a function takes."""
+    from mlir_shard.runtime import arrays
+    from mlir_shard.runtime.error import RunError
+    from mlir_shard.runtime.interface import argument_specs
+
+    specs = argument_specs(function)
+    _check_number("takes", specs, given)
+    for (name, spec), one in zip(specs.items(), given, strict=True):
+        try:
+            arrays.checked(name, one.array, spec)
+        except RunError as error:
+            raise UsageError(f"cannot use {one.source}: {error.message}") from None
+
+
+def check_expected(function: Any, given: Sequence[GivenArray]) -> None:
+    """UsageError where the arrays cannot be the results of a function."""
+    from mlir_shard.runtime import arrays
+    from mlir_shard.runtime.interface import result_specs
+
+    specs = result_specs(function)
+    _check_number("returns", specs, given)
+    for (name, spec), one in zip(specs.items(), given, strict=True):
+        if one.array.shape != spec.shape:
+            shape = arrays.shape_text(one.array.shape)
+            raise UsageError(
+                f"cannot use {one.source}: {name} of the program is {spec}: the array given has shape {shape}"
+            )
+
+
+def _check_number(verb: str, specs: Mapping[str, TensorSpec], given: Sequence[GivenArray]) -> None:
+    if len(specs) != len(given):
+        sources = " and ".join(one.source for one in given) or "none"
+        wanted = ", ".join(map(str, specs.values()))
+        raise UsageError(f"the program {verb} {len(specs)} arrays, not {len(given)}, {sources}: ({wanted})")
+
+
+def check_output(path: str) -> None:
+    """UsageError where results could not be written there, before anything is run."""
+    if not path.endswith((ONE, SEVERAL)):
+        raise UsageError(f"--output={path}: results are written to a {SEVERAL} file, or one to a {ONE} file")
+    output.check(path)
+
+
+def check_count(path: str, results: int) -> None:
+    """UsageError where the file does not take as many results."""
+    if path.endswith(ONE) and results != 1:
+        raise UsageError(f"--output={path}: a {ONE} file holds one result, the program has {results}: use {SEVERAL}")
+
+
+def write(path: str, results: Sequence[Any]) -> None:
+    """Writes the results to a file; UsageError where that fails."""
+    import numpy as np
+
+    packed = io.BytesIO()
+    if path.endswith(ONE):
+        np.save(packed, results[0], allow_pickle=False)
+    else:
+        np.savez(packed, **{f"result{index}": array for index, array in enumerate(results)})
+    output.write(path, packed.getvalue())
