@@ -21,15 +21,29 @@ HEAD = """\
 """
 
 
+STAGES = {
+    "normalize": "bring every input language and form into the one that propagation reads",
+    "propagate": "decide the sharding of every tensor",
+    "reshard": "make changes of sharding explicit, and collectives of them",
+    "halo": "exchange the edges of shards between neighbours",
+    "padding": "pad global programs so that shards are even",
+    "partition": "make the global program the local one that each device runs",
+    "communication": "make the collectives of a local program fewer or smaller",
+    "canonicalize": "simplify",
+}
+"""The folders of passes, in the order in which they run, with what their passes do."""
+
+
 def tables() -> dict[str, str]:
     """The texts of the files by name."""
-    registry.search(own_listing.OWN_PACKAGE)
-    inside = f"{own_listing.OWN_PACKAGE}."
+    registry.search(registry.OWN_PACKAGE)
+    inside = f"{registry.OWN_PACKAGE}."
     passes = {name: one for name, one in registry.registered().items() if one.__module__.startswith(inside)}
     pipelines = registry.registered_pipelines()
     own = {name: one for name, one in pipelines.items() if one.build.__module__.startswith(inside)}
-    of_passes = own_listing.written({name: own_listing.described_pass(one) for name, one in passes.items()})
-    of_pipelines = own_listing.written({name: own_listing.described_pipeline(one) for name, one in own.items()})
+    described = {name: own_listing.described_pass(one) for name, one in passes.items()}
+    of_passes = own_listing.written(described, STAGES)
+    of_pipelines = own_listing.written({name: own_listing.described_pipeline(one) for name, one in own.items()}, {})
     return {
         own_listing.PASSES_FILE: HEAD.format("passes") + of_passes,
         own_listing.PIPELINES_FILE: HEAD.format("pipelines") + of_pipelines,

@@ -20,10 +20,11 @@ PASSES_FILE = "host_passes.txt"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
-    """A line on a pass, and on those of its options that have a description."""
+    """A line on a pass, and on those of its options that have a description; its stage, empty where it has none."""
 
     text: str
     options: Mapping[str, str]
+    stage: str = ""
 
 
 @functools.cache
@@ -33,17 +34,29 @@ def summaries() -> Mapping[str, Summary]:
 
 
 def read_summaries(file: str) -> dict[str, Summary]:
-    """The summaries in a file of this folder: lines `name  text`, and behind each indented ones for its options."""
+    """The summaries in a file of this folder: lines `name  text`, and behind each indented ones for its options.
+
+    The passes below a line `[name]  text` are of this stage.
+    """
     found: dict[str, Summary] = {}
     options: dict[str, str] = {}
+    stage = ""
     for line in _lines(file):
         name, _, text = line.strip().partition("  ")
-        if line.startswith(" "):
+        if line.startswith("["):
+            stage = name[1:-1]
+        elif line.startswith(" "):
             options[name] = text
         else:
             options = {}
-            found[name] = Summary(text, options)
+            found[name] = Summary(text, options, stage)
     return found
+
+
+def read_stages(file: str) -> dict[str, str]:
+    """The stages in a file of this folder, in its order, with a line on each."""
+    heads = (line.partition("  ") for line in _lines(file) if line.startswith("["))
+    return {name[1:-1]: text for name, _, text in heads}
 
 
 def dialects(context: Any) -> tuple[str, ...]:

@@ -34,18 +34,29 @@ def pipelines() -> Mapping[str, Summary]:
     return dict(sorted(found.items()))
 
 
+def stages() -> Mapping[str, str]:
+    """The stages of the project's passes in the order in which they run, with a line on each."""
+    return host_listing.read_stages(PASSES_FILE) if registry.is_searched(OWN_PACKAGE) else {}
+
+
 def _own(file: str) -> dict[str, Summary]:
     return host_listing.read_summaries(file) if registry.is_searched(OWN_PACKAGE) else {}
 
 
 def described_pass(one: type[registry.Pass]) -> Summary:
     """Returns the summary of a pass with the operations that it runs on, where these are not modules."""
-    return Summary(with_anchor(one.summary, one.anchor), _described(one.options()))
+    return Summary(with_anchor(one.summary, one.anchor), _described(one.options()), _stage(one.__module__))
 
 
 def described_pipeline(one: registry.Pipeline) -> Summary:
     """Returns the summary of a pipeline."""
     return Summary(one.summary, _described(one.options))
+
+
+def _stage(module: str) -> str:
+    """The folder of a module of the project's passes; empty for one of a plugin."""
+    inside = module.removeprefix(f"{OWN_PACKAGE}.")
+    return "" if inside == module else inside.partition(".")[0]
 
 
 def with_anchor(text: str, anchor: Any) -> str:
@@ -57,9 +68,12 @@ def _described(options: Sequence[Option]) -> dict[str, str]:
     return {one.name: f"{one.help} ({one.type_text}; default {one.default_text})".lstrip() for one in options}
 
 
-def written(summaries: Mapping[str, Summary]) -> str:
-    """The text of a file of summaries, the inverse of `host_listing.read_summaries`."""
+def written(summaries: Mapping[str, Summary], stages: Mapping[str, str]) -> str:
+    """The text of a file of summaries, by stages, the inverse of `host_listing.read_summaries` and `read_stages`."""
     lines = []
-    for name, one in summaries.items():
-        lines += [f"{name}  {one.text}", *(f"  {option}  {about}" for option, about in one.options.items())]
+    for stage, title in {"": "", **stages}.items():
+        lines += [f"[{stage}]  {title}"] if stage else []
+        for name, one in summaries.items():
+            if one.stage == stage:
+                lines += [f"{name}  {one.text}", *(f"  {option}  {about}" for option, about in one.options.items())]
     return "".join(f"{line}\n" for line in lines)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -157,7 +158,14 @@ class Arguments:
     dump_pass_pipeline: bool = _switch("dump-pass-pipeline", "print the pipeline that is run")
     show_dialects: bool = _switch("show-dialects", "print the dialects and exit")
     list_passes: bool = _switch("list-passes", "print the passes with their summaries and exit")
-    help: bool = _switch("help", "print this and exit")
+    help: tuple[str, ...] | None = _option(
+        "help",
+        "print this and exit; with names, describe these passes, pipelines and options",
+        "PASS,...",
+        read=_read_names,
+        implied="",
+        repeats=True,
+    )
     version: bool = _switch("version", "print the version and exit")
     input: str = "-"
     passes: tuple[PassFlag, ...] = ()
@@ -167,6 +175,7 @@ _FIELDS: Mapping[str, tuple[str, DriverOption]] = {
     name: (field.name, option) for field in dataclasses.fields(Arguments) for name, option in field.metadata.items()
 }
 OPTIONS: Mapping[str, DriverOption] = {name: option for name, (_, option) in _FIELDS.items()}
+_PASS_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ALIASES: Mapping[str, str] = {"h": "help"}
 
 
@@ -178,15 +187,14 @@ def parse(argv: Sequence[str]) -> Arguments:
     """
     values: dict[str, Any] = {}
     passes: list[PassFlag] = []
+    inputs: list[str] = []
     remaining = list(argv)
     while remaining:
         argument = remaining.pop(0)
         if argument == "--":
             continue
         if argument == "-" or not argument.startswith("-"):
-            if "input" in values:
-                raise UsageError(f"one input file at a time: '{values['input']}' is given already, and '{argument}'")
-            values["input"] = argument
+            inputs.append(argument)
             continue
         name, equals, value = argument.lstrip("-").partition("=")
         name = _ALIASES.get(name, name)
@@ -202,6 +210,14 @@ def parse(argv: Sequence[str]) -> Arguments:
             else:
                 raise UsageError(f"'{argument}' needs a value: {argument}={chosen.value}")
         _store(values, name, argument, value)
+    if "help" in values:
+        # What else is there may be a whole command line, to which --help was added.
+        values["help"] += (*(flag.name for flag in passes), *(one for one in inputs if _PASS_NAME.fullmatch(one)))
+        return Arguments(**values)
+    if len(inputs) > 1:
+        raise UsageError(f"one input file at a time: '{inputs[0]}' is given already, and '{inputs[1]}'")
+    if inputs:
+        values["input"] = inputs[0]
     if values.get("pass_pipeline") is not None and passes:
         raise UsageError(f"'{passes[0].text}' and --pass-pipeline exclude each other: put the pass into the pipeline")
     if values.get("emit_bytecode") and values.get("split_input_file") is not None:

@@ -47,10 +47,10 @@ def _drive(arguments: Arguments) -> int:
             return complain(TOOL, error.diagnostic.message)
         console.report(error.diagnostic)
         return 1
-    if arguments.help or arguments.list_passes:
+    if arguments.help is not None or arguments.list_passes:
         from mlir_shard.tools import help_text
 
-        sys.stdout.write(help_text.help_text() if arguments.help else help_text.passes_text())
+        sys.stdout.write(help_text.passes_text() if arguments.help is None else help_text.text_on(arguments.help))
         sys.stdout.flush()
         return 0
     if arguments.show_dialects:

@@ -37,14 +37,17 @@ def test_the_files_are_up_to_date() -> None:
 def test_summaries_are_read_as_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     summaries = {
         "a-b": Summary("One [func.func]", {"x": "an option (a string; default empty)"}),
-        "c": Summary("Two", {}),
+        "c": Summary("Two", {}, "later"),
+        "d": Summary("Three", {"y": "another"}, "first"),
     }
+    stages = {"first": "What comes first.", "later": "What comes then."}
     monkeypatch.setattr(host_listing, "__file__", str(tmp_path / "host_listing.py"))
-    (tmp_path / "some.txt").write_text(f"# a comment\n{own_listing.written(summaries)}")
+    (tmp_path / "some.txt").write_text(f"# a comment\n{own_listing.written(summaries, stages)}")
     assert host_listing.read_summaries("some.txt") == summaries
+    assert list(host_listing.read_stages("some.txt").items()) == list(stages.items())
 
 
-@pytest.mark.parametrize("argument", ["--help", "--list-passes", "--spmd-pipelin"])
+@pytest.mark.parametrize("argument", ["--help", "--help=all", "--list-passes", "--spmd-pipelin"])
 def test_no_pass_is_imported_to_list_them(argument: str) -> None:
     command = [sys.executable, "-c", IMPORTED_BY, argument]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

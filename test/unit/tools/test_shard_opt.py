@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import pty
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -90,6 +95,7 @@ def interrupted(load: Path, source: Path, *more: str) -> tuple[int, str]:
 
 WAIT = """\
 import signal
+import struct
 from mlir_shard import Pass, register
 
 @register
@@ -207,3 +213,20 @@ def test_the_launcher_runs_from_anywhere(source: Path, tmp_path: Path) -> None:
         check=True,
     )
     assert "func.func @f()" in result.stdout
+
+
+def test_help_fits_the_terminal() -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 60, 0, 0))
+    with os.fdopen(ours, "rb") as terminal:
+        done = subprocess.Popen([*SHARD_OPT, "--help=spmd-pipeline,cse"], stdout=theirs)
+        os.close(theirs)
+        lines = []
+        # Reading fails where the other side is closed.
+        with contextlib.suppress(OSError):
+            for line in terminal:
+                lines.append(line.decode().rstrip())
+        assert done.wait() == 0
+    assert lines[0] == "--spmd-pipeline: Converts a module with a few annotations to"
+    assert "--cse: Eliminate common sub-expressions" in lines
+    assert max(map(len, lines)) <= 60
