@@ -16,6 +16,7 @@ from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.sharding import Mesh, MeshAxis
 from mlir_shard.sharding.layout import Box, block_size, device_coordinates
+from mlir_shard.tools.reshard import words
 
 _FEW = 12
 _LIGHTNESS = (0.78, 0.66, 0.86, 0.58)
@@ -27,6 +28,26 @@ def device_colour(position: int, count: int, *, is_text: bool = False) -> str:
     """The colour, as `#rrggbb`, of the device at a position of a mesh of `count` devices; that of text is darker."""
     lightness = _TEXT_LIGHTNESS if is_text else _LIGHTNESS[0 if count <= _FEW else position % len(_LIGHTNESS)]
     return "#" + "".join(f"{round(255 * one):02x}" for one in hls_to_rgb(position / count, lightness, _SATURATION))
+
+
+_NARROW, _WIDE = frozenset("fijlrt.,:;'|()[]{}"), frozenset("mwMW@%…")
+_BOLD = 1.1
+
+
+def text_width(text: str, size: float, *, is_bold: bool = False) -> float:
+    """The pixels that a text takes, or a bit more, in the widest of the fonts for pictures, DejaVu Sans."""
+    return size * sum(map(_em, text)) * (_BOLD if is_bold else 1)
+
+
+def _em(character: str) -> float:
+    """The width of a character by the size of the font."""
+    if character == " ":
+        return 0.32
+    if character in _NARROW:
+        return 0.42
+    if character in _WIDE:
+        return 1.0
+    return 0.64 if character.isdecimal() or character.islower() else 0.84
 
 
 def dim_cuts(size: int, blocks: int) -> range:
@@ -171,8 +192,13 @@ def _grid(mesh: Mesh, number: int, rows: int, columns: int) -> DeviceGrid:
     )
 
 
+_MOST_LETTERS = 24
+
+
 def _heading(axes: Sequence[MeshAxis], coordinates: Sequence[int]) -> str:
-    return " ".join(f"{axis.name}={index}" for axis, index in zip(axes, coordinates, strict=True))
+    most = max(_MOST_LETTERS // max(len(axes), 1), 2)
+    names = (words.cut(axis.name, most) for axis in axes)
+    return " ".join(f"{name}={index}" for name, index in zip(names, coordinates, strict=True))
 
 
 MOST_TILES = 256

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -20,11 +20,13 @@ from mlir_shard.tools.reshard.drawing import (
     DeviceGrid,
     Frame,
     Origin,
+    Slab,
     device_colour,
     device_grids,
     dim_cuts,
     origins,
     slabs_of,
+    text_width,
 )
 from mlir_shard.tools.reshard.words import Stage, stages, step_figures, totals
 
@@ -59,11 +61,8 @@ _TENSOR_LEFT = _MARGIN + 24
 _DEVICES_HEIGHT = 400.0
 _HEAD = 54.0
 _SPACE = 20.0
-_LETTER = 5.8
-# So many characters are within the picture.
-_MOST_TITLE = 84
-_MOST_HEADING = 98
 _MOST_CODE = 110
+"""So many characters of a fixed width are within the picture."""
 
 
 def svg(plan: Plan, title: str) -> str:
@@ -104,7 +103,7 @@ class _Picture:
         self._tensor = self._frame(_TENSOR_WIDTH, _TENSOR_HEIGHT, 18, 34)
         self._grid, self._device = max(map(self._fit, device_grids(*meshes)), key=_size)
         self._left = _devices_left(self._grid)
-        heading = _LETTER * max(map(len, self._grid.column_headings)) + 10
+        heading = max(text_width(one, 10) for one in self._grid.column_headings) + 6
         widest = max(self._device.total_width + 26, heading)
         self._across = min((_WIDTH - _MARGIN - self._left) / self._grid.columns, widest)
         self._down = self._device.total_height + 22
@@ -124,7 +123,7 @@ class _Picture:
         ground = _add(self._root, "rect", x=0.5, y=0.5, width=_WIDTH - 1, rx="8", kind="ground")
         self._root.append(self._definitions)
         y = _MARGIN + 12
-        self._text(_MARGIN, y, words.cut(title, _MOST_TITLE), "title")
+        self._text(_MARGIN, y, _fitting(title, 16, _WIDTH - 2 * _MARGIN), "title")
         for line in totals(self._plan):
             y += 18
             self._text(_MARGIN, y, line, "quiet")
@@ -145,7 +144,7 @@ class _Picture:
         _add(self._root, "text", text, x=x, y=y, kind=kind)
 
     def _stage(self, stage: Stage, y: float) -> float:
-        self._text(_MARGIN, y, words.cut(stage.heading, _MOST_HEADING), "heading")
+        self._text(_MARGIN, y, _fitting(stage.heading, 14, _WIDTH - 2 * _MARGIN), "heading")
         self._text(_MARGIN, y + 18, words.cut(stage.placement, _MOST_CODE), "code")
         if stage.step is not None:
             y += 18
@@ -170,17 +169,21 @@ class _Picture:
             holders: defaultdict[Box, list[int]] = defaultdict(list)
             for device, box in layout.device_boxes().items():
                 holders[box].append(device)
-            for box, devices in holders.items():
-                for area in frame.areas(box):
-                    _rectangle(group, area, "block", self._fill(devices, 7))
-                    _draw_holders(group, area, devices, words.between_holders(layout, devices))
+            drawn = [(area, devices) for box, devices in holders.items() for area in frame.areas(box)]
+            labels = [_holder_lines(area, of, words.between_holders(layout, of)) for area, of in drawn]
+            # A few numbers among many shards without one are of no use.
+            are_labelled = 2 * sum(map(bool, labels)) > len(labels)
+            for (area, devices), lines in zip(drawn, labels, strict=True):
+                _rectangle(group, area, "block", self._fill(devices, 7))
+                if are_labelled:
+                    _draw_lines(group, area, lines, has_halo=len(devices) > 1)
         _draw_ticks(group, frame, layout)
 
     def _draw_devices(self, stage: Stage, y: float) -> None:
         """Every device of the grid, with its box in a small tensor, in tiles by origin."""
         grid, frame = self._grid, self._device
         for column, heading in enumerate(grid.column_headings):
-            if len(heading) * _LETTER < self._across:
+            if text_width(heading, 10) < self._across:
                 self._text(self._left + column * self._across + frame.total_width / 2, y - 18, heading, "small middle")
         for row, heading in enumerate(filter(None, grid.row_headings)):
             self._text(self._left - 8, y + row * self._down + frame.total_height / 2 + 4, heading, "small end")
@@ -197,18 +200,20 @@ class _Picture:
 
     def _draw_device(self, group: Element, device: int, box: Box, tiles: Sequence[Origin]) -> None:
         frame = self._device
-        _add(group, "text", str(device), x=0, y=-3, kind="device")
-        if not any(frame.areas(box)):
-            text = "empty" if box.is_empty else "not drawn"
-            _add(group, "text", text, x=frame.total_width, y=-3, kind="small end")
+        if text_width(str(device), 10, is_bold=True) < self._across:
+            _add(group, "text", str(device), x=0, y=-3, kind="device")
         for corner in frame.corners():
             _rectangle(group, (*corner, frame.width, frame.height), "frame")
+        if not any(frame.areas(box)):
+            text = "empty" if box.is_empty else "not drawn"
+            if text_width(text, 10) < frame.width and frame.height >= 10:
+                _add(group, "text", text, x=frame.width / 2, y=frame.height / 2 + 3.5, kind="small middle")
         for tile in tiles:
             label = "+".join(map(str, tile.senders)) or "many"
             for area in frame.areas(tile.box):
                 _rectangle(group, area, "tile", self._fill(tile.senders, 4))
                 x, y, width, height = area
-                if tile.senders != (device,) and height >= 10 and len(label) * 5.4 < width:
+                if tile.senders != (device,) and height >= 10 and text_width(label, 9) < width:
                     _add(group, "text", label, x=x + width / 2, y=y + height / 2 + 3.5, kind="sender")
 
     def _fill(self, devices: Sequence[int], width: float) -> str:
@@ -242,7 +247,7 @@ class _Picture:
 
 
 def _devices_left(grid: DeviceGrid) -> float:
-    return _TENSOR_LEFT + _TENSOR_WIDTH + 40 + _LETTER * max(map(len, grid.row_headings))
+    return _TENSOR_LEFT + _TENSOR_WIDTH + 40 + max(text_width(one, 10) for one in grid.row_headings)
 
 
 def _size(fitted: tuple[DeviceGrid, Frame]) -> int:
@@ -251,43 +256,87 @@ def _size(fitted: tuple[DeviceGrid, Frame]) -> int:
     return round(frame.width * frame.height / (2 if grid.rows > grid.columns else 1))
 
 
-def _draw_holders(
-    group: Element, area: tuple[float, float, float, float], devices: Sequence[int], between: str
-) -> None:
-    """The most of the numbers of the devices that the area has room for."""
-    x, y, width, height = area
-    per_line, lines = max(int(width / 6.4), 1), int((height + 3) // 15)
+def _fitting(text: str, size: float, width: float) -> str:
+    """The text in bold, with dots for its end where it is wider."""
+    most = next((most for most in range(len(text), 1, -1) if text_width(text[:most], size, is_bold=True) <= width), 1)
+    return words.cut(text, most)
+
+
+_Area = tuple[float, float, float, float]
+
+
+def _holder_lines(area: _Area, devices: Sequence[int], between: str) -> list[str]:
+    """The most of the numbers of the devices that the area has room for; none where it has too little."""
+    _, _, width, height = area
+    per_line, most_lines = int(width / 6.4), int((height + 3) // 15)
+    if per_line == 0:
+        return []
     texts = [words.devices(devices, most, between) for most in range(min(len(devices), 40), 2, -1)]
     texts.append(between.join(map(str, devices)) if len(devices) < 3 else f"{len(devices)} devices")
     wraps = (textwrap.wrap(text, per_line, break_long_words=False) for text in (*texts, f"{len(devices)}×"))
-    wrapped = next((wrap for wrap in wraps if len(wrap) <= lines and max(map(len, wrap)) <= per_line), [])
-    first = y + height / 2 + 4 - 7.5 * (len(wrapped) - 1)
-    for number, line in enumerate(wrapped):
-        for kind in ("middle halo", "middle") if len(devices) > 1 else ("middle",):
+    return next((lines for lines in wraps if _fit(lines, width) and len(lines) <= most_lines), [])
+
+
+def _fit(lines: Sequence[str], width: float) -> bool:
+    return all(text_width(line, 12) <= width for line in lines)
+
+
+def _draw_lines(group: Element, area: _Area, lines: Sequence[str], *, has_halo: bool) -> None:
+    """Lines of text in the middle of an area."""
+    x, y, width, height = area
+    first = y + height / 2 + 4 - 7.5 * (len(lines) - 1)
+    for number, line in enumerate(lines):
+        for kind in ("middle halo", "middle") if has_halo else ("middle",):
             _add(group, "text", line, x=x + width / 2, y=first + 15 * number, kind=kind)
 
 
 def _draw_ticks(group: Element, frame: Frame, layout: TensorLayout) -> None:
     """Where shards begin and the tensor ends: rows on the left, columns above each slab."""
-    shape, blocks = layout.shape, layout.blocks
     for number, ((x, y), slab) in enumerate(zip(frame.corners(), frame.slabs, strict=True)):
-        if len(shape) > 1 and number % frame.per_row == 0:
-            for row in _ticks(shape[-2], blocks[-2], frame.height / 11):
-                _add(
-                    group,
-                    "text",
-                    str(row),
-                    x=x - 5,
-                    y=y + row * frame.height / max(shape[-2], 1) + 3.5,
-                    kind="small end",
-                )
-        for column in _ticks(shape[-1], blocks[-1], frame.width / (6 * len(str(shape[-1])) + 6)) if shape else ():
-            _add(
-                group, "text", str(column), x=x + column * frame.width / max(shape[-1], 1), y=y - 5, kind="small middle"
-            )
-        if slab and frame.width > 28:
-            title = ", ".join([*(words.interval(begin, end - begin) for begin, end in slab), ":", ":"])
-            _add(group, "text", f"[{title}]", x=x + frame.width / 2, y=y + frame.height + 12, kind="small middle")
+        if len(layout.shape) > 1 and number % frame.per_row == 0:
+            _draw_row_ticks(group, frame, layout, x, y)
+        if layout.shape:
+            _draw_column_ticks(group, frame, layout, x, y, is_first=number % frame.per_row == 0)
+        room = frame.width + (frame.gap if frame.per_row > 1 else 0)
+        title = next((title for title in _slab_titles(slab) if text_width(title, 10) < room), "")
+        if title:
+            _add(group, "text", title, x=x + frame.width / 2, y=y + frame.height + 12, kind="small middle")
+
+
+def _draw_row_ticks(group: Element, frame: Frame, layout: TensorLayout, x: float, y: float) -> None:
+    size = layout.shape[-2]
+    for row in _ticks(size, layout.blocks[-2], frame.height / 11):
+        below = row * frame.height / max(size, 1)
+        _add(group, "text", _number(row), x=x - 5, y=y + below + 3.5, kind="small end")
+
+
+def _draw_column_ticks(
+    group: Element, frame: Frame, layout: TensorLayout, x: float, y: float, *, is_first: bool
+) -> None:
+    size = layout.shape[-1]
+    last = text_width(_number(size), 10)
+    ticks = _ticks(size, layout.blocks[-1], frame.width / (last + 6))
+    # The zero is half to the left of the slab, as the size of the slab before is half to the right of that.
+    half_zero = text_width("0", 10) / 2
+    if half_zero + last / 2 + 2 > frame.width or not (is_first or half_zero + last / 2 + 2 < frame.gap):
+        ticks = ticks[1:]
+    for column in ticks if last < frame.width + frame.gap else ():
+        across = column * frame.width / max(size, 1)
+        _add(group, "text", _number(column), x=x + across, y=y - 5, kind="small middle")
+
+
+def _slab_titles(slab: Slab) -> Iterator[str]:
+    """The indices of a slab, the longest text first."""
+    if slab:
+        intervals = [words.interval(begin, end - begin) for begin, end in slab]
+        yield f"[{', '.join([*intervals, ':', ':'])}]"
+        yield ", ".join(intervals)
+        yield ", ".join(_number(begin) for begin, _ in slab)
+
+
+def _number(value: int) -> str:
+    """An index in the room that there is on the left of the tensor."""
+    return str(value) if value < 10**7 else f"{value:.1e}".replace("e+", "e")
 
 
 def _ticks(size: int, blocks: int, most: float) -> tuple[int, ...]:
