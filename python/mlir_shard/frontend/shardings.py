@@ -8,16 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rich import box as borders
-from rich.table import Table
-from rich.text import Text
-
 from mlir_shard.dialects import sdy
 from mlir_shard.passes import diagnostic
+from mlir_shard.passes.fitted_table import FittedTable, as_text
 from mlir_shard.runtime import names
 from mlir_shard.runtime.interface import entry_function
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.transforms.communication.communication_report import as_text
+
+_WIDTH = 1000
+"""As wide as any table is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +65,12 @@ class Shardings(Mapping[str, TensorSharding | None]):
         """Returns the shardings of one kind by name: of each `argument`, `value` or `result`."""
         return {one.name: one.sharding for one in reversed(self.tensors) if one.kind == kind}
 
-    def __rich__(self) -> Table:
-        table = Table(box=borders.SIMPLE_HEAD, pad_edge=False)
-        for column in ("", "name", "type", "sharding", "at"):
-            table.add_column(column)
-        for one in self.tensors:
-            table.add_row(*map(Text, (one.kind, one.name, one.type, str(one.sharding or ""), one.place)))
-        return table
+    def __rich__(self) -> FittedTable:
+        rows = [(one.kind, one.name, one.type, str(one.sharding or ""), one.place) for one in self.tensors]
+        return FittedTable(("", "name", "type", "sharding", "at"), rows, has_line=True)
 
     def __str__(self) -> str:
-        return as_text(self.__rich__())
+        return as_text(self.__rich__(), _WIDTH)
 
     __repr__ = __str__
 

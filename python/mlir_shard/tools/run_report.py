@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,10 +42,17 @@ def table(results: Sequence[Result], comparisons: Sequence[Comparison] | None, n
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as text, in columns."""
+    """Rows as text in columns, the first with the headings; a paragraph for each where a terminal is too narrow."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "\n".join(lines)
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    if not sys.stdout.isatty():
+        return "\n".join(lines)
+    columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    if max(map(len, lines)) <= columns:
+        return "\n".join(lines)
+    from mlir_shard.passes.fitted_table import FittedTable, as_text
+
+    return as_text(FittedTable(rows[0], rows[1:]), columns)
 
 
 def all_agree(results: Sequence[Result], comparisons: Sequence[Comparison] | None) -> bool:

@@ -183,7 +183,7 @@ def _format(arguments: ReshardArguments) -> str:
 
 
 def _columns(on_terminal: bool) -> int:
-    return max(os.get_terminal_size(sys.stdout.fileno()).columns, 80) if on_terminal else DEFAULT_WIDTH
+    return max(os.get_terminal_size(sys.stdout.fileno()).columns, LEAST_WIDTH) if on_terminal else DEFAULT_WIDTH
 
 
 def _verdict(missed: tuple[int, ...]) -> str:

@@ -4,21 +4,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import pty
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
 from default_signals import default_signals
 from hang_guard import SECONDS
+from narrow_terminal import lines_on_terminal
 
 import mlir_shard
 from mlir_shard import __version__
@@ -216,17 +212,7 @@ def test_the_launcher_runs_from_anywhere(source: Path, tmp_path: Path) -> None:
 
 
 def test_help_fits_the_terminal() -> None:
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 60, 0, 0))
-    with os.fdopen(ours, "rb") as terminal:
-        done = subprocess.Popen([*SHARD_OPT, "--help=spmd-pipeline,cse"], stdout=theirs)
-        os.close(theirs)
-        lines = []
-        # Reading fails where the other side is closed.
-        with contextlib.suppress(OSError):
-            for line in terminal:
-                lines.append(line.decode().rstrip())
-        assert done.wait() == 0
+    lines = lines_on_terminal([*SHARD_OPT, "--help=spmd-pipeline,cse"], 60)
     assert lines[0] == "--spmd-pipeline: Converts a module with a few annotations to"
     assert "--cse: Eliminate common sub-expressions" in lines
     assert max(map(len, lines)) <= 60

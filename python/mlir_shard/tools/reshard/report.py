@@ -19,6 +19,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mlir_shard.passes.fitted_table import Cell, FirstThatFits, FittedTable
 from mlir_shard.resharding.plan import Plan
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding.layout import Box, device_coordinates
@@ -29,8 +30,8 @@ from mlir_shard.tools.reshard.words import totals
 
 MOST_ROWS = 32
 """How many devices or blocks a table lists; the last of more, and how many there are."""
-MOST_CELLS = 8
-"""How many blocks of a dimension the drawing of a tensor has."""
+MOST_CELLS, _LEAST_CELLS = 8, 3
+"""How many blocks of a dimension the drawing of a tensor has, and how few where there is less room."""
 _ELLIPSIS = "…"
 
 
@@ -93,10 +94,16 @@ class _DeviceNames:
         return result.append(f" ({len(devices)})" if len(devices) > most else "")
 
 
-def _drawing(layout: TensorLayout, holders: dict[Box, list[int]], names: _DeviceNames) -> Table:
+def _drawing(layout: TensorLayout, holders: dict[Box, list[int]], names: _DeviceNames) -> RenderableType:
+    """A grid of blocks with as many columns as there is room for, or a list of them."""
+    grids = [_grid(layout, holders, names, columns) for columns in range(MOST_CELLS, _LEAST_CELLS - 1, -1)]
+    return FirstThatFits([*grids, _listing(holders, names)])
+
+
+def _grid(layout: TensorLayout, holders: dict[Box, list[int]], names: _DeviceNames, most_columns: int) -> Table:
     """A grid of blocks, rows and columns headed by where they are; the first ones and the last where there are many."""
-    rows = _intervals(layout, 0) if layout.rank == 2 else [(0, (0, 1))]
-    columns = _intervals(layout, layout.rank - 1)
+    rows = _intervals(layout, 0, MOST_CELLS) if layout.rank == 2 else [(0, (0, 1))]
+    columns = _intervals(layout, layout.rank - 1, most_columns)
     table = Table(box=borders.SQUARE, show_lines=True, pad_edge=True)
     if layout.rank == 2:
         table.add_column("")
@@ -114,47 +121,47 @@ def _drawing(layout: TensorLayout, holders: dict[Box, list[int]], names: _Device
     return table
 
 
-def _intervals(layout: TensorLayout, dim: int) -> list[tuple[int, tuple[int, int]] | None]:
+def _intervals(layout: TensorLayout, dim: int, most: int) -> list[tuple[int, tuple[int, int]] | None]:
     """The blocks of a dimension that are not empty, with start and size; None stands for those left out."""
     size = layout.shape[dim]
     cuts = dim_cuts(size, layout.blocks[dim])
     intervals = [(number, (cut, min(cuts.step, size - cut))) for number, cut in enumerate(cuts)]
-    return words.first_and_last(intervals, MOST_CELLS)
+    return words.first_and_last(intervals, most)
 
 
-def _listing(holders: dict[Box, list[int]], names: _DeviceNames) -> Table:
+def _listing(holders: dict[Box, list[int]], names: _DeviceNames) -> FittedTable:
     """Each box with the devices that hold it."""
-    table = _table("box", "devices")
     boxes = sorted((box for box in holders if not box.is_empty), key=lambda box: box.start)
-    for box in words.first_and_last(boxes, MOST_ROWS):
-        table.add_row(
-            *(("…", f"{len(boxes)} boxes") if box is None else (words.box_text(box), names.holding(holders[box])))
-        )
-    return table
+    rows: list[tuple[Cell, ...]] = [
+        (_ELLIPSIS, f"{len(boxes)} boxes") if box is None else (words.box_text(box), names.holding(holders[box]))
+        for box in words.first_and_last(boxes, MOST_ROWS)
+    ]
+    return FittedTable(("box", "devices"), rows)
 
 
-def _devices(plan: Plan) -> Table:
+def _devices(plan: Plan) -> FittedTable:
     """For each device its place, its boxes, and what it sends, receives and has to receive."""
     names = _DeviceNames(plan.source, plan.target)
     mesh = plan.target.mesh
     widths = [max(len(axis.name), len(str(axis.size - 1))) for axis in mesh.axes]
-    axes = " ".join(map(str.ljust, mesh.axis_names, widths))
-    table = _table("device", axes, "box before", "box after", "sends", "receives", "bound", right=3)
+    axes = " ".join(map(str.ljust, mesh.axis_names, widths)).rstrip()
+    headings = ("device", axes, "box before", "box after", "sends", "receives", "bound")
+    rows: list[tuple[Cell, ...]] = []
     sent, received = (_by_device(plan, which) for which in ("bytes_sent", "bytes_received"))
     bound = dict(zip(mesh.devices, plan.bound.per_device, strict=True))
     before, after = plan.source.device_boxes(), plan.target.device_boxes()
     devices = plan.target.mesh.devices_with(plan.source.mesh)
     for device in words.first_and_last(devices, MOST_ROWS):
         if device is None:
-            table.add_row(_ELLIPSIS, "", f"{len(devices)} devices")
+            rows.append((_ELLIPSIS, "", f"{len(devices)} devices", *[""] * 4))
             continue
         # Where the meshes are of other devices, some are in one of them only, and have no place or box in the other.
         coordinates = device_coordinates(mesh, device) if device in after else ()
         place = " ".join(text.ljust(width) for text, width in zip(map(str, coordinates), widths, strict=False))
         boxes = (words.box_text(of[device]) if device in of else "not there" for of in (before, after))
         moved = (words.amount(of_device.get(device, 0)) for of_device in (sent, received, bound))
-        table.add_row(names.of([device]), place, *boxes, *moved)
-    return table
+        rows.append((names.of([device]), place.rstrip(), *boxes, *moved))
+    return FittedTable(headings, rows, right=(4, 5, 6))
 
 
 def _by_device(plan: Plan, which: str) -> dict[int, int]:
@@ -165,29 +172,23 @@ def _by_device(plan: Plan, which: str) -> dict[int, int]:
     return total
 
 
-def _steps(plan: Plan) -> Table:
+def _steps(plan: Plan) -> FittedTable:
     """Each step with the sharding after it and what a device receives, sends and holds, and how long it takes."""
-    table = _table("", "move", "sharding after", "receives", "sends", "all receive", "holds", "time", right=5)
-    for number, step in enumerate(plan.steps, 1):
-        table.add_row(
+    rows = [
+        (
             str(number),
-            Text(words.move(step)),
-            Text(words.placement(step.after)),
+            words.move(step),
+            words.placement(step.after),
             words.amounts(step.bytes_received),
             words.amounts(step.bytes_sent),
             words.amount(step.total_bytes),
             words.amount(step.memory),
             words.duration(step.time),
         )
-    return table
-
-
-def _table(*headings: str, right: int = 0) -> Table:
-    """A table without lines whose last columns, so many, are numbers."""
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    for number, heading in enumerate(headings):
-        table.add_column(Text(heading), justify="right" if number >= len(headings) - right else "left")
-    return table
+        for number, step in enumerate(plan.steps, 1)
+    ]
+    headings = ("", "move", "sharding after", "receives", "sends", "all receive", "holds", "time")
+    return FittedTable(headings, rows, right=(3, 4, 5, 6, 7))
 
 
 _PAGE = """<!DOCTYPE html>

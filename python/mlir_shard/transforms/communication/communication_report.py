@@ -7,17 +7,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from io import StringIO
 from typing import Any
 
-from rich import box as borders
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
 from mlir_shard.dialects.data_flow import owning_op
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.values import defining_op
+from mlir_shard.passes.fitted_table import FittedTable, as_text
 from mlir_shard.resharding.cost.communication import Communication, GroupAxis
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 
@@ -87,39 +85,38 @@ class CommunicationReport:
 
     def as_table(self) -> RenderableType:
         """A line for each collective and one for all."""
-        table = Table(box=borders.SIMPLE_HEAD, pad_edge=False, show_footer=True)
+        if not self.collectives:
+            return Text("no collectives: devices receive nothing")
         count = len(self.collectives)
-        table.add_column("collective", f"{count} collective{'' if count == 1 else 's'}")
-        table.add_column("axes")
-        table.add_column("groups", justify="right")
-        table.add_column("a device receives", _bytes(self.bytes_received), justify="right")
-        table.add_column("all receive", _bytes(self.total_bytes), justify="right")
-        table.add_column("time", duration(self.time), justify="right")
-        table.add_column("for")
-        table.add_column("at", overflow="fold")
-        for one in self.collectives:
-            communication = one.communication
-            table.add_row(
-                Text(communication.kind.value),
-                Text(axes_text(communication.axes)),
-                str(communication.groups),
-                _bytes(communication.bytes_received),
-                _bytes(communication.total_bytes),
-                duration(one.time),
-                Text(f"{one.op} (in {one.loops} loops)" if one.loops > 1 else one.op + " (in a loop)" * one.loops),
-                Text(one.place),
-            )
-        return Group(table) if self.collectives else Text("no collectives: devices receive nothing")
+        return FittedTable(
+            ("collective", "axes", "groups", "a device receives", "all receive", "time", "for", "at"),
+            [_row(one) for one in self.collectives],
+            right=(2, 3, 4, 5),
+            footer=(
+                f"{count} collective{'' if count == 1 else 's'}",
+                *("", ""),
+                *(_bytes(self.bytes_received), _bytes(self.total_bytes), duration(self.time)),
+                *("", ""),
+            ),
+            has_line=True,
+        )
 
     def __str__(self) -> str:
-        return as_text(self.as_table())
+        return as_text(self.as_table(), _WIDTH)
 
 
-def as_text(renderable: RenderableType) -> str:
-    """Returns a table as text without colors, as wide as its columns need."""
-    file = StringIO()
-    Console(file=file, width=_WIDTH).print(renderable)
-    return "\n".join(line.rstrip() for line in file.getvalue().strip("\n").splitlines())
+def _row(one: ReportedCollective) -> tuple[str, ...]:
+    communication = one.communication
+    return (
+        communication.kind.value,
+        axes_text(communication.axes),
+        str(communication.groups),
+        _bytes(communication.bytes_received),
+        _bytes(communication.total_bytes),
+        duration(one.time),
+        f"{one.op} (in {one.loops} loops)" if one.loops > 1 else one.op + " (in a loop)" * one.loops,
+        one.place,
+    )
 
 
 def axes_text(axes: Sequence[GroupAxis]) -> str:
