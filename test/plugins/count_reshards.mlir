@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --load %examples/count_reshards.py --count-reshards | FileCheck %s
 // RUN: not shard-opt %s --load %examples/count_reshards.py --count-reshards=limit=1 2>&1 | FileCheck %s --check-prefix=LIMIT
-// RUN: shard-opt --help --load %examples/count_reshards.py | FileCheck %s --check-prefix=HELP
+// RUN: shard-opt --help=all --load %examples/count_reshards.py | FileCheck %s --check-prefix=HELP
 
 // HELP: --count-reshards {{ *}}- Count the reshards of each function [func.func]
 // HELP-NEXT: limit {{ *}}- fail where a function holds more than this (an integer or none

@@ -1,13 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The argument parser of shard-run and shard-reshard, and readers of the values of options."""
+"""The argument parser of all commands but shard-opt, and readers of the values of options."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mlir_shard import __version__
 from mlir_shard.passes.options import did_you_mean
@@ -23,13 +24,13 @@ class ArgumentParser(argparse.ArgumentParser):
         super().__init__(prog=prog, description=description, epilog=epilog, allow_abbrev=False)
         self.add_argument("--version", action="version", version=f"mlir-shard {__version__}")
 
-    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
-        """Reads a command line; UsageError that names the nearest options where one is unknown."""
-        self._check_flags(argv)
-        return self.parse_args(argv)
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What all ways to parse begin with; UsageError that names the nearest options where one is unknown."""
+        # argparse complains of what is missing first, and takes what follows an unknown option for one more argument.
+        self._check_flags(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
 
     def _check_flags(self, argv: Sequence[str]) -> None:
-        # argparse complains of what is missing first, and takes what follows an unknown option for one more argument.
         known = self._option_string_actions
         for argument in argv:
             if argument == "--":

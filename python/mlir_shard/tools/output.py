@@ -32,6 +32,19 @@ def check(path: str) -> None:
         raise _error(path, "Permission denied")
 
 
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pdf", ".ps", ".eps")
+
+
+def check_is_no_picture(path: str, formats: str) -> None:
+    """Refuses a name that promises a picture of a format that is not written; `formats` says which are.
+
+    Raises:
+        UsageError: the name ends so.
+    """
+    if os.path.splitext(path)[1].lower() in _PICTURES:
+        raise UsageError(f"--output={path}: {formats}")
+
+
 def write(path: str, data: bytes | str) -> None:
     """Writes to a file, or to standard output for `-`; a file that is there is replaced in one step.
 

@@ -66,7 +66,7 @@ class RunArguments:
 
 def parse(argv: Sequence[str]) -> RunArguments:
     """Reads a command line; UsageError where it cannot be carried out. Prints and exits for --help and --version."""
-    given = vars(_parser().parse(argv))
+    given = vars(_parser().parse_args(argv))
     for option, engine in (("mpi", MPI), ("cpu", MPI), ("threads", MPI), ("cache", MPI), ("platform", PJRT)):
         if given[option] is not None and given["engine"] != engine:
             raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given['engine']}")

@@ -82,6 +82,10 @@ def _drive(arguments: ExplainArguments) -> int:
     from mlir_shard.passes import plugins
     from mlir_shard.tools.source import Console, read
 
+    if arguments.format == "auto":
+        output.check_is_no_picture(
+            arguments.output, "an explanation is written to a .json or .html file, or as text to others"
+        )
     output.check(arguments.output)
     console = Console(sys.stderr)
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORMATS = ("auto", "text", "rich", "svg", "html", "json")
 OBJECTIVES = ("time", "bytes", "memory")
 LEAST_WIDTH = 40
-_OTHER_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pdf", ".ps", ".eps")
+_OUTPUTS = "a plan is drawn to a .svg or .html file, and written to a .json file or as text to others"
 _DESCRIPTION = """\
 Plans how a tensor on a mesh of devices goes from one sharding to another, and shows it: its boxes before and after,
 each step with what devices send, receive and hold, and the least bytes there are. The exit status is 0, or 1 for any
@@ -55,7 +55,7 @@ class ReshardArguments:
 
 def parse(argv: Sequence[str]) -> ReshardArguments:
     """Reads a command line; UsageError where it is none. Prints and exits for --help and --version."""
-    return ReshardArguments(**vars(_parser().parse(argv)))
+    return ReshardArguments(**vars(_parser().parse_args(argv)))
 
 
 def _parser() -> ArgumentParser:
@@ -101,7 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _drive(arguments: ReshardArguments) -> int:
     try:
-        _check_format(arguments)
+        if arguments.format == "auto":
+            output.check_is_no_picture(arguments.output, _OUTPUTS)
         output.check(arguments.output)
         return _show(arguments)
     except BrokenPipeError:
@@ -167,14 +168,6 @@ def _text(arguments: ReshardArguments, plan: Plan, tensor: TensorType, missed: t
     by_itself = form == "rich" or (form == "auto" and on_terminal and not os.environ.get("NO_COLOR"))
     in_colour = by_itself if arguments.colour == "auto" else arguments.colour == "always"
     return report.text(plan, title, notes, arguments.width or _columns(on_terminal), in_colour=in_colour)
-
-
-def _check_format(arguments: ReshardArguments) -> None:
-    """Refuses a name that promises a picture of another format than there are."""
-    suffix = os.path.splitext(arguments.output)[1].lower()
-    if arguments.format == "auto" and suffix in _OTHER_PICTURES:
-        formats = "a plan is drawn to a .svg or .html file, and written to a .json file or as text to others"
-        raise UsageError(f"--output={arguments.output}: {formats}")
 
 
 def _format(arguments: ReshardArguments) -> str:

@@ -7,6 +7,7 @@
 // RUN: not shard-explain %t.mlir 2>&1 | FileCheck %s --check-prefix=PARSE
 // RUN: not shard-explain %s --form=json 2>&1 | FileCheck %s --check-prefix=FLAG
 // RUN: not shard-explain %s -o %t.absent/x.json 2>&1 | FileCheck %s --check-prefix=OUTPUT
+// RUN: not shard-explain %s -o %t.png 2>&1 | FileCheck %s --check-prefix=PICTURE
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
@@ -20,5 +21,6 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
 // AXIS: shard-explain: error: '[{"z"}]' for %a, tensor<8xf32>: dim 0: unknown axis "z": the mesh has "x", "y"
 // ABSENT: shard-explain: error: cannot open input file
 // PARSE: .mlir:{{[0-9]+}}:{{[0-9]+}}: error: 
-// FLAG: shard-explain: error: unrecognized arguments: --form=json
+// FLAG: shard-explain: error: unknown option '--form'; did you mean '--format'?
+// PICTURE: shard-explain: error: --output={{.*}}.png: an explanation is written to a .json or .html file
 // OUTPUT: shard-explain: error: cannot open output file
