@@ -199,7 +199,7 @@ def _read(kernel: Kernel, targets: _Targets) -> None:
             if role is Role.CONSTANT:
                 kernel.reads_constants = True
                 continue
-            if role is Role.FUSIBLE and id(last) in targets.get(id(producer), ()):
+            if producer is not last and id(last) in targets.get(id(producer), ()):
                 if id(producer) not in seen:
                     seen.add(id(producer))
                     pending.append((producer, is_elementwise))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
 
 from mlir_shard import host
 from mlir_shard.explain.allocation import xla_rules

@@ -22,6 +22,7 @@ _COLLECTIVE = Traits(Role.OPAQUE, is_pure=False, is_collective=True)
 _UPDATE = Traits(Role.OPAQUE, updates=1)
 _MOVES = frozenset(op_names("stablehlo", "broadcast_in_dim concatenate slice"))
 _CONVERTED = Traits(Role.FUSIBLE, is_elementwise=True, is_folded=True)
+_INVERSE = Traits(Role.FUSIBLE, is_elementwise=True, is_expensive=True, is_folded=True)
 _INDEX_BYTES = 4
 _BF16, _F32_BYTES = "bf16", 4
 # Reductions of longer dimensions have a first step by windows of this size.
@@ -210,6 +211,35 @@ def _reduce(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit
     )
 
 
+def _divide(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
+    """A product with the inverse, which is computed for each division, and before it is broadcast."""
+    (result,) = op.signature.results
+    by = operands[1].definer
+    if not result.type.startswith(("f", "bf")):
+        return None
+    factor = operands[1]
+    if by.traits.role is not Role.CONSTANT:
+        if by.name != "stablehlo.broadcast_in_dim":
+            return None
+        source = by.operands[0] if by.operands else None
+        if source is not None:
+            if source.tensor.elements == factor.tensor.elements:
+                return None
+            (inverse,) = emit("stablehlo.divide", _INVERSE, [source], [source.tensor], op.number)
+            (factor,) = emit("stablehlo.broadcast_in_dim", _MOVED, [inverse], [factor.tensor], op.number)
+    return emit("stablehlo.multiply", _CONVERTED, [operands[0], factor], [result])
+
+
+def _power(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
+    """Products, for a constant exponent."""
+    by = operands[1].definer
+    while by.name == "stablehlo.broadcast_in_dim" and by.operands:
+        by = by.operands[0].definer
+    if by.traits.role is not Role.CONSTANT and by.operands:
+        return None
+    return emit("stablehlo.multiply", _CONVERTED, operands[:1], op.signature.results, op.signature.number)
+
+
 def _all_to_all(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
     """Parts are sliced, exchanged as several operands, and concatenated."""
     count = op.signature.op.attributes["split_count"].value
@@ -285,8 +315,10 @@ _EXPANSIONS: dict[str, _Expansion] = {
     "stablehlo.concatenate": _move,
     "stablehlo.convert": _convert,
     "stablehlo.convolution": _convolution,
+    "stablehlo.divide": _divide,
     "stablehlo.dot_general": _dot,
     "stablehlo.optimization_barrier": _barrier,
+    "stablehlo.power": _power,
     "stablehlo.reduce": _reduce,
     "stablehlo.reduce_scatter": _reduce_scatter,
     "stablehlo.reshape": _reshape,

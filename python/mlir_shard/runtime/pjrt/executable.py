@@ -57,6 +57,13 @@ class PjrtExecutable:
             jax.block_until_ready(results)
         return results
 
+    def memory(self) -> int:
+        """Returns the bytes that XLA states a device needs: arguments, results that are not in their memory, and
+        temporaries."""
+        stated = self._executable.get_compiled_memory_stats()
+        needed = stated.argument_size_in_bytes + stated.output_size_in_bytes + stated.temp_size_in_bytes
+        return int(needed - stated.alias_size_in_bytes)
+
     def put(self, blocks: Sequence[Array]) -> Any:
         """Puts a block on each device."""
         return self._joined(

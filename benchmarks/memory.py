@@ -1,0 +1,108 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The memory predicted for training steps on two devices, beside what XLA assigns and what ranks of MPI need.
+
+    python benchmarks/memory.py [--only llama]
+
+The steps are those of model_steps.py. On PJRT, the prediction stands beside the sizes of arguments, results, aliases
+and temporaries that XLA states for the compiled local program (`memory_analysis`). On MPI, it stands beside what the
+compiled program allocates, and beside the most memory that a rank had in its first call, as `shard-run --timing`
+measures it, the larger of the two ranks'.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from model_steps import Step, llama, lowered, resnet, transformer
+from rich.console import Console
+from rich.table import Table
+
+import mlir_shard as ms
+from mlir_shard.explain.memory import peak_memory
+from mlir_shard.runtime.backends import MPI, PJRT, backend
+from mlir_shard.runtime.compile import compile_module
+from mlir_shard.runtime.execution import run_program
+from mlir_shard.runtime.pjrt import xla_module
+from mlir_shard.runtime.pjrt.executable import PjrtExecutable
+from mlir_shard.runtime.program import RankTimes
+
+_MIB = 2**20
+
+
+def in_xla(module: Any) -> tuple[int, int]:
+    """Returns what is predicted of a global module on PJRT, and what XLA states, in bytes."""
+    pipelines = backend(PJRT).pipelines
+    compiled = compile_module(module, pipelines=pipelines, with_unsharded=False, lower=xla_module.lower).sharded
+    local = ms.parse(compiled.text, ms.create_context())
+    return peak_memory(local, engine="pjrt").without_constants, PjrtExecutable(compiled, "cpu").memory()
+
+
+def on_ranks(module: Any, arrays: Sequence[Any]) -> tuple[int, int, int]:
+    """Returns what is predicted of a global module on MPI, what it allocates, and what a rank needs, in bytes."""
+    seen: list[Sequence[RankTimes]] = []
+    predicted: list[int] = []
+    chosen = backend(MPI, observe=seen.append)
+
+    def watch(stage: str, shown: Any) -> None:
+        if stage == "local":
+            predicted.append(peak_memory(shown, engine="mpi").without_constants)
+
+    compiled = compile_module(module, with_unsharded=False, watch=watch, lower=chosen.lower).sharded
+    run_program(compiled, arrays, chosen.engine)
+    measured = max(one.peak_bytes or 0 for one in seen[-1])
+    return predicted[0], compiled.peak_bytes or 0, measured
+
+
+def measure(step: Step, table: Table) -> None:
+    """Adds a row."""
+    program, weights, x = lowered(step)
+    arrays = [np.asarray(one) for one in jax.tree.leaves((weights, x))]
+    text = program.as_text()
+    row = [step.name]
+    predicted, stated = in_xla(ms.parse(text, ms.create_context()))
+    row += [_mib(predicted), _mib(stated), _off(predicted, stated)]
+    predicted, allocated, measured = on_ranks(ms.parse(text, ms.create_context()), arrays)
+    row += [_mib(predicted), _mib(allocated), _mib(measured), _off(predicted, allocated), _off(predicted, measured)]
+    table.add_row(*row)
+    print(*row, flush=True)
+
+
+def _mib(size: int) -> str:
+    return f"{size / _MIB:.2f}"
+
+
+def _off(predicted: int, measured: int) -> str:
+    return f"{predicted / measured - 1:+.1%}"
+
+
+def main() -> None:
+    """Measures all of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="the models with this in their name")
+    arguments = parser.parse_args()
+    steps = [transformer(2, "data"), transformer(2, "model"), llama("data"), llama("model"), resnet()]
+    table = Table(
+        "step",
+        "PJRT",
+        "XLA states",
+        "off",
+        "MPI",
+        "allocated",
+        "measured",
+        "off allocated",
+        "off measured",
+        title="MiB",
+    )
+    for step in steps:
+        if arguments.only.lower() in step.name.lower():
+            measure(step, table)
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()
