@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Small models from JAX and PyTorch through both targets, as a table.
 
-    python -m model_zoo [NAME ...] [--only-bytes]
+    python -m model_zoo [NAME ...] [--only-bytes | --memory]
 
 For each: the bytes that a device receives, each collective counted once, in the local program of both targets and in
 what XLA compiles; whether the `shard` program on MPI and the StableHLO program on PJRT give the results without
 sharding. Models of PyTorch are there in StableHLO, and in linalg and tosa for the `shard` target.
+With --memory: the bytes that a device is predicted to need on PJRT and on MPI, beside what XLA states of the compiled
+program and what the program of MPI allocates, without constants.
 Exits with 1 where something fails that is not known to, or a target receives more than XLA's program.
 """
 
@@ -17,13 +19,18 @@ import importlib
 import os
 import pkgutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from model_zoo import jax_programs, torch_programs
 from model_zoo.program import DEVICES, MODELS, TARGETS
+
+if TYPE_CHECKING:
+    from mlir_shard.explain.memory import Engine
 
 
 def load_models() -> None:
@@ -33,6 +40,32 @@ def load_models() -> None:
             importlib.import_module(f"{package.__name__}.{module.name}")
 
 
+def memory_table(names: Iterable[str]) -> int:
+    """Prints predicted memory beside what is needed."""
+    sys.path.append(str(Path(__file__).parents[1] / "unit"))
+    from model_zoo.memory import Compared, compare, summary
+
+    engines: tuple[Engine, ...] = ("pjrt", "mpi")
+    table = Table("model", "pjrt", "XLA states", "off", "mpi", "allocated", "off", title="bytes that a device needs")
+    every: list[Compared] = []
+    for name in names:
+        model = MODELS[name]()
+        found = [compare(name, model, engine) for engine in engines]
+        every += filter(None, found)
+        cells = [
+            (f"{one.predicted:,}", f"{one.needed:,}", f"{one.off:+.1%}" + (" *" if not one.is_close else ""))
+            if one
+            else ("-",) * 3
+            for one in found
+        ]
+        table.add_row(name, *(cell for of_engine in cells for cell in of_engine))
+        print(name, *cells, file=sys.stderr, flush=True)
+    Console(width=120).print(table)
+    for engine in engines:
+        print(summary(every, engine))
+    return 0
+
+
 def main() -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(
@@ -40,6 +73,7 @@ def main() -> int:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="these models alone")
     parser.add_argument("--only-bytes", action="store_true", help="partition, and run nothing")
+    parser.add_argument("--memory", action="store_true", help="compare predicted memory, and run nothing")
     arguments = parser.parse_args()
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
     os.environ["JAX_PLATFORMS"] = "cpu"
@@ -49,6 +83,8 @@ def main() -> int:
     load_models()
     if unknown := [name for name in arguments.names if name not in MODELS]:
         parser.error(f"no model is called {', '.join(unknown)}; there are {', '.join(MODELS)}")
+    if arguments.memory:
+        return memory_table(arguments.names or MODELS)
     table = Table("model", *TARGETS, "xla", "notes", title="bytes that a device receives")
     fails = False
     for name in arguments.names or MODELS:

@@ -153,6 +153,11 @@ class Arguments:
         read=_read_budget,
         repeats=True,
     )
+    memory_report: str | None = _option(
+        "memory-report",
+        "write the memory that the local program needs: a table, to - on standard error, or JSON to a .json file",
+        "FILE",
+    )
     disable_threading: bool = _switch("mlir-disable-threading", "no effect: one thread is used in any case")
     timing: bool = _switch("mlir-timing", "print the time that each pass takes")
     dump_pass_pipeline: bool = _switch("dump-pass-pipeline", "print the pipeline that is run")

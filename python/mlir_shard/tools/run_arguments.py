@@ -56,6 +56,7 @@ class RunArguments:
     cache: str | None
     show: tuple[str, ...]
     communication_report: str | None
+    memory_report: str | None
     budget: Budget | None
     remarks_above: str
     verify_repetition: bool
@@ -199,6 +200,12 @@ def _parser() -> ArgumentParser:
         "--communication-report",
         metavar="FILE",
         help="write the communication of the local program: a table, to - on the output, or JSON to a .json file",
+    )
+    add(
+        "--memory-report",
+        metavar="FILE",
+        help="write the memory that the local program is predicted to need: a table, to - on the output, or JSON to a "
+        ".json file",
     )
     add(
         "--budget",

@@ -15,6 +15,7 @@ from mlir_shard.tools.run_arguments import RunArguments
 
 if TYPE_CHECKING:
     from mlir_shard.explain.budget import Budget
+    from mlir_shard.explain.memory import Engine, PeakMemory
     from mlir_shard.runtime.backends import Backend
     from mlir_shard.runtime.compile import Compiled
     from mlir_shard.runtime.execution import Result
@@ -63,6 +64,7 @@ class Prepared:
     result_names: tuple[str, ...] = ()
     expected: list[Any] | None = None
     communication: CommunicationReport | None = None
+    memory: PeakMemory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,9 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
 
     if arguments.output is not None:
         run_arrays.check_output(arguments.output)
-    if arguments.communication_report is not None:
-        output.check(arguments.communication_report)
+    for path in (arguments.communication_report, arguments.memory_report):
+        if path is not None:
+            output.check(path)
     given = run_arrays.read(arguments.inputs)
     expected = run_arrays.read(arguments.expect)
     chosen = backend(
@@ -119,9 +122,14 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     reports: list[CommunicationReport] = []
     is_reported = arguments.communication_report is not None or arguments.timing == run_arguments.JSON
 
+    memory: list[PeakMemory] = []
+    predicts_memory = arguments.memory_report is not None or arguments.timing == run_arguments.JSON
+
     def watch(stage: str, shown: Any) -> None:
         if stage == run_arguments.LOCAL and is_reported:
             reports.append(of_module(shown))
+        if stage == run_arguments.LOCAL and predicts_memory:
+            memory.extend(_memory_of(shown, arguments))
         if stage in arguments.show:
             _show(stage, shown)
         if stage == run_arguments.LOCAL and arguments.budget is not None:
@@ -145,7 +153,17 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     inputs = arrays if arguments.inputs else random_inputs(compiled.sharded, arguments.seed)
     check_inputs(compiled.sharded, inputs)
     wanted = [one.array for one in expected] if arguments.expect else None
-    return Prepared(arguments, compiled, inputs, chosen, progress, result_names, wanted, *reports)
+    return Prepared(
+        arguments,
+        compiled,
+        inputs,
+        chosen,
+        progress,
+        result_names,
+        wanted,
+        reports[0] if reports else None,
+        memory[0] if memory else None,
+    )
 
 
 def run(prepared: Prepared) -> Ended:
@@ -179,11 +197,13 @@ def report(ended: Ended) -> int:
     print(run_report.table(ended.results, comparisons, prepared.result_names), flush=True)
     predicted = prepared.compiled.sharded.peak_bytes
     if arguments.timing == run_arguments.JSON:
-        print(f"\n{run_times.as_json(ended.times, prepared.communication, predicted)}", flush=True)
+        print(f"\n{run_times.as_json(ended.times, prepared.communication, predicted, prepared.memory)}", flush=True)
     elif arguments.timing == run_arguments.TABLE or (arguments.timing is None and sys.stdout.isatty()):
         print(f"\n{run_times.table(ended.times, predicted)}", flush=True)
     if prepared.communication is not None and arguments.communication_report is not None:
         write_communication(arguments.communication_report, prepared.communication)
+    if prepared.memory is not None and arguments.memory_report is not None:
+        _write_memory(arguments.memory_report, prepared.memory)
     for result in ended.results:
         if result.disagreement:
             complain(TOOL, result.disagreement)
@@ -192,6 +212,31 @@ def report(ended: Ended) -> int:
             name = f"result {run_report.name_of(number, prepared.result_names)}"
             complain(TOOL, comparison.described(name, ended.results[number].array.size))
     return 0 if run_report.all_agree(ended.results, comparisons) else 1
+
+
+def _write_memory(path: str, memory: PeakMemory) -> None:
+    from mlir_shard.explain.memory_report import report_text
+
+    text = report_text(memory, is_json=path.endswith(".json"))
+    output.write(path, f"\n{text}" if path == "-" else text)
+
+
+def _memory_of(local: Any, arguments: RunArguments) -> list[PeakMemory]:
+    """What the local program is predicted to need; nothing if that is not known and no report was asked for."""
+    from mlir_shard.explain.memory import peak_memory
+    from mlir_shard.passes import diagnostic
+    from mlir_shard.passes.registry import PassFailure
+    from mlir_shard.runtime.error import RunError
+
+    engine: Engine = "pjrt" if arguments.engine == run_arguments.PJRT else "mpi"
+    try:
+        return [peak_memory(local, arguments.function, engine=engine)]
+    except PassFailure as failure:
+        if arguments.memory_report is None:
+            return []
+        where = failure.where if failure.where is not None else local
+        found = [diagnostic.at("error", failure.message, where.operation.location)]
+        raise RunError("the memory that the program needs is not predicted", found) from failure
 
 
 def _check_budget(local: Any, budget: Budget) -> None:

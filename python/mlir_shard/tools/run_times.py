@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mlir_shard.tools.run_report import aligned
 
 if TYPE_CHECKING:
+    from mlir_shard.explain.memory import PeakMemory
     from mlir_shard.runtime.program import RankTimes
     from mlir_shard.transforms.communication.communication_report import CommunicationReport
 
@@ -37,11 +38,18 @@ def table(ranks: Sequence[RankTimes], peak_bytes: int | None) -> str:
     return aligned(list(zip(*([heading, *cells] for heading, cells in kept), strict=True)))
 
 
-def as_json(ranks: Sequence[RankTimes], communication: CommunicationReport | None, peak_bytes: int | None) -> str:
+def as_json(
+    ranks: Sequence[RankTimes],
+    communication: CommunicationReport | None,
+    peak_bytes: int | None,
+    memory: PeakMemory | None = None,
+) -> str:
     """The times in seconds and bytes, and what is predicted of collectives and memory."""
     written: dict[str, Any] = {"ranks": [_of_rank(one) for one in ranks]}
     if peak_bytes is not None:
         written["predicted_peak_bytes"] = peak_bytes
+    if memory is not None:
+        written["predicted_memory"] = memory.as_data()
     if communication is not None:
         written["predicted_communication"] = communication.as_data()["totals"]
     return json.dumps(written, indent=2)

@@ -161,6 +161,8 @@ class Session:
             )
             if not self._is_within_budget(module, report):
                 return None
+            if not self._reports_memory(module, report):
+                return None
         except asm.ParseError as error:
             for one in error.diagnostics:
                 report(diagnostic.from_host(one))
@@ -181,6 +183,27 @@ class Session:
         for one in found:
             report(one)
         return not found
+
+    def _reports_memory(self, module: Any, report: Report) -> bool:
+        path = self._arguments.memory_report
+        if path is None:
+            return True
+        from mlir_shard.explain.memory_report import report_text
+        from mlir_shard.explain.quantities import memory_of
+        from mlir_shard.tools import output
+
+        try:
+            memory = memory_of(module)
+        except PassFailure as failure:
+            where = failure.where if failure.where is not None else module
+            report(diagnostic.at("error", f"memory is not predicted: {failure.message}", where.operation.location))
+            return False
+        text = report_text(memory, is_json=path.endswith(".json"))
+        if path == "-":
+            print(text, file=sys.stderr, end="", flush=True)
+        else:
+            output.write(path, text)
+        return True
 
     def _show(self, op: Any, assume_verified: bool = False) -> str:
         text = asm.print_operation(

@@ -101,6 +101,8 @@ def _optimize(arguments: Arguments, console: Console) -> int:
     from mlir_shard.tools.session import Session
 
     output.check(arguments.output)
+    if arguments.memory_report is not None:
+        output.check(arguments.memory_report)
     # A pipeline that is wrong is reported before standard input is waited for.
     opened = None if arguments.input == "-" else source.read(arguments.input)
     timing = Timing()

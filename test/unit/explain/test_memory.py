@@ -184,7 +184,7 @@ def test_the_place_of_the_peak() -> None:
                 "%x: tensor<?xf32>",
                 "tensor<?xf32>",
             ),
-            "static shapes",
+            "dynamic shape",
             id="dynamic shapes",
         ),
         pytest.param("func.func private @main(tensor<4xf32>) -> tensor<4xf32>", "none with a body", id="a declaration"),

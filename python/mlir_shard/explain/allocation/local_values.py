@@ -147,7 +147,7 @@ class LocalValues:
         found = []
         for region in host.regions:
             if len(region.blocks) > 1:
-                raise PassFailure("memory is predicted for structured control flow, and this has branches", host)
+                raise PassFailure("control flow is by branches", host)
             for block in region.blocks:
                 numbers = []
                 for value in block.arguments:
@@ -173,7 +173,7 @@ def _tensor_of(type_: Any, op: Any) -> Tensor:
     if not isinstance(type_, ir.RankedTensorType):
         return Tensor(0, (), 0, "")
     if not type_.has_static_shape:
-        raise PassFailure("memory is predicted for static shapes: see shard-make-static", op)
+        raise PassFailure("a tensor is of dynamic shape: see shard-make-static", op)
     size = element_size(type_) or 0
     shape = tuple(type_.shape)
     return Tensor(size * prod(shape), shape, size, str(type_.element_type))

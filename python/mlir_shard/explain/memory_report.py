@@ -1,0 +1,44 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The predicted memory of a rank as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from rich import box as borders
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mlir_shard.explain.memory import PeakMemory
+from mlir_shard.passes.fitted_table import as_text
+
+_WIDTH = 120
+
+
+def as_table(memory: PeakMemory) -> RenderableType:
+    """Returns what the memory is for, line by line, and the largest values in it."""
+    parts = Table(box=borders.SIMPLE_HEAD, pad_edge=False, show_footer=True)
+    parts.add_column(f"memory of a {'device' if memory.engine == 'pjrt' else 'rank'}", "at most")
+    parts.add_column("bytes", f"{memory.peak:,} B", justify="right")
+    for name in ("arguments", "results", "temporaries", "collectives", "constants"):
+        parts.add_row(name, f"{getattr(memory, name):,} B")
+    if memory.aliased:
+        parts.add_row("results in arguments", f"({memory.aliased:,} B)")
+    values = Table(box=borders.SIMPLE_HEAD, pad_edge=False)
+    values.add_column("bytes", justify="right")
+    values.add_column("kind")
+    values.add_column("value")
+    values.add_column("at", overflow="fold")
+    for one in memory.live:
+        values.add_row(f"{one.bytes:,} B", one.kind, Text(one.name), Text(one.place))
+    when = f"most is live at {memory.at}" if memory.at else "nothing is computed"
+    return Group(parts, Text(f"{when}; the largest values then:"), values)
+
+
+def report_text(memory: PeakMemory, *, is_json: bool) -> str:
+    """Returns the report as a table or as JSON, with a line break at its end."""
+    if is_json:
+        return json.dumps(memory.as_data(), indent=2) + "\n"
+    return as_text(as_table(memory), _WIDTH) + "\n"

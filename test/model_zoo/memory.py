@@ -1,0 +1,76 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The memory that is predicted for models of the zoo, beside what their compiled programs need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import mlir_shard
+from mlir_shard.explain.memory import Engine, peak_memory
+from mlir_shard.runtime.compile import Pipelines, compile_module
+from mlir_shard.runtime.pjrt import xla_module
+from mlir_shard.runtime.pjrt.executable import PjrtExecutable
+from mlir_shard.runtime.program import Lowered, Program
+from model_zoo.program import Model, TorchModel
+
+CLOSE: dict[Engine, float] = {"pjrt": 0.05, "mpi": 0.1}
+"""How far a prediction may be off that counts as close."""
+_COLLECTIVES: dict[Engine, str] = {"pjrt": "stablehlo", "mpi": "shard"}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is predicted, and what the compiled program needs: with XLA as it states that, on MPI what it allocates."""
+
+    model: str
+    engine: Engine
+    predicted: int
+    needed: int
+
+    @property
+    def off(self) -> float:
+        """The difference, relative to what is needed."""
+        return self.predicted / self.needed - 1
+
+    @property
+    def is_close(self) -> bool:
+        """Whether that is within `CLOSE`."""
+        return abs(self.off) <= CLOSE[self.engine]
+
+
+def compare(name: str, model: Model | TorchModel, engine: Engine) -> Compared | None:
+    """Compiles a model for an engine; None where it has no program for it, or needs an unknown amount."""
+    from runtime import in_process
+
+    collectives = _COLLECTIVES[engine]
+    if collectives not in model.targets:
+        return None
+    lower: Callable[..., list[Lowered]] = xla_module.lower if engine == "pjrt" else in_process.lower_whole
+    predicted: list[int] = []
+
+    def watch(stage: str, module: Any) -> None:
+        if stage == "local" and engine == "mpi":
+            predicted.append(peak_memory(module, engine=engine).without_constants)
+
+    module = mlir_shard.parse(model.measured().text, mlir_shard.create_context())
+    pipelines = Pipelines("shard-propagate", f"shard-spmdize{{collectives={collectives}}}")
+    program = compile_module(module, pipelines=pipelines, with_unsharded=False, watch=watch, lower=lower).sharded
+    needed = _stated(program, predicted) if engine == "pjrt" else program.peak_bytes
+    return Compared(name, engine, predicted[0], needed) if needed else None
+
+
+def _stated(program: Program, predicted: list[int]) -> int:
+    local = mlir_shard.parse(program.text, mlir_shard.create_context())
+    predicted.append(peak_memory(local, engine="pjrt").without_constants)
+    return PjrtExecutable(program, "cpu").memory()
+
+
+def summary(found: Iterable[Compared], engine: Engine) -> str:
+    """How many predictions for an engine are close."""
+    of_engine = [one for one in found if one.engine == engine]
+    close = sum(one.is_close for one in of_engine)
+    share = f"{close} of {len(of_engine)}"
+    return f"{engine}: {share} within {CLOSE[engine]:.0%}"
