@@ -76,6 +76,11 @@ class Option:
     choices: tuple[str, ...] | None = None
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The values that there are, where these are few."""
+        return _names(self.type, self.choices)
+
+    @property
     def type_text(self) -> str:
         """The type, as `--help` shows it."""
         return _type_text(self.type, self.choices)
@@ -261,20 +266,28 @@ def split_list(text: str) -> list[str]:
     return [without_delimiters(one) for one in elements] if text.strip() else []
 
 
+def _names(type_: Any, choices: tuple[str, ...] | None) -> tuple[str, ...]:
+    type_, optional = _members(type_)
+    if optional:
+        return (*_names(type_, choices), "none")
+    if choices is not None:
+        return choices
+    if typing.get_origin(type_) is typing.Literal:
+        return typing.get_args(type_)
+    if isinstance(type_, type) and issubclass(type_, enum.Enum):
+        return tuple(str(one.value) for one in type_)
+    return ("true", "false") if type_ is bool else ()
+
+
 def _type_text(type_: Any, choices: tuple[str, ...] | None) -> str:
     type_, optional = _members(type_)
     if optional:
         return f"{_type_text(type_, choices)} or none"
-    if choices is not None:
-        return alternatives(choices)
-    origin = typing.get_origin(type_)
-    if origin is tuple:
+    if names := _names(type_, choices):
+        return alternatives(names)
+    if typing.get_origin(type_) is tuple:
         return f"a list of {_type_text(typing.get_args(type_)[0], None)}"
-    if origin is typing.Literal:
-        return alternatives(typing.get_args(type_))
-    if issubclass(type_, enum.Enum):
-        return alternatives(str(one.value) for one in type_)
-    return {bool: "true or false", int: "an integer", float: "a number", str: "a string"}[type_]
+    return {int: "an integer", float: "a number", str: "a string"}[type_]
 
 
 def _spelling(type_: Any) -> str:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -12,17 +13,34 @@ from typing import Any, NoReturn
 
 from mlir_shard import __version__
 from mlir_shard.passes.options import did_you_mean
-from mlir_shard.tools.command_line import UsageError
+from mlir_shard.tools.command_line import SHELLS, UsageError
 
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
+class _PrintCompletion(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, **given: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, default=argparse.SUPPRESS, **given)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from mlir_shard.tools import completion
+
+        sys.stdout.write(completion.script(parser.prog, completion.of_parser(parser)))
+        parser.exit()
+
+
 class ArgumentParser(argparse.ArgumentParser):
-    """One that takes no abbreviations, has --version, and raises UsageError."""
+    """One that takes no abbreviations, has --version and --print-completion, and raises UsageError."""
 
     def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
         super().__init__(prog=prog, description=description, epilog=epilog, allow_abbrev=False)
         self.add_argument("--version", action="version", version=f"mlir-shard {__version__}")
+        self.add_argument(
+            "--print-completion",
+            action=_PrintCompletion,
+            choices=SHELLS,
+            help="print a script that completes the command line in this shell, and exit",
+        )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """What all ways to parse begin with; UsageError that names the nearest options where one is unknown."""
@@ -49,16 +67,18 @@ class ArgumentParser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def one_of(names: Sequence[str], complaint: str) -> Callable[[str], str]:
+@dataclasses.dataclass(frozen=True)
+class OneOf:
     """A reader of one of some names; `complaint` follows the text that is none of them."""
 
-    def read(text: str) -> str:
-        if text not in names:
-            hint = did_you_mean(text, names) or f": they are {' and '.join(names)}"
-            raise argparse.ArgumentTypeError(f"'{text}' {complaint}{hint}")
-        return text
+    names: Sequence[str]
+    complaint: str
 
-    return read
+    def __call__(self, text: str) -> str:
+        if text not in self.names:
+            hint = did_you_mean(text, self.names) or f": they are {' and '.join(self.names)}"
+            raise argparse.ArgumentTypeError(f"'{text}' {self.complaint}{hint}")
+        return text
 
 
 def number(complaint: str, least: int = 0, end: float = float("inf")) -> Callable[[str], int]:

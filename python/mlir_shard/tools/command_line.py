@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mlir_shard.explain.quantities import Limit
 
+SHELLS = ("bash",)
+"""The shells that can complete command lines."""
 DEFAULT_SPLIT_MARKER = "// -----"
 
 
@@ -84,6 +86,12 @@ def _read_budget(text: str) -> tuple[tuple[str, Limit], ...]:
         return tuple(read_budget(text).items())
     except ValueError as error:
         raise UsageError(f"--budget: {error}") from None
+
+
+def _read_shell(text: str) -> str:
+    if text not in SHELLS:
+        raise ValueError(f"takes {' or '.join(SHELLS)}")
+    return text
 
 
 def _option(name: str, help: str, value: str, default: Any = None, **described: Any) -> Any:
@@ -170,6 +178,12 @@ class Arguments:
         read=_read_names,
         implied="",
         repeats=True,
+    )
+    print_completion: str | None = _option(
+        "print-completion",
+        "print a script that completes the command line in this shell, and exit",
+        "|".join(SHELLS),
+        read=_read_shell,
     )
     version: bool = _switch("version", "print the version and exit")
     input: str = "-"

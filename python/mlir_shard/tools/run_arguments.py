@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mlir_shard.tools.argument_parser import ArgumentParser, number, one_of
+from mlir_shard.tools.argument_parser import ArgumentParser, OneOf, number
 from mlir_shard.tools.command_line import UsageError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _parser() -> ArgumentParser:
     )
     add(
         "--engine",
-        type=one_of(ENGINES, "is not an engine"),
+        type=OneOf(ENGINES, "is not an engine"),
         default=MPI,
         metavar="ENGINE",
         help="what runs the program: mpi, compiled by LLVM (the default), or pjrt, compiled by XLA (needs jax)",
@@ -117,7 +117,7 @@ def _parser() -> ArgumentParser:
     add("--platform", metavar="NAME", help="PJRT's platform; of cpu there are as many devices as needed (default: cpu)")
     add(
         "--collectives",
-        type=one_of(COLLECTIVES, "has no collectives"),
+        type=OneOf(COLLECTIVES, "has no collectives"),
         metavar="DIALECT",
         help="the collectives of the local program: shard (the default for mpi) or stablehlo (for pjrt)",
     )
@@ -169,7 +169,7 @@ def _parser() -> ArgumentParser:
     )
     add(
         "--timing",
-        type=one_of(TIMINGS, "is not a form of times"),
+        type=OneOf(TIMINGS, "is not a form of times"),
         nargs="?",
         const=TABLE,
         metavar="FORM",
@@ -285,7 +285,7 @@ def _tolerance(text: str) -> float:
     return tolerance
 
 
-_stage = one_of(STAGES, "is not a stage to show")
+_stage = OneOf(STAGES, "is not a stage to show")
 
 
 def _stages(text: str) -> tuple[str, ...]:

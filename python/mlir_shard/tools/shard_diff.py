@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlir_shard.tools import output
-from mlir_shard.tools.argument_parser import ArgumentParser, number, one_of
+from mlir_shard.tools.argument_parser import ArgumentParser, OneOf, number
 from mlir_shard.tools.command_line import UsageError, exit_status
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _parser() -> ArgumentParser:
     add("after", metavar="AFTER", help="the module to compare with it; - is standard input")
     add(
         "--format",
-        type=one_of((TEXT, MARKDOWN, JSON), "is not a format"),
+        type=OneOf((TEXT, MARKDOWN, JSON), "is not a format"),
         default=TEXT,
         metavar="FORMAT",
         help="text (the default), markdown for the summary of a job on GitHub, or json",
@@ -83,7 +83,7 @@ def _parser() -> ArgumentParser:
     )
     add(
         "--collectives",
-        type=one_of(("shard", "stablehlo"), "has no collectives"),
+        type=OneOf(("shard", "stablehlo"), "has no collectives"),
         default="shard",
         metavar="DIALECT",
         help="the collectives of the local programs: shard (the default) or stablehlo",

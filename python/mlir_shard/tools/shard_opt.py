@@ -53,6 +53,11 @@ def _drive(arguments: Arguments) -> int:
         sys.stdout.write(help_text.passes_text() if arguments.help is None else help_text.text_on(arguments.help))
         sys.stdout.flush()
         return 0
+    if arguments.print_completion is not None:
+        from mlir_shard.tools import completion
+
+        sys.stdout.write(completion.script(TOOL, completion.of_shard_opt()))
+        return 0
     if arguments.show_dialects:
         print(f"Available Dialects: {','.join(_dialects())}", flush=True)
         return 0
