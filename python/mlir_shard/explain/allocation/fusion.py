@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -62,73 +62,128 @@ class Kernel:
     rank: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """What an instruction is fused into; `is_repeated` if that computes an element of it several times."""
+@dataclass(slots=True)
+class _Fusion:
+    """How an instruction is fused.
 
-    instruction: Instruction
+    Attributes:
+        users: the users that it is fused into, wherever these are, by `id`.
+        count: how many kernels it is in, its own among them if it is run; 2 for several.
+        kernel: the only one, by `id`.
+        is_kept: whether it is run.
+        is_repeated: whether a kernel computes an element of it several times.
+    """
+
+    users: set[int] = field(default_factory=set)
+    count: int = 0
+    kernel: int = 0
+    is_kept: bool = False
     is_repeated: bool = False
 
-
-_Targets = dict[int, dict[int, _Target]]
+    def add(self, count: int, kernel: int) -> None:
+        """Adds kernels."""
+        self.count = count if not self.count or (count == 1 and kernel == self.kernel) else 2
+        self.kernel = kernel
 
 
 def kernels(computation: Computation, rules: FusionRules) -> list[Kernel]:
     """Returns what is run of a computation, in order."""
-    targets = _targets(computation, rules)
-    made = [
-        Kernel(one)
-        for one in computation.instructions
-        if one.traits.role is not Role.CONSTANT and id(one) in targets[id(one)]
-    ]
-    for kernel in made:
-        _read(kernel, targets)
+    calls = rules.calls(computation)
+    made = _reads(computation, _fusions(computation, rules, calls), calls)
     return _breadth_first(computation, made) if rules.is_breadth_first else made
 
 
-def _targets(computation: Computation, rules: FusionRules) -> _Targets:
-    """For each instruction those that it is fused into; itself where it is run, with or without such."""
+def _fusions(computation: Computation, rules: FusionRules, calls: Mapping[int, Instruction]) -> dict[int, _Fusion]:
     returned = {id(value.definer) for value in computation.returned}
-    targets: _Targets = {}
+    found: dict[int, _Fusion] = {}
     paths = _Paths(computation, rules)
-    calls = rules.calls(computation)
     for one in reversed(computation.instructions):
-        own = {id(one): _Target(one)}
-        if last := calls.get(id(one)):
-            targets[id(one)] = {id(last): _Target(last)}
-            continue
-        if one.traits.role is not Role.FUSIBLE:
-            targets[id(one)] = own
+        fusion = found[id(one)] = _Fusion()
+        call = calls.get(id(one), one)
+        if id(one) in calls or one.traits.role is not Role.FUSIBLE:
+            fusion.is_kept = call is one
+            fusion.add(1, id(call))
             continue
         users = dict.fromkeys(user for value in one.results for user in value.users)
-        into: dict[int, _Target] = {}
-        is_kept = id(one) in returned
-        for user in users:
-            if id(user) in calls or not rules.takes(user, one):
-                is_kept = True
-                continue
-            repeats = rules.repeats(user, one)
-            for key, target in targets[id(user)].items():
-                known = into.get(key)
-                is_repeated = target.is_repeated or repeats or (known is not None and known.is_repeated)
-                into[key] = _Target(target.instruction, is_repeated)
-        if len(into) + is_kept > 1 and rules.is_branching(one):
-            alone = {key: target for key, target in into.items() if _is_alone(target.instruction, one)}
-            is_kept = is_kept or len(alone) < len(into)
-            into = alone
-        is_several = bool(into) and (is_kept or len(into) > 1)
-        is_repeated = any(target.is_repeated for target in into.values())
-        if (one.traits.is_expensive and is_repeated) or (is_several and not rules.may_repeat(one)):
-            into, is_kept = {}, True
+        takers = [user for user in users if id(user) not in calls and rules.takes(user, one)]
+        is_kept = id(one) in returned or len(takers) < len(users)
+        is_shared = is_kept or len(takers) > 1 or any(found[id(user)].count > 1 for user in takers)
+        if is_shared and rules.is_branching(one):
+            alone = [user for user in takers if _is_alone(user, one, found[id(user)])]
+            is_kept, takers = is_kept or len(alone) < len(takers), alone
+        for user in takers:
+            fusion.add(found[id(user)].count, found[id(user)].kernel)
+            fusion.is_repeated |= found[id(user)].is_repeated or rules.repeats(user, one)
+        is_several = bool(takers) and (is_kept or fusion.count > 1)
+        if (one.traits.is_expensive and fusion.is_repeated) or (is_several and not rules.may_repeat(one)):
+            takers = []
         elif len(users) > 1 and rules.is_whole_or_not(one) and not paths.all_fused(one, users, is_kept=is_kept):
             paths.kept.add(id(one))
-            into, is_kept = {}, True
-        targets[id(one)] = {**own, **into} if is_kept else into
-    return targets
+            takers = []
+        if not takers:
+            fusion = found[id(one)] = _Fusion()
+        fusion.users = set(map(id, takers))
+        fusion.is_kept = is_kept or not takers
+        if fusion.is_kept:
+            fusion.add(1, id(one))
+    return found
 
 
-def _is_alone(user: Instruction, producer: Instruction) -> bool:
-    return len(user.operands) == 1 and user.operands[0].definer is producer
+def _is_alone(user: Instruction, producer: Instruction, fusion: _Fusion) -> bool:
+    is_only = len(user.operands) == 1 and user.operands[0].definer is producer
+    return is_only and fusion.is_kept and fusion.count == 1
+
+
+def _reads(computation: Computation, fusions: Mapping[int, _Fusion], calls: Mapping[int, Instruction]) -> list[Kernel]:
+    """The kernels in the order of the program, with what they read.
+
+    What an instruction reads, also through those that are fused into it, is a number with a bit for each value.
+    """
+    values: list[Value] = []
+    bits: dict[int, int] = {}
+    every: dict[int, int] = {}
+    moved: dict[int, int] = {}
+    made: list[Kernel] = []
+    for one in computation.instructions:
+        if one.traits.role is Role.CONSTANT:
+            continue
+        read = through = direct = 0
+        has_constants = has_fused = False
+        call = calls.get(id(one))
+        for value in read_values(one):
+            producer = value.definer
+            if producer.traits.role is Role.CONSTANT:
+                has_constants = True
+                continue
+            fusion = fusions.get(id(producer))
+            is_inside = call is not None and calls.get(id(producer)) is call
+            if fusion is not None and (is_inside or id(one) in fusion.users):
+                has_fused = True
+                read |= every[id(producer)]
+                through |= moved[id(producer)] if one.traits.is_elementwise else every[id(producer)]
+                continue
+            bit = bits.get(id(value))
+            if bit is None:
+                bit = bits[id(value)] = 1 << len(values)
+                values.append(value)
+            read |= bit
+            direct |= bit
+            if not one.traits.is_elementwise:
+                through |= bit
+        every[id(one)], moved[id(one)] = read, through
+        if fusions[id(one)].is_kept:
+            order = [*_set_bits(direct), *_set_bits(read & ~direct)]
+            found = {values[number]: not through >> number & 1 for number in order}
+            made.append(Kernel(one, found, has_constants and not has_fused))
+    return made
+
+
+def _set_bits(number: int) -> Iterator[int]:
+    digits = bin(number)[:1:-1]
+    at = digits.find("1")
+    while at >= 0:
+        yield at
+        at = digits.find("1", at + 1)
 
 
 class _Paths:
@@ -186,71 +241,51 @@ class _Paths:
         return True
 
 
-def _read(kernel: Kernel, targets: _Targets) -> None:
-    """Adds what a kernel reads, through the instructions that are fused into it."""
-    last = kernel.instruction
-    pending, seen = [(last, True)], {id(last)}
-    while pending:
-        one, is_elementwise = pending.pop()
-        is_elementwise = is_elementwise and one.traits.is_elementwise
-        for value in read_values(one):
-            producer = value.definer
-            role = producer.traits.role
-            if role is Role.CONSTANT:
-                kernel.reads_constants = True
-                continue
-            if producer is not last and id(last) in targets.get(id(producer), ()):
-                if id(producer) not in seen:
-                    seen.add(id(producer))
-                    pending.append((producer, is_elementwise))
-            else:
-                kernel.reads[value] = kernel.reads.get(value, True) and is_elementwise
-    kernel.reads_constants = kernel.reads_constants and len(seen) == 1
-
-
 def _breadth_first(computation: Computation, made: Sequence[Kernel]) -> list[Kernel]:
     """The kernels in the order of XLA's `BFScheduler`: the users of what was run first come first."""
-    constants = object()
-    definers: dict[int, object] = {id(value): value for value in computation.parameters}
-    definers.update((id(value), kernel) for kernel in made for value in kernel.instruction.results)
-    waits: dict[int, int] = {}
-    users: dict[int, list[Kernel]] = {}
-    for kernel in made:
-        read = {id(definers[id(value)]) for value in kernel.reads if id(value) in definers}
+    parameters = computation.parameters
+    constants, first = len(parameters), len(parameters) + 1
+    # Parameters, constants and kernels are numbered in this order.
+    numbers = {id(value): number for number, value in enumerate(parameters)}
+    for number, kernel in enumerate(made, first):
+        numbers.update((id(value), number) for value in kernel.instruction.results)
+    sources: list[list[int]] = []
+    waits = [0] * first
+    users: list[list[int]] = [[] for _ in range(first + len(made))]
+    for number, kernel in enumerate(made, first):
+        read = dict.fromkeys(numbers[id(value)] for value in kernel.reads if id(value) in numbers)
         if kernel.reads_constants:
-            read.add(id(constants))
-        waits[id(kernel)] = len(read)
+            read[constants] = None
         for one in read:
-            users.setdefault(one, []).append(kernel)
+            users[one].append(number)
+        waits.append(len(read))
+        sources.append(list(read))
+    ready = deque(range(first))
+    ready.extend(number for number in range(first, len(waits)) if not waits[number])
     order: list[Kernel] = []
-    ready: deque[object] = deque([*computation.parameters, constants])
-    ready.extend(kernel for kernel in made if not waits[id(kernel)])
     while ready:
-        first = ready.popleft()
-        if isinstance(first, Kernel):
-            order.append(first)
-        for user in users.get(id(first), ()):
-            waits[id(user)] -= 1
-            if not waits[id(user)]:
+        number = ready.popleft()
+        if number >= first:
+            order.append(made[number - first])
+        for user in users[number]:
+            waits[user] -= 1
+            if not waits[user]:
                 ready.append(user)
-    _rank(made, definers)
+    _rank(made, sources, users, first)
     return order
 
 
-def _rank(made: Sequence[Kernel], definers: Mapping[int, object]) -> None:
+def _rank(made: Sequence[Kernel], sources: Sequence[Sequence[int]], users: Sequence[Sequence[int]], first: int) -> None:
     """Ranks kernels depth-first from those that nothing reads, operands first."""
-    read = {id(value) for kernel in made for value in kernel.reads}
-    starts = [one for one in made if all(id(value) not in read for value in one.instruction.results)]
-    seen: set[int] = set()
+    seen = [False] * len(made)
     rank = 0
-    pending: list[tuple[Kernel, bool]] = [(one, False) for one in reversed(starts)]
+    pending = [(number, False) for number in reversed(range(len(made))) if not users[number + first]]
     while pending:
-        kernel, is_done = pending.pop()
+        number, is_done = pending.pop()
         if is_done:
-            kernel.rank = rank
+            made[number].rank = rank
             rank += 1
-        elif id(kernel) not in seen:
-            seen.add(id(kernel))
-            pending.append((kernel, True))
-            below = [definers.get(id(value)) for value in kernel.reads]
-            pending.extend((one, False) for one in reversed(below) if isinstance(one, Kernel) and id(one) not in seen)
+        elif not seen[number]:
+            seen[number] = True
+            pending.append((number, True))
+            pending.extend((one - first, False) for one in reversed(sources[number]) if one >= first)
