@@ -14,6 +14,7 @@ from mlir_shard.sharding import TensorSharding
 
 if TYPE_CHECKING:
     from mlir_shard.explain.explanation import Explanation
+    from mlir_shard.explain.suggestions import Suggestion
     from mlir_shard.explain.what_if import Comparison
 
 
@@ -57,6 +58,18 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
             {**_tensor(one), "before": _sharding(one.sharding), "after": _sharding(other.sharding)}
             for one, other in comparison.changed_shardings()
         ],
+    }
+
+
+def suggestion_data(one: Suggestion) -> dict[str, Any]:
+    """Returns an annotation with the bytes and times without and with it."""
+    return {
+        "tensor": _tensor(one.tensor),
+        "sharding": one.change.sharding,
+        "bytes_before": one.bytes_before,
+        "bytes": one.bytes,
+        "time_before": one.time_before,
+        "time": one.time,
     }
 
 

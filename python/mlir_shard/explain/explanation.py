@@ -24,6 +24,8 @@ from mlir_shard.passes import resolution
 from mlir_shard.passes.instrumentation import Instrumentation
 from mlir_shard.passes.resolution import Nest
 from mlir_shard.resharding.cost.cost_model import CostModel
+from mlir_shard.sharding import Mesh
+from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 from mlir_shard.transforms.communication.communication_report import CommunicationReport
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
@@ -80,6 +82,33 @@ class Explanation:
 
     def __repr__(self) -> str:
         return f"<Explanation of {len(self.tensors)} tensors and {len(self.collectives)} collectives>"
+
+    def query(self, tensor: Tensor) -> str | None:
+        """Returns a query that means a tensor and no other one, None if there is none."""
+        numbered = tensor.op in ("argument", "result")
+        asked = [f"{tensor.op} {tensor.index}"] if numbered else [tensor.name]
+        place = tensor.place
+        if not numbered and place.file and place.line:
+            asked.append(f"{place.file}:{place.line}:{place.column}")
+        for query in asked:
+            try:
+                found = select(self.tensors, f"@{tensor.function}:{query}")
+            except ValueError:
+                continue
+            if len(found) == 1:
+                return f"@{tensor.function}:{query}"
+        return None
+
+    def mesh_of(self, tensor: Tensor) -> Mesh | None:
+        """Returns the mesh of a tensor; for one without a sharding the only mesh of the program, None for several."""
+        meshes = self._trace.meshes
+        if tensor.sharding is not None:
+            return mesh_of(tensor.sharding, meshes)
+        return next(iter(meshes.values())) if len(meshes) == 1 else None
+
+    def mesh_name(self, mesh: Mesh) -> str | None:
+        """Returns the name of a mesh of the program, None for one without."""
+        return next((name for name, other in self._trace.meshes.items() if other == mesh), None)
 
     def tensor(self, number: int) -> Tensor:
         """Returns a tensor by its number."""

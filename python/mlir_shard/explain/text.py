@@ -14,6 +14,7 @@ from mlir_shard.transforms.communication.communication_report import axes_text, 
 
 if TYPE_CHECKING:
     from mlir_shard.explain.explanation import Explanation
+    from mlir_shard.explain.suggestions import Suggestion
     from mlir_shard.explain.what_if import Comparison
 
 # Steps of a chain that are shown at each end if it has more.
@@ -53,7 +54,7 @@ def _sharding(tensor: Tensor) -> str:
     sharding = tensor.sharding
     if sharding is None or sharding.is_fully_replicated:
         return "replicated: no dimension is sharded"
-    return f"sharded as {sharding}"
+    return f"sharded as {sharding.close()}"
 
 
 def _chain_lines(explanation: Explanation, chain: Chain) -> Iterator[str]:
@@ -228,3 +229,15 @@ def _change(before: int, after: int, unit: str = "") -> str:
     unit = unit and f" {unit}"
     percent = f" ({(after - before) / before:+.1%})" if before and after != before else ""
     return f"{before:,}{unit} → {after:,}{unit}{percent}"
+
+
+def suggestions_text(suggestions: Sequence[Suggestion]) -> str:
+    """Returns annotations that save bytes as text, the best first."""
+    if not suggestions:
+        return "No single annotation that was tried saves bytes"
+    lines = ["Annotations that save bytes, each tried alone"]
+    for one in suggestions:
+        saved = _change(one.bytes_before, one.bytes, "B")
+        lines.append(f"  {one.change.query}: {one.change.sharding}")
+        lines.append(f"    {one.tensor.name} at {one.tensor.place}: {saved}, {duration(one.time)}")
+    return "\n".join(lines)

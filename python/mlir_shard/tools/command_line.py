@@ -166,6 +166,14 @@ class Arguments:
         "write the memory that the local program needs: a table, to - on standard error, or JSON to a .json file",
         "FILE",
     )
+    explain: tuple[str, ...] = _option(
+        "explain",
+        "explain on standard error why a value of the input is sharded as it is under spmd-pipeline (repeatable)",
+        "VALUE",
+        (),
+        read=_read_path,
+        repeats=True,
+    )
     disable_threading: bool = _switch("mlir-disable-threading", "no effect: one thread is used in any case")
     timing: bool = _switch("mlir-timing", "print the time that each pass takes")
     dump_pass_pipeline: bool = _switch("dump-pass-pipeline", "print the pipeline that is run")

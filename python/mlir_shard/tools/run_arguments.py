@@ -58,6 +58,7 @@ class RunArguments:
     communication_report: str | None
     memory_report: str | None
     budget: Budget | None
+    explain: list[str]
     remarks_above: str
     verify_repetition: bool
     pipeline: tuple[str, str] | None
@@ -206,6 +207,13 @@ def _parser() -> ArgumentParser:
         metavar="FILE",
         help="write the memory that the local program is predicted to need: a table, to - on the output, or JSON to a "
         ".json file",
+    )
+    add(
+        "--explain",
+        metavar="VALUE",
+        action="append",
+        default=[],
+        help="explain why a value is sharded as it is, see shard-explain (repeatable)",
     )
     add(
         "--budget",

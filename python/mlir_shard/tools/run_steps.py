@@ -116,6 +116,8 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         run_arrays.check_inputs(function, given)
     if arguments.expect:
         run_arrays.check_expected(function, expected)
+    if arguments.explain:
+        _explain(module, arguments, console)
     progress.say("sharding")
     result_names = names.result_names(function)
 
@@ -237,6 +239,18 @@ def _memory_of(local: Any, arguments: RunArguments) -> list[PeakMemory]:
         where = failure.where if failure.where is not None else local
         found = [diagnostic.at("error", failure.message, where.operation.location)]
         raise RunError("the memory that the program needs is not predicted", found) from failure
+
+
+def _explain(module: Any, arguments: RunArguments, console: Console) -> None:
+    from mlir_shard.passes.registry import PassFailure
+    from mlir_shard.runtime.error import RunError
+    from mlir_shard.tools.explained import values_text
+
+    collectives = arguments.collectives or ("stablehlo" if arguments.engine == run_arguments.PJRT else "shard")
+    try:
+        print(f"{values_text(module, arguments.explain, console.texts(), collectives)}\n", flush=True)
+    except PassFailure as failure:
+        raise RunError("the program cannot be explained", failure.diagnostics) from failure
 
 
 def _check_budget(local: Any, budget: Budget) -> None:

@@ -152,6 +152,7 @@ class Session:
         try:
             with self._timing.phase("Parser"), _reported(self._context, report):
                 module = parse(part.text, self._context, part.name)
+            self._explain(module, part)
             runner.run(
                 module,
                 self._pipeline,
@@ -173,6 +174,15 @@ class Session:
             if self._arguments.emit_bytecode:
                 return asm.bytecode_of(module)
             return self._show(module.operation, assume_verified=self._arguments.verify_each)
+
+    def _explain(self, module: Any, part: Source) -> None:
+        if self._arguments.explain:
+            from mlir_shard.tools import explained
+
+            text = explained.values_text(
+                module, self._arguments.explain, {part.name: part.text.decode(errors="replace")}
+            )
+            print(text, file=sys.stderr, flush=True)
 
     def _is_within_budget(self, module: Any, report: Report) -> bool:
         if not self._arguments.budget:

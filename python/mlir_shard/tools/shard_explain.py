@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlir_shard.tools import output
-from mlir_shard.tools.argument_parser import ArgumentParser
+from mlir_shard.tools.argument_parser import ArgumentParser, number
 from mlir_shard.tools.command_line import UsageError, exit_status
 
 if TYPE_CHECKING:
     from mlir_shard.explain.explanation import Explanation
+    from mlir_shard.explain.suggestions import Suggestion
     from mlir_shard.explain.what_if import Comparison
-    from mlir_shard.tools.source import Console, Source
+    from mlir_shard.tools.source import Console
 
 TOOL = "shard-explain"
 FORMATS = ("auto", "text", "json", "html")
@@ -40,6 +41,7 @@ class ExplainArguments:
     values: tuple[str, ...]
     collectives: str
     what_if: tuple[str, ...]
+    suggest: int
     costs: str | None
     format: str
     output: str
@@ -65,6 +67,13 @@ def _parser() -> ArgumentParser:
         help="the dialect of the collectives of the local program (default: shard)",
     )
     add("--what-if", metavar="CHANGE", action="append", default=[], help="compare with another annotation")
+    add(
+        "--suggest",
+        metavar="N",
+        default=0,
+        type=number("is not a number of annotations, 1 or more", 1),
+        help="try single annotations, and show the N that save the most bytes",
+    )
     add("--costs", metavar="FILE", help="latencies and bandwidths of mesh axes, as TOML or JSON")
     add("--load", metavar="FILE", action="append", default=[], help="run a Python file that registers rules")
     add("--format", choices=FORMATS, default="auto", help="text, json, or html (default: by the suffix of the output)")
@@ -79,8 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drive(arguments: ExplainArguments) -> int:
-    from mlir_shard.passes import plugins
-    from mlir_shard.tools.source import Console, read
+    from mlir_shard.tools import modules
+    from mlir_shard.tools.source import Console
 
     if arguments.format == "auto":
         output.check_is_no_picture(
@@ -89,55 +98,38 @@ def _drive(arguments: ExplainArguments) -> int:
     output.check(arguments.output)
     console = Console(sys.stderr)
     try:
-        for warning in plugins.load_installed():
-            console.report(warning)
-        for path in arguments.load:
-            plugins.load_file(path)
-    except plugins.PluginError as error:
-        console.report(error.diagnostic)
-        return 1
-    source = read(arguments.input)
-    console.add(source)
-    text = _explained(arguments, source, console)
-    if text is None:
+        modules.load_passes(arguments.load, console)
+        text = _explained(arguments, console)
+    except modules.Reported:
         return 1
     output.write(arguments.output, text)
     return 0
 
 
-def _explained(arguments: ExplainArguments, source: Source, console: Console) -> str | None:
-    """The output; None after an error that was reported."""
-    from mlir_shard import asm
+def _explained(arguments: ExplainArguments, console: Console) -> str:
     from mlir_shard.dialects.contexts import create_context
-    from mlir_shard.dialects.parsing import parse as parse_module
     from mlir_shard.explain.explanation import explain
     from mlir_shard.explain.selection import NothingSelected
+    from mlir_shard.explain.suggestions import suggest
     from mlir_shard.explain.what_if import Change, WhatIfError, what_if
-    from mlir_shard.passes import diagnostic
     from mlir_shard.passes.registry import PassFailure
+    from mlir_shard.tools import modules
 
-    options: dict[str, Any] = {
-        "collectives": arguments.collectives,
-        "sources": {source.name: source.text.decode(errors="replace")},
-        "costs": _costs(arguments.costs),
-    }
+    costs = _costs(arguments.costs)
+    module = modules.read_module(arguments.input, create_context(), console)
+    options: dict[str, Any] = {"collectives": arguments.collectives, "sources": console.texts(), "costs": costs}
     try:
-        module = parse_module(source.text, create_context(), source.name)
         explanation = explain(module, **options)
-        comparison = None
-        if arguments.what_if:
-            changes = [Change.read(text) for text in arguments.what_if]
-            comparison = what_if(module, changes, before=explanation, **options)
-        return _text(arguments, explanation, comparison)
-    except asm.ParseError as error:
-        for one in error.diagnostics:
-            console.report(diagnostic.from_host(one))
+        changes = [Change.read(text) for text in arguments.what_if]
+        comparison = what_if(module, changes, before=explanation, **options) if changes else None
+        suggested = suggest(module, explanation, most=arguments.suggest, **options) if arguments.suggest else None
+        return _text(arguments, explanation, comparison, suggested)
     except PassFailure as failure:
         for found in failure.diagnostics:
             console.report(found)
+        raise modules.Reported from failure
     except (NothingSelected, WhatIfError) as wrong:
         raise UsageError(str(wrong)) from None
-    return None
 
 
 def _costs(path: str | None) -> Any:
@@ -149,23 +141,31 @@ def _costs(path: str | None) -> Any:
         raise UsageError(f"costs: {error}") from None
 
 
-def _text(arguments: ExplainArguments, explanation: Explanation, comparison: Comparison | None) -> str:
+def _text(
+    arguments: ExplainArguments,
+    explanation: Explanation,
+    comparison: Comparison | None,
+    suggested: tuple[Suggestion, ...] | None,
+) -> str:
     from mlir_shard.explain import data, text
-    from mlir_shard.explain.selection import select
 
-    chosen = [tensor for query in arguments.values for tensor in select(explanation.tensors, query)]
+    chosen = [tensor for query in arguments.values for tensor in explanation.select(query)]
     form = _format(arguments)
     if form == "json":
-        content = data.comparison_data(comparison) if comparison else data.explanation_data(explanation, chosen)
+        content: dict[str, Any] = {}
+        if comparison is not None:
+            content |= data.comparison_data(comparison)
+        if suggested is not None:
+            content |= {"suggestions": [data.suggestion_data(one) for one in suggested]}
+        if chosen or not content:
+            content |= data.explanation_data(explanation, chosen)
         return json.dumps(content, indent=2) + "\n"
-    if form == "html":
-        raise UsageError("there is no page")
     parts = [text.tensor_text(explanation, tensor) for tensor in dict.fromkeys(chosen)]
     if comparison is not None:
         parts.append(text.comparison_text(comparison))
-    elif not parts:
-        parts.append(text.program_text(explanation))
-    return "\n\n".join(parts) + "\n"
+    if suggested is not None:
+        parts.append(text.suggestions_text(suggested))
+    return "\n\n".join(parts or [text.program_text(explanation)]) + "\n"
 
 
 def _format(arguments: ExplainArguments) -> str:

@@ -67,6 +67,10 @@ class Console:
         self._texts[source.name] = source.text
         self._lines.pop(source.name, None)
 
+    def texts(self) -> dict[str, str]:
+        """Returns the texts of the sources that are known, by name."""
+        return {name: text.decode(errors="replace") for name, text in self._texts.items()}
+
     def report(self, diagnostic: Diagnostic) -> None:
         """Prints a diagnostic and its notes."""
         print(self.render(diagnostic), file=self._stream, flush=True)

@@ -3,6 +3,11 @@
 // RUN: shard-explain %s --collectives=stablehlo %%0 | FileCheck %s --check-prefix=PRODUCT
 // RUN: shard-explain %s --format=json %%w | FileCheck %s --check-prefix=JSON
 // RUN: shard-explain %s --what-if '%%w: [{"model"}, {}]' | FileCheck %s --check-prefix=WHATIF
+// RUN: shard-explain %s --suggest 3 | FileCheck %s --check-prefix=SUGGEST
+// RUN: shard-opt %s --explain %%w --explain='result 0' 2>&1 >%t.mlir | FileCheck %s --check-prefixes=CHECK,RESULT
+// RUN: FileCheck %s --check-prefix=UNCHANGED < %t.mlir
+// RUN: not shard-opt %s --explain %%q 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: shard-run -n 8 --engine=pjrt %s --explain %%w | FileCheck %s
 
 sdy.mesh @mesh = <["data"=4, "model"=2]>
 
@@ -16,11 +21,11 @@ func.func @layer(
   return %2 : tensor<16x32xf32>
 }
 
-// CHECK: {{^}}%w: argument 1 of @layer, tensor<64x32xf32>, at {{.*}}values.mlir:11:5
-// CHECK-NEXT: {{^}}  sharded as <@mesh, [{?}, {"model", ?}]>
+// CHECK: {{^}}%w: argument 1 of @layer, tensor<64x32xf32>, at {{.*}}values.mlir:16:5
+// CHECK-NEXT: {{^}}  sharded as <@mesh, [{}, {"model"}]>
 // CHECK-NEXT: {{^}}  dimension 1 on "model":
-// CHECK-NEXT: from constraint at {{.*}}values.mlir:14:8: <@mesh, [{?}, {"model"}]>
-// CHECK-NEXT: → stablehlo.dot_general at 12:8, factor j: result 0 %0 to operand 1 %w
+// CHECK-NEXT: from constraint at {{.*}}values.mlir:19:8: <@mesh, [{?}, {"model"}]>
+// CHECK-NEXT: → stablehlo.dot_general at 17:8, factor j: result 0 %0 to operand 1 %w
 
 // PROGRAM: Arguments and results
 // PROGRAM-NEXT: %x tensor<16x64xf32> [{"data"}, {}]
@@ -38,3 +43,8 @@ func.func @layer(
 // WHATIF: a device receives 0 B → 256 B
 // WHATIF: collectives 0 → 1
 // WHATIF: %w at {{.*}}: [{}, {"model"}] → [{"model"}, {}]
+
+// RESULT: result 0 of @layer, tensor<16x32xf32>, at
+// UNCHANGED-NOT: sdy.sharding = #sdy.sharding_per_value
+// NONE: shard-opt: error: --explain: no tensor is '%q': a tensor is selected by
+// SUGGEST: No single annotation that was tried saves bytes

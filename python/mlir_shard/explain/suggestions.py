@@ -1,0 +1,151 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Single annotations that save bytes: candidates from lost axes and expensive collectives, each tried by running the
+pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlir_shard.explain.explanation import Explanation
+from mlir_shard.explain.text import grouped
+from mlir_shard.explain.values import Tensor
+from mlir_shard.explain.what_if import Change, WhatIfError, what_if
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.cost.cost_model import CostModel
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.sharding.axes import AxisRef
+from mlir_shard.sharding.tensor import DimensionSharding
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """An annotation that has been tried.
+
+    Attributes:
+        tensor: the tensor that gets it; change: the annotation.
+        bytes_before, bytes: that a device receives without and with it; time_before, time: in seconds.
+    """
+
+    tensor: Tensor
+    change: Change
+    bytes_before: int
+    bytes: int
+    time_before: float
+    time: float
+
+    @property
+    def saved(self) -> int:
+        """The bytes that a device does not receive any more."""
+        return self.bytes_before - self.bytes
+
+
+def suggest(
+    module: Any,
+    explanation: Explanation,
+    *,
+    collectives: str = "shard",
+    sources: Mapping[str, str] | None = None,
+    costs: CostModel | None = None,
+    most: int = 10,
+    tries: int = 40,
+) -> tuple[Suggestion, ...]:
+    """Returns the single annotations that save the most bytes, the best first, one for each tensor.
+
+    Args:
+        module: the global program that was explained.
+        explanation: of it, for the same `collectives`, `sources` and `costs`.
+        most: how many are returned at most.
+        tries: how often the pipeline runs at most; candidates that concern more bytes are tried first.
+    """
+    before = explanation.report
+    found = []
+    for tensor, change in _first(_candidates(explanation), tries):
+        try:
+            tried = what_if(
+                module, [change], collectives=collectives, sources=sources, costs=costs, before=explanation
+            ).after.report
+        except (PassFailure, WhatIfError):
+            continue
+        if tried.bytes_received < before.bytes_received:
+            found.append(
+                Suggestion(tensor, change, before.bytes_received, tried.bytes_received, before.time, tried.time)
+            )
+    found.sort(key=lambda one: (-one.saved, one.time, one.change.query, one.change.sharding))
+    best: dict[int, Suggestion] = {}
+    for one in found:
+        best.setdefault(one.tensor.number, one)
+    return tuple(best.values())[:most]
+
+
+def _first(candidates: Iterator[tuple[Tensor, Change]], count: int) -> Iterator[tuple[Tensor, Change]]:
+    seen: set[Change] = set()
+    for tensor, change in candidates:
+        if change not in seen:
+            if len(seen) == count:
+                return
+            seen.add(change)
+            yield tensor, change
+
+
+def _candidates(explanation: Explanation) -> Iterator[tuple[Tensor, Change]]:
+    """Annotations of the tensors that expensive collectives move, and of arguments with lost axes, in turn."""
+    numbers = [
+        cause.tensor
+        for group in grouped(explanation.collectives)
+        for cause in group.first.causes
+        if cause.tensor is not None
+    ]
+    moved = list(dict.fromkeys(numbers))
+    ends = [one for one in explanation.tensors if one.op in ("argument", "result") and one.shape]
+    ends.sort(key=lambda one: -one.bytes)
+    for number in moved:
+        yield from _annotations(explanation, explanation.tensor(number))
+        # What an op computes partial sums of follows from how its operands are sharded.
+        for chain in explanation.chains(number):
+            for link in chain.links[:1]:
+                yield from _annotations(explanation, explanation.tensor(link.source))
+    for tensor in ends:
+        yield from _annotations(explanation, tensor)
+
+
+def _annotations(explanation: Explanation, tensor: Tensor) -> Iterator[tuple[Tensor, Change]]:
+    """Shardings of a tensor that differ from its own in one axis: with one that it lost, or without one that it has."""
+    sharding, mesh = tensor.sharding, explanation.mesh_of(tensor)
+    if mesh is None or mesh.is_maximal or not tensor.shape:
+        return
+    closed = TensorSharding.fully_closed(len(tensor.shape), mesh) if sharding is None else sharding.close()
+    for lost in explanation.lost(tensor):
+        yield from _changed(tensor, _with_axis(closed, lost.dim, lost.axis), mesh, explanation)
+    for dim, of in enumerate(closed.dim_shardings):
+        if of.axes:
+            yield from _changed(tensor, _with_dim(closed, dim, of.axes[:-1]), mesh, explanation)
+    used = closed.used_axes
+    for axis in (AxisRef(one.name) for one in mesh.axes if one.size > 1):
+        if not any(axis.overlaps(other) for other in used):
+            for dim, size in enumerate(tensor.shape):
+                if size % axis.size(mesh) == 0:
+                    yield from _changed(tensor, _with_axis(closed, dim, axis), mesh, explanation)
+
+
+def _with_axis(sharding: TensorSharding, dim: int, axis: AxisRef) -> TensorSharding:
+    """The sharding with an axis at the end of a dimension, and in no other one."""
+    dims = tuple(replace(of, axes=tuple(a for a in of.axes if not a.overlaps(axis))) for of in sharding.dim_shardings)
+    return _with_dim(replace(sharding, dim_shardings=dims, replicated_axes=()), dim, (*dims[dim].axes, axis))
+
+
+def _with_dim(sharding: TensorSharding, dim: int, axes: tuple[AxisRef, ...]) -> TensorSharding:
+    return sharding.replace_dims({dim: DimensionSharding(axes, is_closed=True)})
+
+
+def _changed(
+    tensor: Tensor, sharding: TensorSharding, mesh: Mesh, explanation: Explanation
+) -> Iterator[tuple[Tensor, Change]]:
+    query = explanation.query(tensor)
+    if query is not None:
+        dims = ", ".join(str(dim) for dim in sharding.dim_shardings)
+        own = tensor.sharding.mesh_or_ref if tensor.sharding is not None else explanation.mesh_name(mesh)
+        if isinstance(own, str):
+            yield tensor, Change(query, f"@{own}, [{dims}]")
