@@ -14,6 +14,7 @@ order:
     causes              why collectives are there
     selection           which tensors a query means
     what_if             the same program with other annotations
+    suggestions         annotations that save bytes
     text, data          explanations as text and as JSON
     memory              the most memory that a rank needs, from the local program and the rules in `allocation`
     difference/         what has changed between two programs

@@ -8,6 +8,8 @@ import pytest
 from explained_programs.annotations import annotated_at_random
 
 import mlir_shard
+from mlir_shard.explain.explanation import explain
+from mlir_shard.explain.suggestions import suggest
 from mlir_shard.explain.what_if import Change, WhatIfError, what_if
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
 
@@ -69,3 +71,16 @@ def test_bytes_are_those_of_the_program_with_the_annotation_in_its_text() -> Non
         module = mlir_shard.parse(one.after)
         mlir_shard.run(module, "builtin.module(spmd-pipeline{remarks-above=none})")
         assert found.after.report.bytes_received == communication_report(module).bytes_received, one.change
+
+
+def test_suggestions_are_what_the_pipeline_gives() -> None:
+    module = mlir_shard.parse(TEXT, filename="a.mlir")
+    sources = {"a.mlir": TEXT}
+    explanation = explain(module, sources=sources)
+    suggestions = suggest(module, explanation, sources=sources)
+    assert suggestions and suggestions[0].bytes == 0
+    assert [one.saved for one in suggestions] == sorted((one.saved for one in suggestions), reverse=True)
+    assert len({one.tensor.number for one in suggestions}) == len(suggestions)
+    for one in suggestions:
+        found = what_if(module, [one.change], sources=sources)
+        assert found.after.report.bytes_received == one.bytes < explanation.report.bytes_received
