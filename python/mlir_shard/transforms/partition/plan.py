@@ -183,7 +183,8 @@ class Planner:
         sizes = shape_of(value.type)
         if is_crossing(op):
             return OpPlan(op, (self._crossing(op, have, wanted),), Role.REPLACED, needed=(wanted,))
-        if DIRECT_EXCHANGE in op.attributes and have != wanted and have.unreduced == wanted.unreduced:
+        is_exchanged = DIRECT_EXCHANGE in op.attributes and have != wanted and have.unreduced == wanted.unreduced
+        if is_exchanged and self._grid.separate_mesh(have, wanted) is None:
             resharding: Resharding | None = exchanged(have, wanted, sizes)
         elif kind is not None:
             resharding = self._moves.by(kind, have, wanted, sizes, element_bytes(value.type))

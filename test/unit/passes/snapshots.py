@@ -1,0 +1,107 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What operations hold before and after a pass, beside the `Changes` that the pass returns."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import ops_below
+from mlir_shard.passes.registry import Changes
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype = ctypes.c_void_p
+_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_name = ctypes.pythonapi.PyCapsule_GetName
+_name.restype = ctypes.c_char_p
+_name.argtypes = [ctypes.py_object]
+
+
+def address(op: Any) -> int:
+    """Where an operation is: two operations that are equal differ in this."""
+    capsule = op.operation._CAPIPtr
+    return int(_pointer(capsule, _name(capsule)))
+
+
+@dataclass(frozen=True)
+class _Contents:
+    name: str
+    operands: tuple[tuple[int, int], ...]
+    results: tuple[Any, ...]
+    blocks: tuple[tuple[tuple[int, tuple[Any, ...]], ...], ...]
+    attributes: tuple[tuple[str, Any], ...]
+
+
+def _contents(op: Any) -> _Contents:
+    blocks = [
+        tuple((hash(block), tuple(argument.type for argument in block.arguments)) for block in region)
+        for region in op.regions
+    ]
+    return _Contents(
+        op.name,
+        tuple(map(_definition, op.operands)),
+        tuple(result.type for result in op.results),
+        tuple(blocks),
+        tuple((name, op.attributes[name]) for name in op.attributes),
+    )
+
+
+def _definition(value: Any) -> tuple[int, int]:
+    """What defines a value, a block or an operation, and its number there."""
+    if isinstance(value.owner, ir.Block):
+        return hash(value.owner), ir.BlockArgument(value).arg_number
+    return address(value.owner), ir.OpResult(value).result_number
+
+
+class Snapshot:
+    """What an operation and those in it hold at one time."""
+
+    def __init__(self, root: Any) -> None:
+        self._contents = {address(op): _contents(op) for op in _all(root)}
+        self._orders = dict(_orders(root))
+
+    def unnamed(self, root: Any, changes: Changes) -> Iterator[str]:
+        """What has changed in the operation since, and is not among the changes."""
+        made, attributed = (set(map(address, ops)) for ops in (changes.ops, changes.attributed))
+        values = made | {hash(block) for op in changes.ops for region in op.regions for block in region}
+        covered = {address(inner) for op in changes.ops for inner in _all(op)}
+        for op in _all(root):
+            where = address(op)
+            if where in covered:
+                continue
+            now, before = _contents(op), self._contents.get(where)
+            if before is None or before.name != now.name:
+                yield f"made: {op}"
+                continue
+            # What uses a value that was made counts with that.
+            operands = itertools.zip_longest(before.operands, now.operands)
+            if not all(old == new or (old and new and new[0] in values) for old, new in operands):
+                yield f"other operands: {op}"
+            if (before.results, before.blocks) != (now.results, now.blocks):
+                yield f"other types or blocks: {op}"
+            if before.attributes != now.attributes and where not in attributed:
+                yield f"other attributes: {op}"
+        for block, now_in in _orders(root):
+            # A block that was not there is of an operation that was made.
+            before_in = self._orders.get(block, now_in)
+            staying = set(now_in) - covered
+            if [one for one in before_in if one in staying] != [one for one in now_in if one not in covered]:
+                yield "moved"
+
+
+def _all(root: Any) -> Iterator[Any]:
+    yield root.operation
+    yield from ops_below(root)
+
+
+def _orders(root: Any) -> Iterator[tuple[int, list[int]]]:
+    """The operations of each block."""
+    for op in _all(root):
+        for region in op.regions:
+            for block in region:
+                yield hash(block), [address(one) for one in block.operations]
