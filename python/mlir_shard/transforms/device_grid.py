@@ -262,7 +262,7 @@ class DeviceGrid:
         return (self.separate[axis - len(self.shape)] for axis in axes if axis >= len(self.shape))
 
     def layout_on(self, mesh: Mesh, placement: Placement, shape: Sequence[int]) -> TensorLayout:
-        """The placement of a tensor of `shape`, on a mesh that is not part of the grid, or on the grid if it is there."""
+        """The placement of a tensor of `shape` on a mesh that is not part of the grid; on the grid if it is there."""
         first = len(self.shape)
         if placement.used and self.separate_mesh(placement) is None:
             return self.layout(placement, shape)
