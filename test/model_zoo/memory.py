@@ -18,6 +18,58 @@ from model_zoo.program import Model, TorchModel
 
 CLOSE: dict[Engine, float] = {"pjrt": 0.05, "mpi": 0.1}
 """How far a prediction may be off that counts as close."""
+_NESTED = "pads and concatenations in one another are fused in other ways"
+_LOOPS = "what loops carry is copied at other places"
+_SORTED = "a sort of which the first elements are used is XLA's TopK"
+_ORDER = "kernels run in another order"
+_BROADCAST = "a broadcast operand of a product is, or is not, part of how the product reads it"
+_WINDOWS = "windowed operations read and write through other copies"
+_SMALL = "small values are fused in other ways"
+OFF: dict[Engine, dict[str, str]] = {
+    "pjrt": {
+        "beam_search_step": _SORTED,
+        "game_of_life": _NESTED,
+        "graph_network": _ORDER,
+        "heat_equation": _NESTED,
+        "lstm": _LOOPS,
+        "lu_solve": _LOOPS,
+        "max_pool_gradient": _WINDOWS,
+        "mixture_of_experts": _SORTED,
+        "newton_schulz": "an all-gather reads a transposed layout without a copy",
+        "pipelined_layers": _LOOPS,
+        "scanned_remat_decoder": _LOOPS,
+        "selective_state_space": _NESTED,
+        "torch_language_model_step_stablehlo": _ORDER,
+        "torch_mixed_precision_step_stablehlo": "conversions of bf16 are fused in other ways",
+        "unet": _ORDER,
+    },
+    "mpi": {
+        "causal_convolutions": _WINDOWS,
+        "dropout_training": _SMALL,
+        "game_of_life": _NESTED,
+        "histogram": _SMALL,
+        "k_means": _SMALL,
+        "kernel_gradient": _WINDOWS,
+        "linear_attention": _WINDOWS,
+        "monte_carlo": _LOOPS,
+        "quantized_matmul": "products of small integers are computed in floats, depending on the CPU",
+        "scanned_remat_decoder": _LOOPS,
+        "selective_state_space": _NESTED,
+        "strided_kernel_gradient": _WINDOWS,
+        "torch_encoder_layer_linalg": _BROADCAST,
+        "torch_encoder_layer_tosa": _BROADCAST,
+        "torch_lstm_stablehlo": _BROADCAST,
+        "torch_resnet_linalg": _WINDOWS,
+        "torch_resnet_stablehlo": _WINDOWS,
+        "torch_resnet_tosa": _WINDOWS,
+        "torch_resnet_training_linalg": _WINDOWS,
+        "torch_resnet_training_stablehlo": _WINDOWS,
+        "torch_resnet_training_tosa": _WINDOWS,
+        "torch_sharded_table_tosa": _BROADCAST,
+        "torch_sharded_vocabulary_tosa": _BROADCAST,
+    },
+}
+"""Why predictions are off that are not close."""
 _COLLECTIVES: dict[Engine, str] = {"pjrt": "stablehlo", "mpi": "shard"}
 
 
@@ -39,6 +91,11 @@ class Compared:
     def is_close(self) -> bool:
         """Whether that is within `CLOSE`."""
         return abs(self.off) <= CLOSE[self.engine]
+
+    @property
+    def reason(self) -> str:
+        """Why it is not close, if that is so and it is known."""
+        return "" if self.is_close else OFF[self.engine].get(self.model, "")
 
 
 def compare(name: str, model: Model | TorchModel, engine: Engine) -> Compared | None:

@@ -23,12 +23,30 @@ RUN = (
     "torch_resnet_training_stablehlo",
 )
 
+PREDICTED = (
+    "ring_attention",
+    "sequence_parallel_block",
+    "power_iteration",
+    "decoder_adamw",
+    "llama_block",
+    "kv_cache_decoding",
+    "vision_transformer",
+    "resnet",
+    "torch_llama_block_stablehlo",
+    "torch_language_model_loss_stablehlo",
+)
+
 
 def zoo(*arguments: str) -> None:
     """Runs the table in a process of its own, as virtual devices have to be there before JAX is imported."""
     command = [sys.executable, "-m", "model_zoo", *arguments]
     done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_memory_beside_compiled_programs() -> None:
+    """Predicted memory is close to what XLA states, and to what the program of MPI allocates."""
+    zoo("--memory", *PREDICTED)
 
 
 def test_bytes_beside_xla() -> None:

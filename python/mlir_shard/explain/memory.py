@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -99,9 +101,21 @@ def peak_memory(module: Any, function: str = "main", *, engine: Engine | None = 
     """
     chosen = engine or _engine_of(module)
     rules = XlaRules() if chosen == "pjrt" else MpiRules()
-    program = LocalValues(module, rules.opens)
     entry = entry_function(module, function)
-    return _Prediction(program, rules, entry).predicted(chosen)
+    with _without_collections():
+        return _Prediction(LocalValues(module, rules.opens), rules, entry).predicted(chosen)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Collects no garbage: instructions and values live to the end, and to look at them takes half the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _engine_of(module: Any) -> Engine:

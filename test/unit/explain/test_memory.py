@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import mlir_shard
+from mlir_shard.explain.allocation.buffers import Buffer, into_results, most_live, packed_size
 from mlir_shard.explain.memory import Engine, PeakMemory, peak_memory
+from mlir_shard.explain.memory_report import report_text
 
 SQUARE = "tensor<16x16xf32>"
 BYTES = 1024
@@ -205,3 +207,82 @@ def test_equal_instructions_and_unused_ones_have_no_memory() -> None:
     ]
 
     assert of(main("\n".join(body)), "pjrt").peak == 3 * BYTES
+
+
+def test_a_part_that_is_flattened_is_copied_on_mpi() -> None:
+    def of_part(limit: str) -> str:
+        return f"""
+          {product("a", "x")}
+          %s = stablehlo.slice %a [0:8, 0:{limit}] : ({SQUARE}) -> tensor<8x{limit}xf32>
+          %f = stablehlo.reshape %s : (tensor<8x{limit}xf32>) -> tensor<{8 * int(limit)}xf32>
+          %g = stablehlo.dot %f, %f : (tensor<{8 * int(limit)}xf32>, tensor<{8 * int(limit)}xf32>) -> tensor<f32>
+          return %g : tensor<f32>"""
+
+    # Whole rows are in one piece, and halves of rows are not.
+    assert of(main(of_part("16"), results="tensor<f32>"), "mpi").peak == 2 * BYTES + 4
+    assert of(main(of_part("8"), results="tensor<f32>"), "mpi").peak == 2 * BYTES + BYTES // 4
+
+
+def test_weights_that_are_transposed_for_a_product_have_no_copy_in_xla() -> None:
+    body = f"""
+      %t = stablehlo.transpose %x, dims = [1, 0] : ({SQUARE}) -> {SQUARE}
+      {product("a", "x", "t")}
+      {returned("a")}"""
+
+    assert of(main(body), "pjrt").peak == 2 * BYTES
+    assert of(main(body), "mpi").peak == 3 * BYTES
+
+
+def test_heads_of_attention_are_copied_for_a_product_in_xla() -> None:
+    heads = "tensor<2x8x4x16xf32>"
+    body = f"""
+      %a = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3]
+        : ({heads}, {heads}) -> tensor<2x4x8x8xf32>
+      return %a : tensor<2x4x8x8xf32>"""
+    found = of(main(body, f"%q: {heads}, %k: {heads}", "tensor<2x4x8x8xf32>"), "pjrt")
+
+    # Of 4 KiB each; the result is 2 KiB.
+    assert found.temporaries == 2 * 4096
+
+
+def test_what_a_loop_reads_too_late_is_copied_in_xla() -> None:
+    late = LOOP.replace(product("w", "v"), f"{product('u', 'v')}\n%w = stablehlo.add %u, %v : {SQUARE}")
+
+    # The product, and the next value where the last one was.
+    assert 3 * BYTES <= of(main(late), "pjrt").peak < 3.2 * BYTES
+
+
+def test_large_reductions_take_in_what_only_they_read() -> None:
+    wide, row = "tensor<64x128xf32>", "tensor<64xf32>"
+
+    def reduced(op: str) -> str:
+        return f"""
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %a = stablehlo.{op} : {wide}
+          %r = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [1]
+            : ({wide}, tensor<f32>) -> {row}
+          return %r : {row}"""
+
+    assert of(main(reduced("exponential %x"), f"%x: {wide}", row), "pjrt").temporaries == 0
+    # The library has no remainders.
+    assert of(main(reduced("remainder %x, %x"), f"%x: {wide}", row), "pjrt").temporaries == 64 * 128 * 4
+
+
+def test_packed_buffers_are_side_by_side_or_one_after_the_other() -> None:
+    apart = [Buffer(100, 0, 1), Buffer(100, 2, 3), Buffer(40, 1, 2)]
+
+    assert most_live(apart) == (140, 1)
+    assert packed_size(apart, 64) == 128 + 40
+
+
+def test_temporaries_are_where_results_are_later() -> None:
+    early, late, large = Buffer(100, 0, 1), Buffer(100, 4, 5), Buffer(200, 0, 1)
+
+    assert into_results([early, late, large], [Buffer(100, 4, 9)]) == [large, late]
+
+
+def test_programs_print_what_they_need() -> None:
+    text = report_text(of(STAGED), is_json=False)
+
+    assert "at most" in text and "shard.all_gather" in text
+    assert '"peak": 2304' in report_text(of(STAGED), is_json=True)

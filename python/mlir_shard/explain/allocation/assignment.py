@@ -59,6 +59,7 @@ class Assignment:
         self._rules = rules
         self._called = called
         self._of: dict[int, Buffer] = {}
+        self._tables: list[Buffer] = []
         given = dict(donated or {})
         for index in given:
             value = computation.parameters[index]
@@ -68,6 +69,7 @@ class Assignment:
 
     def _run(self, computation: Computation) -> list[Kernel]:
         order = kernels(computation, self._rules)
+        tables = len(self._tables)
         for kernel in order:
             self.time += 2
             loop = loop_of(kernel.instruction)
@@ -75,6 +77,10 @@ class Assignment:
                 self._compute(kernel)
             else:
                 self._loop(kernel, loop)
+        # Tables of addresses are kept.
+        for table in self._tables[tables:]:
+            table.last = self.time
+        del self._tables[tables:]
         return order
 
     def _compute(self, kernel: Kernel) -> None:
@@ -115,7 +121,10 @@ class Assignment:
     def _add_table(self, one: Instruction, start: int) -> None:
         if len(one.results) > 1 and self._rules.pointer_bytes:
             size = self._rules.pointer_bytes * len(one.results)
-            self.temporaries.append(Buffer(size, start, self.time, Kind.TEMPORARY, one.op.number if one.op else -1))
+            table = Buffer(size, start, self.time, Kind.TEMPORARY, one.op.number if one.op else -1)
+            self.temporaries.append(table)
+            if not one.blocks:
+                self._tables.append(table)
 
     def _ended(self, value: Value, user: Instruction) -> Buffer | None:
         """The buffer of a value that only this instruction uses, which may write to it."""

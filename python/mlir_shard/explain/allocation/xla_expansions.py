@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 from mlir_shard import host
 from mlir_shard.explain.allocation.instructions import Emit, Role, Traits, Value
@@ -23,6 +24,7 @@ _UPDATE = Traits(Role.OPAQUE, updates=1)
 _MOVES = frozenset(op_names("stablehlo", "broadcast_in_dim concatenate slice"))
 _CONVERTED = Traits(Role.FUSIBLE, is_elementwise=True, is_folded=True)
 _INVERSE = Traits(Role.FUSIBLE, is_elementwise=True, is_expensive=True, is_folded=True)
+_PRODUCTS = frozenset(op_names("stablehlo", "dot dot_general"))
 _INDEX_BYTES = 4
 _BF16, _F32_BYTES = "bf16", 4
 # Reductions of longer dimensions have a first step by windows of this size.
@@ -68,7 +70,7 @@ def _transpose(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: E
     if _keeps_order(tensors[0].shape, order):
         return [_view(operands[0], op.signature.results[0], emit)]
     product = operands[0].definer
-    if product.name == "stablehlo.dot_general" and len(tensors[0].shape) == 2:
+    if product.name in _PRODUCTS and len(tensors[0].shape) == 2:
         # The other way around, it gives the transpose.
         swapped = product.operands[::-1]
         return emit(product.name, product.traits, swapped, op.signature.results, (id(product), "swapped"))
@@ -113,6 +115,13 @@ def _dot(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -
     made = result if is_canonical else _shaped(result, (*result.shape[:count], rows, columns))
     found = _in_f32(op.name, _OPAQUE, given, [made], op.signature.number, emit)
     return [_view(found[0], result, emit)]
+
+
+def _plain_dot(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
+    given = [_folded_transpose(value, tensor) for value, tensor in zip(operands, tensors, strict=True)]
+    # Which sides are transposed is part of the key.
+    key = (op.signature.number, *(value is one for value, one in zip(given, operands, strict=True)))
+    return _in_f32(op.name, _OPAQUE, given, op.signature.results, key, emit)
 
 
 def _folded_transpose(value: Value, tensor: Tensor) -> Value:
@@ -280,6 +289,28 @@ def _outermost(op: Op, operands: list[Value], tensors: Sequence[Tensor], name: s
     return [emit("copy", _MOVED, [value], [value.tensor], -1 - axis)[0] for value in results]
 
 
+def _custom_call(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
+    """Operands and results of libraries have layouts of their own, and results may be where operands were."""
+    attributes = op.signature.op.attributes
+    if "result_layouts" not in attributes or "operand_layouts" not in attributes:
+        return None
+    given = [
+        _laid_out(value, layout, emit) for value, layout in zip(operands, attributes["operand_layouts"], strict=True)
+    ]
+    aliases = attributes.get("output_operand_aliases") or ()
+    traits = Traits(Role.OPAQUE, is_pure=False, updates=len(aliases))
+    results = emit(op.name, traits, given, op.signature.results, op.number)
+    return [_laid_out(value, layout, emit) for value, layout in zip(results, attributes["result_layouts"], strict=True)]
+
+
+def _laid_out(value: Value, layout: Any, emit: Emit) -> Value:
+    """A copy of a value in the order of rows or another one, unless that is what it is in."""
+    order = list(layout)
+    if order == list(range(len(order)))[::-1]:
+        return value
+    return emit("copy", _MOVED, [value], [value.tensor], tuple(order))[0]
+
+
 def _select_and_scatter(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
     """The places of what is selected are found with numbered elements; then the source is scattered to them."""
     source, given = tensors[1], tensors[0]
@@ -315,7 +346,9 @@ _EXPANSIONS: dict[str, _Expansion] = {
     "stablehlo.concatenate": _move,
     "stablehlo.convert": _convert,
     "stablehlo.convolution": _convolution,
+    "stablehlo.custom_call": _custom_call,
     "stablehlo.divide": _divide,
+    "stablehlo.dot": _plain_dot,
     "stablehlo.dot_general": _dot,
     "stablehlo.optimization_barrier": _barrier,
     "stablehlo.power": _power,
