@@ -44,8 +44,8 @@ public:
     return found;
   }
 
-  py::tuple contents(const Capsule &op) const {
-    Contents found = contentsOf(capi, host.operation(op));
+  py::tuple contents(const std::vector<Capsule> &ops) const {
+    Contents found = contentsOf(capi, host.operations(ops));
     return py::make_tuple(std::move(found.operations), std::move(found.attributes), found.hasBranches);
   }
 
@@ -159,7 +159,7 @@ void defineEditor(py::module_ &module) {
       .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
       .def("children", &Editor::children, py::arg("op"), py::arg("name"),
            "The operations of a name right in the regions of one.")
-      .def("contents", &Editor::contents, py::arg("op"),
+      .def("contents", &Editor::contents, py::arg("ops"),
            "The names of an operation and those under it, and of their discardable attributes, also in signatures of\n"
            "functions; and whether a region has more than one block.")
       .def("attribute_columns", &Editor::attributeColumnsOf, py::arg("ops"), py::arg("names"),

@@ -59,8 +59,9 @@ public:
     return uses;
   }
 
-  std::vector<std::pair<std::string, std::string>> functionCallsIn(const py::capsule &module) const {
-    return functionCalls(capi, operation(module));
+  py::tuple functionCallsIn(const py::capsule &module) const {
+    FunctionCalls found = functionCalls(capi, operation(module));
+    return py::make_tuple(std::move(found.calls), std::move(found.operations));
   }
 
   std::vector<py::capsule> firstOperationsBelow(const py::capsule &op) const {
@@ -320,7 +321,8 @@ PYBIND11_MODULE(_native, module) {
       .def("first_operations", &Host::firstOperationsBelow, py::arg("op"),
            "The first operation of each name under an operation, in pre-order.")
       .def("function_calls", &Host::functionCallsIn, py::arg("module"),
-           "The calls in the functions of a module, as the symbols of the function around and of the one called.")
+           "The calls in the functions of a module, as the symbols of the function around and of the one called; and the\n"
+           "names of all operations in it.")
       .def("operations_named", &Host::operationsNamedBelow, py::arg("op"), py::arg("names"), py::arg("post_order"),
            "The operations under one that have one of the names: in pre-order, or each after those inside it.")
       .def("merge_equal", &Host::mergeEqualBelow, py::arg("op"), py::arg("names"), py::arg("merges"),

@@ -40,9 +40,17 @@ public:
 
   void accept(const py::capsule &op) { known(op).accept(host.operation(op)); }
 
-  std::vector<py::tuple> newAttributeUses(const py::capsule &op, const std::vector<std::pair<std::string, bool>> &names,
-                                          const std::vector<std::string> &scopes, bool isInside) {
-    return newUses({{host.operation(op), isInside}}, names, scopes);
+  std::vector<py::tuple> newAttributeUses(const std::vector<py::capsule> &changed,
+                                          const std::vector<py::capsule> &attributed,
+                                          const std::vector<std::pair<std::string, bool>> &names,
+                                          const std::vector<std::string> &scopes) {
+    std::vector<Searched> searched;
+    searched.reserve(changed.size() + attributed.size());
+    for (const py::capsule &op : changed)
+      searched.push_back({host.operation(op), true});
+    for (const py::capsule &op : attributed)
+      searched.push_back({host.operation(op), false});
+    return newUses(searched, names, scopes);
   }
 
   std::vector<py::tuple> changedAttributeUses(const std::vector<std::pair<std::string, bool>> &names,
@@ -103,10 +111,10 @@ void defineVerification(py::module_ &module) {
            "The same where nothing else has changed since: operations that were made, moved or given other operands, types\n"
            "or regions, and operations that were given other attributes.")
       .def("accept", &Verification::accept, py::arg("op"), "Remembers that the host has found an operation valid.")
-      .def("new_attribute_uses", &Verification::newAttributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),
-           py::arg("inside"),
+      .def("new_attribute_uses", &Verification::newAttributeUses, py::arg("changed"), py::arg("attributed"),
+           py::arg("names"), py::arg("scopes"),
            "The uses of discardable attributes as `Host.attribute_uses` gives them, without those that are like one of a\n"
-           "call before; those of the operation alone where they are not wanted inside of it.")
+           "call before: those inside of operations that were made or changed, and of those that were given others.")
       .def("changed_attribute_uses", &Verification::changedAttributeUses, py::arg("names"), py::arg("scopes"),
            "The same of the operations that were found to have changed by the last call of `verify` or `accept`.")
       .def("forget", &Verification::forget, "Has nothing be known.");

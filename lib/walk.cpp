@@ -196,8 +196,10 @@ std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root)
   return found;
 }
 
-Contents contentsOf(const Capi &capi, MlirOperation root) {
+Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots) {
   Contents found;
+  if (roots.empty())
+    return found;
   PointerMap seen;
   const auto isNew = [&](const void *pointer) { return seen.insert(pointer, 0).second; };
   PointerMap seenAttributes;
@@ -205,7 +207,7 @@ Contents contentsOf(const Capi &capi, MlirOperation root) {
     if (seenAttributes.insert(name.pointer, 0).second)
       found.attributes.emplace_back(toView(capi.mlirIdentifierStr(name)));
   };
-  const MlirIdentifier function = capi.mlirIdentifierGet(capi.mlirOperationGetContext(root), toStringRef("func.func"));
+  const MlirIdentifier function = capi.mlirIdentifierGet(capi.mlirOperationGetContext(roots.front()), toStringRef("func.func"));
   const auto addSignature = [&](MlirOperation op, std::string_view key) {
     const MlirAttribute dictionaries = capi.mlirOperationGetAttributeByName(op, toStringRef(key));
     for (std::intptr_t i = 0, count = dictionaries ? capi.mlirArrayAttrGetNumElements(dictionaries) : 0; i < count; ++i) {
@@ -231,8 +233,10 @@ Contents contentsOf(const Capi &capi, MlirOperation root) {
       if (const MlirBlock block = capi.mlirRegionGetFirstBlock(region); block && capi.mlirBlockGetNextInRegion(block))
         found.hasBranches = true;
   };
-  visit(root);
-  eachBelow(capi, root, false, visit);
+  for (const MlirOperation root : roots) {
+    visit(root);
+    eachBelow(capi, root, false, visit);
+  }
   return found;
 }
 
@@ -247,24 +251,30 @@ std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root,
   return found;
 }
 
-std::vector<std::pair<std::string, std::string>> functionCalls(const Capi &capi, MlirOperation module) {
+FunctionCalls functionCalls(const Capi &capi, MlirOperation module) {
   const std::vector<const void *> names = identifiers(capi, module, {"func.func", "func.call"});
-  std::vector<std::pair<std::string, std::string>> found;
-  const MlirRegion body = capi.mlirOperationGetFirstRegion(module);
-  const MlirBlock block = body ? capi.mlirRegionGetFirstBlock(body) : MlirBlock{};
-  for (MlirOperation function = block ? capi.mlirBlockGetFirstOperation(block) : MlirOperation{}; function;
-       function = capi.mlirOperationGetNextInBlock(function)) {
-    if (capi.mlirOperationGetName(function).pointer != names[0])
-      continue;
-    const MlirAttribute symbol = capi.mlirOperationGetInherentAttributeByName(function, toStringRef("sym_name"));
-    eachBelow(capi, function, false, [&](MlirOperation op) {
-      if (capi.mlirOperationGetName(op).pointer != names[1])
-        return;
-      const MlirAttribute callee = capi.mlirOperationGetInherentAttributeByName(op, toStringRef("callee"));
-      found.emplace_back(toView(capi.mlirStringAttrGetValue(symbol)),
-                         toView(capi.mlirFlatSymbolRefAttrGetValue(callee)));
+  FunctionCalls found;
+  PointerMap seen;
+  const auto note = [&](MlirOperation op) {
+    const MlirIdentifier name = capi.mlirOperationGetName(op);
+    if (seen.insert(name.pointer, 0).second)
+      found.operations.emplace_back(toView(capi.mlirIdentifierStr(name)));
+    return name.pointer;
+  };
+  eachChild(capi, module, [&](MlirOperation child) {
+    const bool isFunction = note(child) == names[0];
+    std::unordered_set<const void *> callees;
+    eachBelow(capi, child, false, [&](MlirOperation op) {
+      if (note(op) == names[1] && isFunction)
+        callees.insert(capi.mlirOperationGetInherentAttributeByName(op, toStringRef("callee")).pointer);
     });
-  }
+    if (callees.empty())
+      return;
+    const MlirAttribute symbol = capi.mlirOperationGetInherentAttributeByName(child, toStringRef("sym_name"));
+    for (const void *callee : callees)
+      found.calls.emplace_back(toView(capi.mlirStringAttrGetValue(symbol)),
+                               toView(capi.mlirFlatSymbolRefAttrGetValue({callee})));
+  });
   return found;
 }
 

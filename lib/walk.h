@@ -55,19 +55,24 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
 // The first operation of each name under `root`, in pre-order.
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root);
 
-// What `root` and the operations under it hold: the names of operations and of their discardable attributes, those in
+// What some operations and those under them hold: the names of operations and of their discardable attributes, those in
 // signatures of functions too, and whether a region has more than one block.
 struct Contents {
   std::vector<std::string> operations, attributes;
   bool hasBranches = false;
 };
-Contents contentsOf(const Capi &capi, MlirOperation root);
+Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots);
 
 // The operations under `root` that have one of the names: in pre-order, or each after those inside it.
 std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
                                            bool postOrder);
 
-// The calls in the functions of a module: the symbol of the function that a `func.call` is in, and of the one it calls.
-std::vector<std::pair<std::string, std::string>> functionCalls(const Capi &capi, MlirOperation module);
+// The calls in the functions of a module, as the symbol of the function that a `func.call` is in and that of the one it
+// calls, each pair once; and the names of all operations in the module.
+struct FunctionCalls {
+  std::vector<std::pair<std::string, std::string>> calls;
+  std::vector<std::string> operations;
+};
+FunctionCalls functionCalls(const Capi &capi, MlirOperation module);
 
 } // namespace mlir_shard

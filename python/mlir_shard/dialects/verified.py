@@ -43,15 +43,13 @@ class Verified:
             changed: those in it that were made, moved, or given other operands, types or regions.
             attributed: those in it of which attributes alone have changed.
         """
-        pointers = [[one._CAPIPtr for one in ops] for ops in (changed, attributed)]
-        is_valid = self._known.verify_changed(root._CAPIPtr, *pointers)
+        made, given = ([one._CAPIPtr for one in ops] for ops in (changed, attributed))
+        is_valid = self._known.verify_changed(root._CAPIPtr, made, given)
         if is_valid is None:
             return self.verify(root)
-        given = [(one, True) for one in changed] + [(one, False) for one in attributed]
-        return is_valid and all(self._are_valid(self._uses_of(one, inside)) for one, inside in given)
-
-    def _uses_of(self, op: Any, inside: bool) -> list[verification.Found]:
-        return self._known.new_attribute_uses(op._CAPIPtr, verification.QUERIES, verification.SCOPES, inside)
+        return is_valid and self._are_valid(
+            self._known.new_attribute_uses(made, given, verification.QUERIES, verification.SCOPES)
+        )
 
     def _have_valid_attributes(self) -> bool:
         return self._are_valid(self._known.changed_attribute_uses(verification.QUERIES, verification.SCOPES))

@@ -72,10 +72,17 @@ class Contents:
             return any(map(names, chain(*both)))
         return not all(one.isdisjoint(names) for one in both)
 
+    def __or__(self, other: Contents) -> Contents:
+        return Contents(
+            self.operations | other.operations,
+            self.attributes | other.attributes,
+            self.has_branches or other.has_branches,
+        )
 
-def contents(root: Any) -> Contents:
-    """What `root` holds now."""
-    operations, attributes, has_branches = _editor().contents(root.operation._CAPIPtr)
+
+def contents(*ops: Any) -> Contents:
+    """What some operations hold now."""
+    operations, attributes, has_branches = _editor().contents(_pointers(ops))
     return Contents(frozenset(operations), frozenset(attributes), has_branches)
 
 

@@ -116,7 +116,7 @@ class _Run:
         self.is_broken = False
         self.schedulable: dict[str, bool] = {}
         self._verified = verified_in(self.context)
-        # What the root holds; None where that may have changed since it was read.
+        # What the root holds at most; None where it may have got more since that was read.
         self._contents: Contents | None = None
 
     def handle(self, reported: Any) -> bool:
@@ -245,15 +245,22 @@ class _Run:
             raised = diagnostic.of_exception(exception, f"pass '{one.name}' raised", _file_of(one))
             running = diagnostic.at("note", f"raised while the pass ran on this '{op_name}'", location)
             self._emit(dataclasses.replace(raised, notes=(running,)))
-        if changed is not False:
+        if isinstance(changed, Changes):
+            self._note(changed)
+        elif changed is not False:
             self._contents = None
         if len(self.errors) > errors:
             return False
         # As in the host, an operation that is as it was is not verified again.
         return changed is False or self._verify(op, f"pass '{one.name}'", changed)
 
+    def _note(self, changes: Changes) -> None:
+        """What is in changed operations is in the root too; that others are gone from it is not known."""
+        if self._contents is not None and (changes.ops or changes.attributed):
+            self._contents |= contents(*changes.ops, *changes.attributed)
+
     def _may_apply(self, one: Pass) -> bool:
-        """Whether the root holds something that a pass needs."""
+        """Whether the root may hold something that a pass needs."""
         needs = type(one).needs
         if needs is None:
             return True

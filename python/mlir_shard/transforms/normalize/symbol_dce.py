@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from typing import Any
 
 from mlir_shard.asm.module import native_host
-from mlir_shard.ir.editing import attribute_columns, children, contents, is_private
+from mlir_shard.ir.editing import attribute_columns, children, is_private
 from mlir_shard.passes import host_passes
 from mlir_shard.passes.registry import Changes, Pass, register
 
@@ -40,7 +40,8 @@ class SymbolDce(Pass):
         symbols, visibilities = attribute_columns(functions, "sym_name", "sym_visibility")
         if all(one is None or one.value == "public" for one in visibilities):
             return False
-        if not _has_calls_alone(op):
+        calls, names = native_host().function_calls(op.operation._CAPIPtr)
+        if not _have_calls_alone(names):
             _run_host(op)
             return None
         private = {
@@ -48,7 +49,7 @@ class SymbolDce(Pass):
             for symbol, visibility, function in zip(symbols, visibilities, functions, strict=True)
             if visibility is not None and visibility.value == "private"
         }
-        dead = private.keys() - _called_from_others(op, private.keys()) if private else ()
+        dead = private.keys() - _called_from_others(calls, private.keys()) if private else ()
         for name in dead:
             private[name].erase()
         return Changes() if dead else False
@@ -58,10 +59,12 @@ def _run_host(op: Any) -> None:
     host_passes.run(f"{op.name}(symbol-dce)", op.operation, verify_each=False)
 
 
-def _has_calls_alone(module: Any) -> bool:
-    """Whether nothing but calls refers to symbols."""
-    names = contents(module).operations - _FUNCTIONS
-    return not any(name in _WITH_SYMBOLS or name.partition(".")[0] not in _WITHOUT_SYMBOLS for name in names)
+def _have_calls_alone(names: Iterable[str]) -> bool:
+    """Whether of the operations of those names nothing but calls refers to symbols."""
+    return all(
+        name in _FUNCTIONS or (name not in _WITH_SYMBOLS and name.partition(".")[0] in _WITHOUT_SYMBOLS)
+        for name in names
+    )
 
 
 def _are_functions_alone_private(module: Any) -> bool:
@@ -70,10 +73,10 @@ def _are_functions_alone_private(module: Any) -> bool:
     return all(one.name == "func.func" or not (len(one.regions) or is_private(one)) for one in inside)
 
 
-def _called_from_others(module: Any, private: Set[str]) -> set[str]:
-    """The private functions reached by calls from the others."""
+def _called_from_others(calls: Iterable[tuple[str, str]], private: Set[str]) -> set[str]:
+    """The private functions reached by calls from the others; calls are from the first function to the second."""
     called: dict[str, set[str]] = {}
-    for caller, callee in native_host().function_calls(module.operation._CAPIPtr):
+    for caller, callee in calls:
         called.setdefault(caller, set()).add(callee)
     reached: set[str] = set()
     rest = set(called) - private

@@ -48,18 +48,19 @@ class ExportNamedComputations(ModulePass):
 
     shard_function_results: bool = option(False, "Give the results of functions the shardings of their calls' results")
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         computations = operations_named_in_post_order(op, COMPUTATION)
         export = _Export(op)
+        made = []
         names, threads = attribute_columns(computations, "name", EXECUTION_THREAD)
         shardings = take_shardings(computations)
-        for computation, name, thread, (given, made) in zip(computations, names, threads, shardings, strict=True):
+        for computation, name, thread, (given, results) in zip(computations, names, threads, shardings, strict=True):
             attributes = {} if thread is None else {EXECUTION_THREAD: thread}
-            if self.shard_function_results and made:
-                attributes[Side.RESULTS.value] = export.dictionaries_of(made)
-            function = export.function(computation, name, given, attributes)
-            export.call(computation, function, made)
-        return bool(computations)
+            if self.shard_function_results and results:
+                attributes[Side.RESULTS.value] = export.dictionaries_of(results)
+            function, symbol = export.function(computation, name, given, attributes)
+            made += [function, export.call(computation, symbol, results)]
+        return Changes(made) if made else False
 
 
 class _Export:
@@ -74,8 +75,8 @@ class _Export:
 
     def function(
         self, computation: Any, name: Any, shardings: tuple[TensorSharding, ...] | None, attributes: dict[str, Any]
-    ) -> str:
-        """Makes a private function at the end of the module with the body of a computation; gives its symbol."""
+    ) -> tuple[Any, str]:
+        """Makes a private function at the end of the module with the body of a computation; its symbol comes too."""
         attributes["sym_name"] = attributes[ORIGINAL_NAME] = name
         attributes["sym_visibility"] = self._private
         attributes["function_type"] = function_type(computation)
@@ -84,18 +85,17 @@ class _Export:
         function = append(self._module, "func.func", attributes, computation)
         replace(terminator(function), "func.return", {})
         symbol: str = self._symbols.insert(function).value
-        return symbol
+        return function, symbol
 
-    def call(self, computation: Any, symbol: str, shardings: tuple[TensorSharding, ...] | None) -> None:
-        """Puts a call of a function in the place of a computation, with those shardings of its results."""
+    def call(self, computation: Any, symbol: str, shardings: tuple[TensorSharding, ...] | None) -> Any:
+        """Puts a call of a function in the place of a computation, with those shardings of its results; gives it."""
         added = {"callee": ir.FlatSymbolRefAttr.get(symbol, self._module.context)}
         if shardings is None:
-            replace(computation, "func.call", added, dropped=_OWN_ATTRIBUTES)
-            return
+            return replace(computation, "func.call", added, dropped=_OWN_ATTRIBUTES)
         if shardings not in self._attributes:
             self._attributes[shardings] = sdy.attribute(TensorShardingPerValue(shardings), self._module.context)
         added[sdy.SHARDING] = self._attributes[shardings]
-        replace(computation, "func.call", added, dropped=(*_OWN_ATTRIBUTES, sdy.SHARDING))
+        return replace(computation, "func.call", added, dropped=(*_OWN_ATTRIBUTES, sdy.SHARDING))
 
     def dictionaries_of(self, shardings: tuple[TensorSharding, ...]) -> Any:
         """The attributes of arguments or results with those shardings, as an array."""
