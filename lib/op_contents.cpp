@@ -4,8 +4,12 @@
 #include "op_contents.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace mlir_shard {
+
+// As many operations may be gone from between two others.
+static constexpr std::size_t mostErased = 63;
 
 std::uint64_t OpContents::of(MlirOperation op) const {
   if (!capi.mlirOperationStructuralHashValue)
@@ -34,59 +38,50 @@ std::uint64_t OpContents::ofWhole(MlirOperation op) const {
   return hash;
 }
 
-std::size_t OpContents::slotOf(const void *op) const {
-  const std::size_t mask = slots.size() - 1;
-  std::size_t slot = (reinterpret_cast<std::uintptr_t>(op) * 0x9E3779B97F4A7C15ull >> 20) & mask;
-  while (slots[slot].op && slots[slot].op != op)
-    slot = (slot + 1) & mask;
-  return slot;
-}
-
 void OpContents::beginWalk() {
-  // Of operations that the last walk has not come through many are gone.
-  const auto come = static_cast<std::size_t>(position);
-  if (count > 2 * come + slots.size() / 8) {
-    std::size_t size = 1024;
-    while (size < 4 * come)
-      size *= 2;
-    rebuild(size, walk);
-  }
   ++walk;
-  position = 0;
-  last = -1;
-  inOrder = true;
+  current = nullptr;
 }
 
-bool OpContents::enter(MlirOperation op, MlirBlock block, std::uint64_t content) {
-  std::size_t number = slotOf(op.pointer);
-  if (!slots[number].op) {
-    if (3 * ++count > 2 * slots.size()) {
-      rebuild(2 * slots.size(), 0);
-      number = slotOf(op.pointer);
-    }
-    slots[number] = {op.pointer, block.pointer, 0, position++, 0};
-    return false;
+void OpContents::forgetOthers() {
+  for (auto sequence = sequences.begin(); sequence != sequences.end();)
+    sequence = sequence->second.walk == walk ? std::next(sequence) : sequences.erase(sequence);
+}
+
+OpContents::Inside::Inside(OpContents &contents, MlirOperation op) : contents(contents), outer(contents.current) {
+  Sequence &sequence = contents.sequences[op.pointer];
+  if (sequence.walk != contents.walk) {
+    sequence.before.swap(sequence.now);
+    sequence.now.clear();
+    sequence.next = 0;
+    sequence.walk = contents.walk;
+    sequence.inOrder = true;
   }
-  Slot &slot = slots[number];
-  inOrder = inOrder && slot.walk == walk - 1 && slot.block == block.pointer && slot.position == last + 1;
-  last = slot.position;
-  slot.block = block.pointer;
-  slot.position = position++;
-  return content && slot.content == content;
+  contents.current = &sequence;
 }
 
-// Makes a table of another size, with the operations that a walk since the given one has come through.
-void OpContents::rebuild(std::size_t size, std::int32_t since) {
-  std::vector<Slot> old(size);
-  old.swap(slots);
-  for (const Slot &slot : old)
-    if (slot.op && slot.walk >= since)
-      slots[slotOf(slot.op)] = slot;
-  // One that is being entered has no slot yet.
-  const bool isEntering = since == 0;
-  count = static_cast<std::size_t>(
-              std::count_if(slots.begin(), slots.end(), [](const Slot &slot) { return slot.op != nullptr; })) +
-          isEntering;
+OpContents::Entered OpContents::enter(MlirOperation op, MlirBlock block, std::uint64_t content) {
+  if (!current)
+    return {false, 0};
+  std::vector<Entry> &before = current->before;
+  const std::size_t number = current->now.size();
+  current->now.push_back({op.pointer, block.pointer, 0});
+  const auto next = before.begin() + static_cast<std::ptrdiff_t>(current->next);
+  const std::size_t near = std::min(before.size() - current->next, mostErased + 1);
+  const auto end = next + static_cast<std::ptrdiff_t>(near);
+  const auto found = std::find_if(next, end, [&](const Entry &entry) { return entry.op == op.pointer; });
+  if (found == end) // Further on none is looked for: it is taken for one that is new.
+    return {false, number};
+  current->inOrder = current->inOrder && found == next && found->block == block.pointer;
+  current->next = static_cast<std::size_t>(found - before.begin()) + 1;
+  return {content && found->content == content, number};
+}
+
+bool OpContents::areInOrder() const { return current && current->inOrder; }
+
+void OpContents::keep(std::size_t number, std::uint64_t content) {
+  if (current)
+    current->now[number].content = content;
 }
 
 } // namespace mlir_shard

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace mlir_shard {
@@ -21,13 +22,17 @@ inline std::uint64_t mixed(std::uint64_t hash, const void *pointer) {
   return mixed(hash, reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-// The contents of operations as numbers of 64 bits, by the operation, over several walks.
+// The contents of operations as numbers of 64 bits, over several walks.
 //
-// A content is a hash of name, attributes, location, operands and results with their types. As long as all operations of
-// the walk before come in their order, each in the same block, what an unchanged one uses is still defined before it.
+// A content is a hash of name, attributes, location, operands and results with their types. The operations in each
+// isolated one are a sequence, in the order of the walk, which the next walk goes along: it looks nothing up. As long as
+// all operations of the walk before come in their order, each in the same block, what an unchanged one uses is still
+// defined before it.
 class OpContents {
+  struct Sequence;
+
 public:
-  explicit OpContents(const Capi &capi) : capi(capi), slots(1024) {}
+  explicit OpContents(const Capi &capi) : capi(capi) {}
 
   // The content of an operation without what is in its regions; 0 where the host cannot tell.
   std::uint64_t of(MlirOperation op) const;
@@ -37,40 +42,52 @@ public:
 
   void beginWalk();
 
-  // Comes to an operation, before those in its regions: whether its content is that of before.
-  bool enter(MlirOperation op, MlirBlock block, std::uint64_t content);
+  // Forgets the operations inside isolated ones that the walk has not come to.
+  void forgetOthers();
 
-  // Whether the operations so far are those of the walk before in its order, with others among them.
-  bool areInOrder() const { return inOrder; }
+  // Goes on with what is inside an isolated operation, as long as this lives.
+  class Inside {
+  public:
+    Inside(OpContents &contents, MlirOperation op);
+    Inside(const Inside &) = delete;
+    Inside &operator=(const Inside &) = delete;
+    ~Inside() { contents.current = outer; }
 
-  // Has come through an operation and what is in it.
-  void leave(MlirOperation op) { slots[slotOf(op.pointer)].walk = walk; }
-
-  // Remembers a content that is valid.
-  void keep(MlirOperation op, std::uint64_t content) { slots[slotOf(op.pointer)].content = content; }
-
-  // Whether this walk has come through an operation.
-  bool isBehind(MlirOperation op) const {
-    const Slot &slot = slots[slotOf(op.pointer)];
-    return slot.op && slot.walk == walk;
-  }
-
-private:
-  struct Slot {
-    const void *op = nullptr, *block = nullptr;
-    std::uint64_t content = 0; // 0 for one that is not known to be valid.
-    std::int32_t position = 0, walk = 0;
+  private:
+    OpContents &contents;
+    Sequence *outer;
   };
 
-  // The slot that has the operation, or the free one that it would have.
-  std::size_t slotOf(const void *op) const;
-  void rebuild(std::size_t size, std::int32_t since);
+  struct Entered {
+    bool isKnown;
+    std::size_t number;
+  };
+
+  // Comes to an operation, before those in its regions: whether its content is that of before.
+  Entered enter(MlirOperation op, MlirBlock block, std::uint64_t content);
+
+  // Whether the operations so far are those of the walk before in its order, with others among them.
+  bool areInOrder() const;
+
+  // Remembers a content that is valid.
+  void keep(std::size_t number, std::uint64_t content);
+
+private:
+  struct Entry {
+    const void *op, *block;
+    std::uint64_t content; // 0 for one that is not known to be valid.
+  };
+  struct Sequence {
+    std::vector<Entry> before, now;
+    std::size_t next = 0; // In `before`.
+    std::int32_t walk = 0;
+    bool inOrder = true;
+  };
 
   const Capi &capi;
-  std::vector<Slot> slots;
-  std::size_t count = 0;
-  std::int32_t walk = 0, position = 0, last = -1;
-  bool inOrder = true;
+  std::unordered_map<const void *, Sequence> sequences;
+  Sequence *current = nullptr;
+  std::int32_t walk = 0;
 };
 
 } // namespace mlir_shard

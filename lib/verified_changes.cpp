@@ -38,12 +38,10 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
     verdict = visitAlone(*op, true);
   for (auto op = attributed.begin(); op != attributed.end() && verdict == Verdict::Valid; ++op)
     verdict = visitAlone(*op, false);
-  alone = {};
   return verdict;
 }
 
 VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
-  alone = op;
   const Name name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const MlirOperation parent = capi.mlirOperationGetParentOperation(op);

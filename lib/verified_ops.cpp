@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 namespace mlir_shard {
@@ -42,7 +43,6 @@ void VerifiedOps::accept(MlirOperation root) { run(root, true); }
 
 // Reads the symbols of the module around; whether there is only one.
 bool VerifiedOps::beginIn(MlirOperation root) {
-  alone = {};
   meshes = nullptr;
   functionTypes.clear();
   functionsContent = 0;
@@ -61,9 +61,6 @@ VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   contents.beginWalk();
   changed.clear();
   hasEdges = false;
-  open.clear();
-  innermost = {};
-  floor = 0;
   // Symbols are those of one module.
   if (!beginIn(root)) {
     changed.push_back({root, true});
@@ -72,7 +69,10 @@ VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   // What is around an operation that is verified alone decides for some of what is in it.
   MlirOperation parent = capi.mlirOperationGetParentOperation(root);
   const Around around{parent ? signatures.of(parent) : -1, parent ? nameOf(parent).number : -1, nullptr, {}};
-  return visit(root, around, false);
+  const Verdict verdict = visit(root, around, false);
+  if (verdict == Verdict::Valid && !parent)
+    contents.forgetOthers();
+  return verdict;
 }
 
 // The manual computations around what is in an operation.
@@ -135,27 +135,10 @@ void VerifiedOps::readSymbols(MlirOperation module) {
   meshes = asPointer(meshNumbers.emplace(std::move(found), number).first->second);
 }
 
-bool VerifiedOps::isVisible(MlirValue value) {
-  if (alone)
-    return dominates(value, alone);
-  MlirBlock block;
-  if (capi.mlirValueIsABlockArgument(value)) {
-    block = capi.mlirBlockArgumentGetOwner(value);
-  } else {
-    const MlirOperation definer = capi.mlirOpResultGetOwner(value);
-    if (!contents.isBehind(definer))
-      return false;
-    block = capi.mlirOperationGetBlock(definer);
-  }
-  if (block == innermost)
-    return true;
-  const auto found = open.find(block.pointer);
-  return found != open.end() && found->second >= floor;
-}
-
+// Whether what an operation uses is defined before it, in its block or in one around.
 bool VerifiedOps::areVisible(MlirOperation op) {
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-    if (!isVisible(capi.mlirOperationGetOperand(op, i)))
+    if (!dominates(capi.mlirOperationGetOperand(op, i), op))
       return false;
   return true;
 }
@@ -191,7 +174,7 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
   const Name &name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const std::uint64_t content = contentOf(op, name, around, isLast);
-  const bool isKnown = contents.enter(op, capi.mlirOperationGetBlock(op), content);
+  const auto [isKnown, number] = contents.enter(op, capi.mlirOperationGetBlock(op), content);
   // What is in a container comes by itself, unless it is not gone into.
   const std::size_t place = changed.size();
   if (!isKnown)
@@ -206,9 +189,8 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
     if (accepting)
       verdict = Verdict::Valid;
     if (verdict == Verdict::Valid)
-      contents.keep(op, content);
+      contents.keep(number, content);
   }
-  contents.leave(op);
   return verdict;
 }
 
@@ -335,7 +317,7 @@ bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around 
 VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name, const Around &around,
                                               std::size_t place) {
   // A module in another one has symbols of its own.
-  if (name.isModule && !open.empty())
+  if (name.isModule && around.block)
     return Verdict::Unknown;
   const std::int32_t signature = signatures.of(op);
   Key key;
@@ -355,9 +337,9 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
       return verdict;
   }
   changed[place].isInside = false;
-  const std::size_t floorAround = floor;
+  std::optional<OpContents::Inside> isolated;
   if (name.isIsolated)
-    floor = open.size();
+    isolated.emplace(contents, op);
   std::unordered_set<const void *> symbols;
   Verdict verdict = Verdict::Valid;
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region && verdict == Verdict::Valid;
@@ -365,8 +347,6 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
     const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
     if (!block)
       continue;
-    open.emplace(block.pointer, open.size());
-    innermost = block;
     const Around inside{signature, name.number, manual, block};
     MlirOperation child = capi.mlirBlockGetFirstOperation(block);
     while (child && verdict == Verdict::Valid) {
@@ -379,10 +359,7 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
       verdict = visit(child, inside, !next && !name.isModule);
       child = next;
     }
-    open.erase(block.pointer);
-    innermost = around.block;
   }
-  floor = floorAround;
   return verdict;
 }
 
@@ -401,7 +378,7 @@ bool VerifiedOps::wholeKey(MlirOperation op, Key &key, PointerMap &local) {
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(one); i < count; ++i) {
       const MlirValue operand = capi.mlirOperationGetOperand(one, i);
       const std::int32_t number = local.find(operand.pointer);
-      if (number == PointerMap::absent && !isVisible(operand))
+      if (number == PointerMap::absent && !dominates(operand, op))
         return false;
       key.push_back(asPointer(number));
     }

@@ -110,7 +110,6 @@ private:
   bool wholeKey(MlirOperation op, Key &key, PointerMap &local);
   void readSymbols(MlirOperation module);
   bool areVisible(MlirOperation op);
-  bool isVisible(MlirValue value);
   const Name &nameOf(MlirOperation op);
 
   const Capi &capi;
@@ -125,15 +124,11 @@ private:
 
   // Of the run.
   bool accepting = false;
-  std::unordered_map<const void *, std::size_t> open; // Blocks around, each with its depth.
-  MlirBlock innermost;                                // Of these.
-  std::size_t floor = 0;                              // The depth from which on values may be used.
   MlirOperation module; // Around the root.
   const void *meshes = nullptr;
   std::map<std::string, MlirType, std::less<>> functionTypes;
   std::uint64_t functionsContent = 0; // Of the names and types of the functions.
   bool hasEdges = false;              // Whether there was one in the last run.
-  MlirOperation alone;                // The operation that is visited without those before it.
   std::unordered_map<Key, std::int32_t, PointersHash> meshNumbers, manualNumbers;
 };
 
