@@ -12,14 +12,23 @@
 
 namespace mlir_shard {
 
+// Has the next operation in the block of `op` come from memory meanwhile: what is walked over is larger than a cache.
+inline void fetchNext(const Capi &capi, MlirOperation op) {
+  const auto *next = static_cast<const char *>(capi.mlirOperationGetNextInBlock(op).pointer);
+  __builtin_prefetch(next);
+  __builtin_prefetch(next + 64);
+}
+
 // Calls `visit` on the operations right in the regions of `op`, which it may not erase.
 template <typename Visit> void eachChild(const Capi &capi, MlirOperation op, const Visit &visit) {
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
        region = capi.mlirRegionGetNextInOperation(region))
     for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block))
       for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-           child = capi.mlirOperationGetNextInBlock(child))
+           child = capi.mlirOperationGetNextInBlock(child)) {
+        fetchNext(capi, child);
         visit(child);
+      }
 }
 
 // Calls `visit` on all operations in the regions of `op`, each before or after those inside it.

@@ -3,6 +3,8 @@
 
 #include "module_arrays.h"
 
+#include "below.h"
+
 #include <functional>
 #include <optional>
 #include <unordered_map>
@@ -23,6 +25,7 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
         add(capi.mlirBlockGetArgument(block, i), -1);
       for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
            child = capi.mlirOperationGetNextInBlock(child)) {
+        fetchNext(capi, child);
         const auto number = static_cast<std::int32_t>(ops.size());
         ops.push_back(child);
         parents.push_back(parent);

@@ -351,6 +351,7 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
     MlirOperation child = capi.mlirBlockGetFirstOperation(block);
     while (child && verdict == Verdict::Valid) {
       const MlirOperation next = capi.mlirOperationGetNextInBlock(child);
+      fetchNext(capi, child);
       if (name.isModule) {
         const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
         if (symbol && !symbols.insert(symbol.pointer).second)

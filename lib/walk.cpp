@@ -23,8 +23,10 @@ void walk(const Capi &capi, MlirOperation op, const State &outer, const Visit &v
        region = capi.mlirRegionGetNextInOperation(region))
     for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block))
       for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-           child = capi.mlirOperationGetNextInBlock(child))
+           child = capi.mlirOperationGetNextInBlock(child)) {
+        fetchNext(capi, child);
         walk(capi, child, inner, visit);
+      }
 }
 
 // Turns locations in the parsed buffer into locations in the user's file.
