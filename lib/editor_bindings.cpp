@@ -44,6 +44,15 @@ public:
     return found;
   }
 
+  std::vector<std::vector<Capsule>> namedInEach(const std::vector<Capsule> &ops,
+                                                const std::vector<std::string> &names) const {
+    std::vector<std::vector<Capsule>> found;
+    found.reserve(ops.size());
+    for (const MlirOperation op : host.operations(ops))
+      found.push_back(host.capsules(operationsNamed(capi, op, names, false)));
+    return found;
+  }
+
   py::tuple contents(const std::vector<Capsule> &ops) const {
     Contents found = contentsOf(capi, host.operations(ops));
     return py::make_tuple(std::move(found.operations), std::move(found.attributes), found.hasBranches);
@@ -159,6 +168,8 @@ void defineEditor(py::module_ &module) {
       .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
       .def("children", &Editor::children, py::arg("op"), py::arg("name"),
            "The operations of a name right in the regions of one.")
+      .def("named_in_each", &Editor::namedInEach, py::arg("ops"), py::arg("names"),
+           "For each operation those under it that have one of the names, in pre-order.")
       .def("contents", &Editor::contents, py::arg("ops"),
            "The names of an operation and those under it, and of their discardable attributes, also in signatures of\n"
            "functions; and whether a region has more than one block.")

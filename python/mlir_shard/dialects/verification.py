@@ -10,7 +10,7 @@ they are right (the attribute, the types, what they are nested in) are looked at
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -81,35 +81,49 @@ def _use(found: Found) -> AttributeUse:
 
 def verify(op: Any) -> bool:
     """Whether the sdy attributes in and below `op` are right there; emits an error for the first that is not."""
-    return all(map(is_valid, uses(op)))
+    return _are_valid(uses(op))
 
 
 def are_valid(found: Iterable[Found]) -> bool:
     """Whether uses that the native core has found are right; emits an error for the first that is not."""
-    return all(map(is_valid, map(_use, found)))
+    return _are_valid(map(_use, found))
 
 
-def is_valid(use: AttributeUse) -> bool:
-    """Whether an attribute is right where it is; emits an error where it is not."""
+def _are_valid(found: Iterable[AttributeUse]) -> bool:
+    signatures = _Signatures()
+    return all(_is_valid(use, signatures) for use in found)
+
+
+def _is_valid(use: AttributeUse, signatures: _Signatures) -> bool:
     try:
         if use.place is Place.OPERATION:
             CHECKS[use.name](use.op, use.op.attributes[use.name])
         elif use.name == SHARDING:
-            _check_signature(use)
+            signatures.check(use)
     except (Violation, InterfaceError) as violation:
         report(use.op, violation)
         return False
     return True
 
 
-def _check_signature(use: AttributeUse) -> None:
-    attribute = use.op.attributes[_SIGNATURE_PLACES[use.place]][use.index][use.name]
-    function_type = use.op.attributes["function_type"].value
-    type_ = (function_type.inputs if use.place is Place.ARGUMENT else function_type.results)[use.index]
-    try:
-        check_sharding(value_as(attribute, TensorSharding, use.name), type_, use.op)
-    except Violation as violation:
-        raise Violation(f"{use.place.name.lower()} {use.index}: {violation}") from None
+class _Signatures:
+    """Checks attributes of arguments and results; the attributes and types of a function are read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[Any, Place], tuple[Any, Sequence[Any]]] = {}
+
+    def check(self, use: AttributeUse) -> None:
+        key = (use.op, use.place)
+        if key not in self._read:
+            type_ = use.op.attributes["function_type"].value
+            types = type_.inputs if use.place is Place.ARGUMENT else type_.results
+            self._read[key] = (use.op.attributes[_SIGNATURE_PLACES[use.place]], types)
+        dictionaries, types = self._read[key]
+        try:
+            sharding = value_as(dictionaries[use.index][use.name], TensorSharding, use.name)
+            check_sharding(sharding, types[use.index], use.op)
+        except Violation as violation:
+            raise Violation(f"{use.place.name.lower()} {use.index}: {violation}") from None
 
 
 def _check_sharding(op: Any, attribute: Any) -> None:

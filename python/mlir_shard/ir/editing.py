@@ -284,6 +284,11 @@ def operations_named(root: Any, *names: str) -> list[Any]:
     return _operations(native_host().operations_named(root.operation._CAPIPtr, names, post_order=False))
 
 
+def named_in_each(roots: Sequence[Any], *names: str) -> list[list[Any]]:
+    """For each of `roots` the operations below it that have one of the names, in pre-order."""
+    return list(map(_operations, _editor().named_in_each(_pointers(roots), names)))
+
+
 def operations_named_in_post_order(root: Any, *names: str) -> list[Any]:
     """The operations below `root` that have one of the names, each after those inside it."""
     return _operations(native_host().operations_named(root.operation._CAPIPtr, names, post_order=True))

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import attribute_columns, block_count, functions, operations_named
+from mlir_shard.ir.editing import attribute_columns, block_count, functions, named_in_each, operations_named
 from mlir_shard.passes.registry import PassFailure
 
 MAIN = "main"
@@ -73,7 +73,7 @@ class CallGraph:
     def of(module: Any) -> CallGraph:
         """The call graph of a module."""
         found = functions(module)
-        calls = {name: operations_named(function, "func.call") for name, function in found.items()}
+        calls = dict(zip(found, named_in_each(list(found.values()), "func.call"), strict=True))
         (symbols,) = attribute_columns(list(chain.from_iterable(calls.values())), "callee")
         names = (symbol.value for symbol in symbols)
         return CallGraph(found, calls, {name: list(islice(names, len(inside))) for name, inside in calls.items()})
