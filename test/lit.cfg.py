@@ -61,6 +61,7 @@ def command(name: str, module: str) -> None:
 
 command("shard-diff", "mlir_shard.tools.shard_diff")
 command("shard-explain", "mlir_shard.tools.shard_explain")
+command("shard-lsp", "mlir_shard.tools.shard_lsp")
 command("shard-opt", "mlir_shard.tools.shard_opt")
 command("shard-reshard", "mlir_shard.tools.shard_reshard")
 command("shard-run", "mlir_shard.tools.shard_run")

@@ -23,6 +23,7 @@ from documents.output import missing_line
 COMMANDS = {
     "shard-diff": "shard_diff",
     "shard-explain": "shard_explain",
+    "shard-lsp": "shard_lsp",
     "shard-opt": "shard_opt",
     "shard-reshard": "shard_reshard",
     "shard-run": "shard_run",

@@ -66,7 +66,7 @@ def offset_of_word(message: str, text: str, start: int) -> int | None:
         text: what the operation was read from.
         start: the offset of the operation's location.
     """
-    operation = _Part(text, start, next(_ends(text, start, "\n"), len(text)))
+    operation = _Part(text, start, operation_end(text, start))
     if (mesh := _MESH.search(message)) is not None:
         word = mesh[1] or f"@{mesh[2]}"
         return next((found for one in _parts(message, operation) if (found := one.offset(word)) is not None), None)
@@ -79,6 +79,11 @@ def offset_of_word(message: str, text: str, start: int) -> int | None:
             if (found := one.offset(axis[0], ordinal)) is not None:
                 return found
     return None
+
+
+def operation_end(text: str, start: int) -> int:
+    """Returns the offset at which the operation at an offset ends: the end of the line in which its brackets do."""
+    return next(_ends(text, start, "\n"), len(text))
 
 
 def _parts(message: str, operation: _Part) -> Iterator[_Part]:

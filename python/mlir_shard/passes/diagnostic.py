@@ -18,6 +18,8 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
+OPERATION_NOTE = "see current operation: "
+"""What notes begin with in which the host shows an operation."""
 _WHOLE_FILE = re.compile(r'"(.*)":0:0')
 
 

@@ -14,7 +14,7 @@ from mlir_shard import asm
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.dialects.parsing import parse
 from mlir_shard.passes import diagnostic, runner
-from mlir_shard.passes.diagnostic import Diagnostic, Position, error
+from mlir_shard.passes.diagnostic import OPERATION_NOTE, Diagnostic, Position, error
 from mlir_shard.passes.instrumentation import Instrumentation, PrintIR, Selection, Timing
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.passes.resolution import Nest
@@ -38,9 +38,6 @@ class Expectation:
     line: int | None
     position: Position
     seen: bool = False
-
-
-OPERATION_NOTE = "see current operation: "
 
 
 class Verifier:

@@ -1,0 +1,247 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One text: its diagnostics, and what is asked about places in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mlir_shard import asm
+from mlir_shard.dialects.contexts import create_context
+from mlir_shard.dialects.parsing import parse
+from mlir_shard.explain import text as explanation_text
+from mlir_shard.explain.explanation import Explanation, explain
+from mlir_shard.explain.values import Tensor
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.passes import diagnostic
+from mlir_shard.passes.diagnostic import Diagnostic
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.tools import source
+from mlir_shard.tools.command_line import DEFAULT_SPLIT_MARKER
+from mlir_shard.tools.language_server.outline import Outline, Symbol, Value
+from mlir_shard.tools.language_server.words import Span, Text, Word, WordKind, without_locations
+from mlir_shard.tools.source import Source
+
+# The characters of a line that a hover shows.
+_LONGEST_LINE = 2000
+# Where they are, a module is to be partitioned. What it becomes has a grid, but none of these.
+_ANNOTATING = ("sdy.mesh", "shard.shard")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A place that a diagnostic mentions; the file is empty for the text itself, the span None where it is unknown."""
+
+    message: str
+    file: str
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A diagnostic at a place of the text; severity is `error`, `warning` or `remark`."""
+
+    severity: str
+    message: str
+    span: Span
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A symbol in the outline of a text; the spans are of the name, of the first line and of the last line."""
+
+    name: str
+    op: str
+    type: str
+    word: Span
+    first: Span
+    last: Span
+    children: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """What is known of a word: Markdown, and the span of the word."""
+
+    markdown: str
+    span: Span
+
+
+class Document:
+    """A text of one or several modules, those between lines `// -----`.
+
+    Args:
+        name: of the file, for places in explanations.
+        content: the text.
+    """
+
+    def __init__(self, name: str, content: str) -> None:
+        whole = Source(name, without_locations(content).encode(errors="surrogatepass"))
+        self._text = Text(whole.text.decode("utf-8", "surrogatepass"))
+        self._parts = [_Part(one, self._text) for one in source.split(whole, DEFAULT_SPLIT_MARKER)]
+
+    def diagnostics(self) -> list[Found]:
+        """Returns what parsing, verification and the passes report."""
+        return [self._found(one) for part in self._parts for one in part.diagnostics]
+
+    def outline(self) -> list[Entry]:
+        """Returns the symbols, those of a module in it."""
+        return [entry for part in self._parts if part.outline for entry in self._entries(part.outline.symbols, -1)]
+
+    def hover(self, line: int, column: int) -> Hover | None:
+        """Returns the type of a value, its sharding after propagation and why it has it; or what a name stands for."""
+        word = self._text.word_at(self._text.offset(line, column))
+        part = self._part_with(word)
+        if word is None or part is None:
+            return None
+        shown = "\n\n".join(part.descriptions(word))
+        return Hover(shown, self._span(word)) if shown else None
+
+    def definition(self, line: int, column: int) -> Span | None:
+        """Returns where the name at a place is defined."""
+        word = self._text.word_at(self._text.offset(line, column))
+        part = self._part_with(word)
+        defined = part.outline.definition(word) if word and part and part.outline else None
+        return self._span(defined) if defined else None
+
+    def references(self, line: int, column: int) -> list[Span]:
+        """Returns where the name at a place is written, its definition included."""
+        word = self._text.word_at(self._text.offset(line, column))
+        part = self._part_with(word)
+        if word is None or part is None or part.outline is None or word.kind is WordKind.OTHER:
+            return []
+        return [self._span(one) for one in part.outline.occurrences(word) if part.contains(one)]
+
+    def _part_with(self, word: Word | None) -> _Part | None:
+        return next((part for part in self._parts if word and part.contains(word)), None)
+
+    def _span(self, word: Word) -> Span:
+        return self._text.span(word.start, word.end)
+
+    def _found(self, one: Diagnostic) -> Found:
+        span = self._span_of(one)
+        message = one.message if span or one.place == self._parts[0].name else f"{one.message} (at {_place(one)})"
+        return Found(one.severity, message, span or Span(0, 0, 0), tuple(map(self._note, one.notes)))
+
+    def _note(self, one: Diagnostic) -> Note:
+        span = self._span_of(one)
+        if span is None and one.position is not None:
+            line, column = one.position.line - 1, one.position.column - 1
+            return Note(one.message, one.position.file, Span(line, column, column))
+        return Note(one.message, "", span)
+
+    def _span_of(self, one: Diagnostic) -> Span | None:
+        position = one.position
+        if position is None or position.file != self._parts[0].name:
+            return None
+        return self._text.error_span(position.line - 1, position.column - 1)
+
+    def _entries(self, symbols: Sequence[Symbol], parent: int) -> Iterator[Entry]:
+        for number, symbol in enumerate(symbols):
+            if symbol.parent == parent:
+                children = tuple(self._entries(symbols, number))
+                first = self._text.span(symbol.start, symbol.end)
+                last = self._text.span(max(symbol.start, symbol.end - 1), symbol.end)
+                yield Entry(symbol.word.name, symbol.op, symbol.type, self._span(symbol.word), first, last, children)
+
+
+def _place(one: Diagnostic) -> str:
+    return one.heading.rsplit(f": {one.severity}: ", 1)[0] if one.position or one.place else "an unknown place"
+
+
+class _Part:
+    """A module of a text; nothing but its text and diagnostics where it is not valid."""
+
+    def __init__(self, part: Source, text: Text) -> None:
+        self.name = part.name
+        self._text, self._source = text, part
+        # There are empty lines where the parts before it are.
+        content = part.text
+        self._lines = len(content) - len(content.lstrip(b"\n")), content.count(b"\n")
+        self.diagnostics: list[Diagnostic] = []
+        self._module = self._parsed()
+        self._explanation = self._explained()
+
+    @cached_property
+    def outline(self) -> Outline | None:
+        """What the module defines."""
+        return None if self._module is None else Outline(self._module, self._text)
+
+    def contains(self, word: Word) -> bool:
+        """Whether a word is in this part."""
+        return self._lines[0] <= self._text.span(word.start, word.end).line <= self._lines[1]
+
+    def descriptions(self, word: Word) -> Iterator[str]:
+        """Yields what is known of a word as Markdown."""
+        if self.outline is None:
+            return
+        if word.kind is WordKind.OTHER:
+            values = self.outline.values_of_op_at(word)
+        else:
+            defined = self.outline.definition(word)
+            values = self.outline.values_defined_at(defined) if defined else ()
+            if word.kind is not WordKind.VALUE and defined is not None:
+                yield self._definition_line(defined)
+        if word.index is not None and word.index < len(values):
+            values = [values[word.index]]
+        for value in values:
+            yield self._value(value)
+
+    def _value(self, value: Value) -> str:
+        several = f"#{value.index}" if value.index else ""
+        lines = [f"```mlir\n{_text_of(value.word.name)}{several}: {value.type}\n```"]
+        tensor = self._tensors.get((*value.place, value.index))
+        if tensor is not None and self._explanation is not None:
+            explained = explanation_text.tensor_text(self._explanation, tensor).split("\n")[1:]
+            lines.append("```text\n" + "\n".join(line.removeprefix("  ") for line in explained) + "\n```")
+        return "\n".join(lines)
+
+    def _definition_line(self, word: Word) -> str:
+        content = self._text.content
+        end = content.find("\n", word.end)
+        line = content[content.rfind("\n", 0, word.start) + 1 : len(content) if end < 0 else end]
+        line = _text_of(line.strip())
+        return f"```mlir\n{line if len(line) <= _LONGEST_LINE else f'{line[:_LONGEST_LINE]} …'}\n```"
+
+    @cached_property
+    def _tensors(self) -> dict[tuple[int, int, int], Tensor]:
+        """Tensors by line, column and index."""
+        found: dict[tuple[int, int, int], Tensor] = {}
+        for tensor in self._explanation.tensors if self._explanation else ():
+            if tensor.op != "result":
+                index = 0 if tensor.op.endswith("argument") else tensor.index
+                found.setdefault((tensor.place.line, tensor.place.column, index), tensor)
+        return found
+
+    def _parsed(self) -> Any:
+        context = create_context()
+        try:
+            with diagnostic.handled(context, self._report):
+                return parse(self._source.text, context, self.name)
+        except asm.ParseError as error:
+            for one in error.diagnostics:
+                self._report(one)
+            return None
+
+    def _explained(self) -> Explanation | None:
+        if self._module is None or not operations_named(self._module, *_ANNOTATING):
+            return None
+        sources = {self.name: self._source.text.decode(errors="replace")}
+        try:
+            with diagnostic.reported(self.diagnostics.append):
+                return explain(self._module, sources=sources)
+        except PassFailure as failure:
+            self.diagnostics += failure.diagnostics
+            return None
+
+    def _report(self, one: Any) -> bool:
+        self.diagnostics.append(diagnostic.from_host(one))
+        return True
+
+
+def _text_of(content: str) -> str:
+    return content.encode("latin-1").decode(errors="replace")
