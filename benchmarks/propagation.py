@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Propagation on a parsed module: this project beside the C++ Shardy in jaxlib, in one run.
 
-    python benchmarks/propagation.py [--layers 12 48 400] [--linalg 10000] [--pass sdy-propagation-pipeline]
+    python benchmarks/propagation.py [--layers 12 48 400] [--different 12 48] [--linalg 10000] [--pass sdy-propagation-pipeline]
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
 alone; both verify the module after each pass, as they do by default, unless --no-verify is given. Prints the median
 seconds, their ratio, the memory that parsing and the pass together take at their peak (which Linux tells), once their
-code is loaded, and how many of the shardings in the resulting modules are the same. Shardy has no rules for linalg, so
-a linalg module is measured here alone.
+code is loaded, and how many of the shardings in the resulting modules are the same. The layers are alike, or with
+--different each has shapes of its own. Shardy has no rules for linalg, so a linalg module is measured here alone.
 """
 
 from __future__ import annotations
@@ -161,6 +161,7 @@ def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, nargs="*", default=[12, 48, 400])
+    parser.add_argument("--different", type=int, nargs="*", default=[12, 48], help="numbers of layers that all differ")
     parser.add_argument("--linalg", type=int, nargs="*", default=[1000, 10000, 100000])
     parser.add_argument("--pass", dest="name", default="sdy-propagation-pipeline")
     parser.add_argument("--repeat", type=int, default=5)
@@ -170,6 +171,8 @@ def main() -> None:
         setting = Setting(arguments.name, arguments.repeat, arguments.verify, Path(folder))
         for layers in arguments.layers:
             compare(lowered_gradient(layers), f"gradient of {layers} layers", setting)
+        for layers in arguments.different:
+            compare(lowered_gradient(layers, growing=True), f"gradient of {layers} layers that differ", setting)
         for operations in arguments.linalg:
             alone(linalg_layers(operations), "linalg module", setting)
 

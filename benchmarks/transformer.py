@@ -41,8 +41,13 @@ class Transformer:
         return jax.jit(function, in_shardings=(self.shardings, self.sharding)).lower(self.parameters, self.x)
 
 
-def transformer(layers: int, sizes: Sizes | None = None, mesh_shape: tuple[int, int] = (2, 4)) -> Transformer:
-    """On so many devices along data and along model. The first call in a process sets how many devices JAX sees."""
+def transformer(
+    layers: int, sizes: Sizes | None = None, mesh_shape: tuple[int, int] = (2, 4), *, growing: bool = False
+) -> Transformer:
+    """On so many devices along data and along model. The first call in a process sets how many devices JAX sees.
+
+    `growing` has each layer wider than the one before, on a shorter sequence: none repeats the shapes of another.
+    """
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax
@@ -51,7 +56,8 @@ def transformer(layers: int, sizes: Sizes | None = None, mesh_shape: tuple[int, 
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
     sizes = sizes or Sizes()
-    width, heads, hidden, length, batch = sizes.width, sizes.heads, sizes.hidden, sizes.length, sizes.batch
+    heads, length, batch = sizes.heads, sizes.length, sizes.batch
+    widths = [sizes.width + (heads * 2 * i if growing else 0) for i in range(layers)]
     mesh = Mesh(np.array(jax.devices()).reshape(mesh_shape), ("data", "model"))
 
     def sharding(*axes: str | None) -> NamedSharding:
@@ -63,6 +69,9 @@ def transformer(layers: int, sizes: Sizes | None = None, mesh_shape: tuple[int, 
         return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * gain + bias
 
     def layer(p, x):
+        if "widen" in p:
+            x = x[:, :-1] @ p["widen"]
+        length, width = x.shape[1:]
         h = normalized(x, p["gain_attention"], p["bias_attention"])
         query, key, value = (jnp.einsum("bsd,dhk->bshk", h, p[name]) for name in ("query", "key", "value"))
         scores = jnp.einsum("bshk,bthk->bhst", query, key) * (width // heads) ** -0.5
@@ -74,17 +83,24 @@ def transformer(layers: int, sizes: Sizes | None = None, mesh_shape: tuple[int, 
         h = jax.lax.with_sharding_constraint(h, sharding("data", None, "model"))
         return x + h @ p["down"]
 
-    shapes = {
-        "query": ((width, heads, width // heads), sharding(None, "model", None)),
-        "key": ((width, heads, width // heads), sharding(None, "model", None)),
-        "value": ((width, heads, width // heads), sharding(None, "model", None)),
-        "out": ((heads, width // heads, width), sharding("model", None, None)),
-        "up": ((width, hidden), sharding(None, "model")),
-        "down": ((hidden, width), sharding("model", None)),
-        **{name: ((width,), sharding(None)) for name in ("gain_attention", "bias_attention", "gain_mlp", "bias_mlp")},
-    }
-    parameters = [{name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, (shape, _) in shapes.items()}] * layers
-    shardings = [{name: one for name, (_, one) in shapes.items()}] * layers
+    def shapes(width, hidden, before):
+        of_heads = ((width, heads, width // heads), sharding(None, "model", None))
+        vectors = ("gain_attention", "bias_attention", "gain_mlp", "bias_mlp")
+        return {
+            **({"widen": ((before, width), sharding(None, None))} if growing and before else {}),
+            **{name: of_heads for name in ("query", "key", "value")},
+            "out": ((heads, width // heads, width), sharding("model", None, None)),
+            "up": ((width, hidden), sharding(None, "model")),
+            "down": ((hidden, width), sharding("model", None)),
+            **{name: ((width,), sharding(None)) for name in vectors},
+        }
+
+    hidden = sizes.hidden // sizes.width
+    of_layers = [shapes(width, hidden * width, before) for width, before in zip(widths, [0, *widths], strict=False)]
+    parameters = [
+        {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, (shape, _) in one.items()} for one in of_layers
+    ]
+    shardings = [{name: one for name, (_, one) in layer.items()} for layer in of_layers]
 
     def forward(parameters, x):
         for p in parameters:
@@ -94,14 +110,14 @@ def transformer(layers: int, sizes: Sizes | None = None, mesh_shape: tuple[int, 
     def loss(parameters, x):
         return (forward(parameters, x) ** 2).sum()
 
-    x = jax.ShapeDtypeStruct((batch, length, width), jnp.float32)
+    x = jax.ShapeDtypeStruct((batch, length, sizes.width), jnp.float32)
     return Transformer(forward, loss, parameters, shardings, x, sharding("data", None, None))
 
 
-def lowered_gradient(layers: int, devices: int = DEVICES) -> str:
+def lowered_gradient(layers: int, devices: int = DEVICES, *, growing: bool = False) -> str:
     """The text of a module of about 320 operations a layer; for more devices data and the batch are larger."""
     data = devices // 4
-    model = transformer(layers, Sizes(batch=4 * data))
+    model = transformer(layers, Sizes(batch=4 * data), growing=growing)
     import jax
 
     text = model.lower(jax.grad(model.loss)).as_text()

@@ -162,6 +162,8 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirStringRef, mlirStringAttrGetValue, (MlirAttribute))                                                     \
   FUNCTION(MlirAttribute, mlirTypeAttrGet, (MlirType))                                                                 \
   FUNCTION(MlirType, mlirTypeAttrGetValue, (MlirAttribute))                                                            \
+  FUNCTION(std::int64_t, mlirShapedTypeGetRank, (MlirType))                                                            \
+  FUNCTION(bool, mlirTypeIsARankedTensor, (MlirType))                                                                  \
   FUNCTION(bool, mlirTypeIsAMemRef, (MlirType))                                                                        \
   FUNCTION(bool, mlirTypeIsAUnrankedMemRef, (MlirType))                                                                \
   FUNCTION(MlirOpOperand, mlirValueGetFirstUse, (MlirValue))                                                           \

@@ -46,11 +46,11 @@ public:
     capi.inherentNames = std::make_shared<InherentNames>(std::move(declared));
   }
 
-  std::vector<py::tuple> attributeUses(const py::capsule &op, const std::vector<std::pair<std::string, bool>> &names,
+  std::vector<py::tuple> attributeUses(const py::capsule &op, const std::vector<std::pair<std::string, int>> &names,
                                        const std::vector<std::string> &scopes) const {
     std::vector<AttributeQuery> queries;
-    for (const auto &[name, alike] : names)
-      queries.push_back({name, alike});
+    for (const auto &[name, likeness] : names)
+      queries.push_back({name, static_cast<Likeness>(likeness)});
     std::vector<py::tuple> uses;
     SeenUses seen;
     for (const AttributeUse &use : distinctAttributeUses(capi, {{operation(op), true}}, queries, scopes, seen))
@@ -315,7 +315,8 @@ PYBIND11_MODULE(_native, module) {
            "properties, None where they are not known.")
       .def("attribute_uses", &Host::attributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),
            "The uses of discardable attributes as (operation, name, place, index), the place being 0 for the operation,\n"
-           "1 for an argument and 2 for a result; `names` says with each whether of uses that are alike one will do.")
+           "1 for an argument and 2 for a result; `names` says with each whether of uses that\n"
+           "are alike one will do: 0 for no, 1 where types agree, 2 where the ranks of results do.")
       .def("read", &Host::read, py::arg("op"), py::arg("ignored"), py::keep_alive<0, 1>(),
            "Reads what is under an operation; attributes named in `ignored` do not count in signatures.")
       .def("first_operations", &Host::firstOperationsBelow, py::arg("op"),

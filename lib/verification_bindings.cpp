@@ -19,6 +19,9 @@ namespace py = pybind11;
 namespace mlir_shard {
 namespace {
 
+// Each with the number of its likeness.
+using AttributeNames = std::vector<std::pair<std::string, int>>;
+
 // What is verified in the context of the operation that comes first.
 class Verification {
 public:
@@ -42,7 +45,7 @@ public:
 
   std::vector<py::tuple> newAttributeUses(const std::vector<py::capsule> &changed,
                                           const std::vector<py::capsule> &attributed,
-                                          const std::vector<std::pair<std::string, bool>> &names,
+                                          const AttributeNames &names,
                                           const std::vector<std::string> &scopes) {
     std::vector<Searched> searched;
     searched.reserve(changed.size() + attributed.size());
@@ -53,7 +56,7 @@ public:
     return newUses(searched, names, scopes);
   }
 
-  std::vector<py::tuple> changedAttributeUses(const std::vector<std::pair<std::string, bool>> &names,
+  std::vector<py::tuple> changedAttributeUses(const AttributeNames &names,
                                               const std::vector<std::string> &scopes) {
     return verified ? newUses(verified->changedInRun(), names, scopes) : std::vector<py::tuple>();
   }
@@ -65,11 +68,11 @@ public:
 
 private:
   std::vector<py::tuple> newUses(const std::vector<Searched> &searched,
-                                 const std::vector<std::pair<std::string, bool>> &names,
+                                 const AttributeNames &names,
                                  const std::vector<std::string> &scopes) {
     std::vector<AttributeQuery> queries;
-    for (const auto &[name, alike] : names)
-      queries.push_back({name, alike});
+    for (const auto &[name, likeness] : names)
+      queries.push_back({name, static_cast<Likeness>(likeness)});
     // Where the host does not tell contents, those around an attribute may have changed.
     if (!capi.mlirOperationStructuralHashValue)
       seenUses.clear();

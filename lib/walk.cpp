@@ -55,6 +55,19 @@ private:
   const SourceMap &map;
 };
 
+// The rank of a tensor as something that is no type; other types are themselves.
+const void *rankOrType(const Capi &capi, MlirType type) {
+  if (!capi.mlirTypeIsARankedTensor(type))
+    return type.pointer;
+  return reinterpret_cast<const void *>(2 * capi.mlirShapedTypeGetRank(type) + 1);
+}
+
+void setResultRanks(const Capi &capi, MlirOperation op, std::vector<const void *> &ranks) {
+  ranks.clear();
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
+    ranks.push_back(rankOrType(capi, capi.mlirValueGetType(capi.mlirOperationGetResult(op, i))));
+}
+
 void setTypePointers(const Capi &capi, MlirOperation op, std::vector<const void *> &types) {
   types.clear();
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
@@ -131,7 +144,7 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
   std::vector<AttributeUse> uses;
   std::vector<const void *> operationKey; // One for all operations.
   auto add = [&](AttributeUse use, const std::vector<const void *> &key) {
-    if (!queries[use.query].alike || seen.insert(key).second)
+    if (queries[use.query].likeness == Likeness::None || seen.insert(key).second)
       uses.push_back(use);
   };
 
@@ -149,7 +162,8 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
         if (MlirAttribute attribute =
                 capi.mlirDictionaryAttrGetElementByName(dictionary, toStringRef(queries[query].name)))
           add({op, query, place, i},
-              {attribute.pointer, scope, type.pointer, reinterpret_cast<const void *>(place),
+              {attribute.pointer, scope,
+               queries[query].likeness == Likeness::Ranks ? rankOrType(capi, type) : type.pointer, reinterpret_cast<const void *>(place),
                reinterpret_cast<const void *>(query)});
       }
     }
@@ -163,7 +177,10 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
       if (name == names.end())
         continue;
       const auto query = static_cast<std::size_t>(name - names.begin());
-      setTypePointers(capi, op, operationKey);
+      if (queries[query].likeness == Likeness::Ranks)
+        setResultRanks(capi, op, operationKey);
+      else
+        setTypePointers(capi, op, operationKey);
       operationKey.insert(operationKey.end(),
                           {named.attribute.pointer, scope, reinterpret_cast<const void *>(query)});
       add({op, query, AttributeUse::Place::Operation, 0}, operationKey);

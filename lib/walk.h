@@ -21,10 +21,14 @@ namespace mlir_shard {
 void moveLocations(const Capi &capi, MlirOperation root, std::string_view buffer, std::string_view file,
                    const SourceMap &map);
 
-// An attribute to look for; uses that agree in all else count as one where they are `alike`.
+// What uses of an attribute have to agree in to count as one: nothing makes them one, the types of the operands and
+// results of their operations, or the ranks of the results.
+enum class Likeness { None, Types, Ranks };
+
+// An attribute to look for.
 struct AttributeQuery {
   std::string name;
-  bool alike;
+  Likeness likeness;
 };
 
 // A place that carries one of the attributes asked for: an operation, or argument or result `index` of a function.
@@ -45,9 +49,9 @@ struct Searched {
 // The uses of attributes that were found, by all that decides whether uses are alike.
 using SeenUses = std::unordered_set<std::vector<const void *>, PointersHash>;
 
-// The uses of discardable attributes of operations, in their order. Of uses that are alike, agreeing in attribute, types
-// and innermost enclosing operation of a name in `scopes`, only the first is given, and none that is in `seen` from the
-// call before; enclosing operations agree by their contents.
+// The uses of discardable attributes of operations, in their order. Of uses that are alike, agreeing in attribute, in
+// types or ranks, and in the innermost enclosing operation of a name in `scopes`, only the first is given, and none that
+// is in `seen` from the call before; enclosing operations agree by their contents.
 std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vector<Searched> &searched,
                                                 const std::vector<AttributeQuery> &queries,
                                                 const std::vector<std::string> &scopes, SeenUses &seen);

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any
 
 from mlir_shard.asm.module import native_host
@@ -179,5 +179,15 @@ CHECKS: Mapping[str, Callable[[Any, Any], None]] = {
     BLOCK_ARG_PROPAGATION_EDGES: _check_array_of_edges(BLOCK_ARG_PROPAGATION_EDGES),
 }
 
-# What edges refer to is decided by other operations around theirs, so no two uses agree.
-QUERIES = tuple((name, name != PROPAGATION_EDGES) for name in CHECKS)
+
+class _Likeness(IntEnum):
+    """In what uses of an attribute have to agree for the check of one to be that of all."""
+
+    NONE = 0
+    TYPES = 1
+    RANKS = 2  # Of results.
+
+
+# What edges refer to is decided by other operations around theirs, so no two uses agree. Blocks may be uneven.
+_LIKENESS = {PROPAGATION_EDGES: _Likeness.NONE, SHARDING: _Likeness.RANKS}
+QUERIES = tuple((name, int(_LIKENESS.get(name, _Likeness.TYPES))) for name in CHECKS)

@@ -140,6 +140,11 @@ class Losses:
         return 0 if found is None else found
 
     def _divides(self, node: TracedNode, missed: _Missed) -> bool:
+        """Whether the axis divides the factor, where it has to: where the factor is one of several of a dimension."""
+        dims = (dim.factor_indices for mapping in node.rule.tensor_mappings for dim in mapping.dim_mappings)
+        # The rule of a node is any that propagates alike: other factors may be of another size in it.
+        if not any(len(factors) > 1 and missed.factor in factors for factors in dims):
+            return True
         sharding = self._trace.sharding(node.tensors[missed.source])
         found = common_mesh([sharding], self._trace.meshes)
         return found is None or node.rule.factor_sizes[missed.factor] % missed.axis.size(found[1]) == 0

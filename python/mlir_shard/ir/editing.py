@@ -296,7 +296,7 @@ def operations_named_in_post_order(root: Any, *names: str) -> list[Any]:
 
 def operations_with(root: Any, attribute: str) -> list[Any]:
     """`root` and the operations below it that have a discardable attribute of that name, in pre-order."""
-    uses = native_host().attribute_uses(root.operation._CAPIPtr, [(attribute, False)], [])
+    uses = native_host().attribute_uses(root.operation._CAPIPtr, [(attribute, 0)], [])
     # The other places are the arguments and results in a function's signature.
     return [ir.Operation._CAPICreate(capsule) for capsule, _, place, _ in uses if place == 0]
 

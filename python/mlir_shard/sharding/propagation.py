@@ -8,8 +8,9 @@ and gives each tensor along each factor what it can take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import gcd, prod
 
 from mlir_shard.sharding.axes import Axes, AxisRef, is_strict_prefix, prefix_without_overlap, total_size
@@ -67,6 +68,34 @@ def compatible_axes(
         return _fitting_prefix(axis, projection, factor, sharded_size, size, mesh)
 
     return truncate(compatible_major_axes(projection, factor, direction), fitting, mesh, conservative=conservative)
+
+
+def order_of(sizes: Iterable[int]) -> tuple[int, ...]:
+    """For each size how many smaller ones there are, equal ones counted once."""
+    sizes = tuple(sizes)
+    places = {size: place for place, size in enumerate(sorted(set(sizes)))}
+    return tuple([places[size] for size in sizes])
+
+
+def propagation_key(rule: OpShardingRule) -> Hashable:
+    """What propagation goes by in a rule: along rules that agree in it shardings propagate alike.
+
+    A dimension of one factor can be sharded along anything, so that sizes decide where a dimension has several, and
+    else only in which order the tensors are by size.
+    """
+    tensors = [[dim.factor_indices for dim in mapping.dim_mappings] for mapping in rule.tensor_mappings]
+    factors = [set(chain.from_iterable(dims)) for dims in tensors]
+    cut = {factor for dims in tensors for dim in dims if len(dim) > 1 for factor in dim}
+    return (
+        len(rule.operand_mappings),
+        tuple(map(tuple, tensors)),
+        order_of(prod(map(rule.factor_sizes.__getitem__, of_tensor)) for of_tensor in factors),
+        tuple([size if factor in cut else 0 for factor, size in enumerate(rule.factor_sizes)]),
+        rule.reduction_factors,
+        rule.need_replication_factors,
+        rule.permutation_factors,
+        rule.blocked_propagation_factors,
+    )
 
 
 def truncate(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 _LAST_LETTER = ord("z") - ord("i")
 
@@ -48,7 +49,7 @@ class TensorMapping:
     @staticmethod
     def of(*dims: Sequence[int]) -> TensorMapping:
         """A mapping from the factors of each dimension."""
-        return TensorMapping(tuple(DimMapping(tuple(factors)) for factors in dims))
+        return _mapping(tuple(map(tuple, dims)))
 
     @property
     def rank(self) -> int:
@@ -61,6 +62,11 @@ class TensorMapping:
 
     def __str__(self) -> str:
         return f"[{', '.join(map(str, self.dim_mappings))}]"
+
+
+@lru_cache(maxsize=4096)
+def _mapping(dims: tuple[tuple[int, ...], ...]) -> TensorMapping:
+    return TensorMapping(tuple(map(DimMapping, dims)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mlir_shard import _native
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
+from mlir_shard.sharding.propagation import propagation_key
 from mlir_shard.sharding.propagation_edges import AxisMove
 from mlir_shard.sharding.tensor import EdgeFrame
 
@@ -137,17 +138,18 @@ class ValueGraph:
     siblings: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     shares_kinds: bool = True
     _kinds: dict[Hashable, int] = field(default_factory=dict)
-    _rules: dict[OpShardingRule, OpShardingRule] = field(default_factory=dict)
-    # By the identity of a rule the equal one that kinds have; and the rule, so that its identity stays its own.
+    _rules: dict[Hashable, OpShardingRule] = field(default_factory=dict)
+    # By the identity of a rule the one that kinds have; and the rule, so that its identity stays its own.
     _rules_by_id: dict[int, tuple[OpShardingRule, OpShardingRule]] = field(default_factory=dict)
 
     def kind(self, kind: NodeKind) -> int:
-        """The number of a kind; equal ones have the same, and equal rules become one object."""
+        """The number of a kind; equal ones have the same, with one of the rules that propagate alike."""
         # A rule is large, so it is compared once for each object.
         rule = kind.rule
         known = self._rules_by_id.get(id(rule))
         if known is None:
-            known = self._rules_by_id[id(rule)] = (self._rules.setdefault(rule, rule), rule)
+            alike = self._rules.setdefault(propagation_key(rule), rule) if self.shares_kinds else rule
+            known = self._rules_by_id[id(rule)] = (alike, rule)
         key = (id(known[0]), kind)
         number = self._kinds.get(key)
         if number is None or not self.shares_kinds:

@@ -23,6 +23,7 @@ from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding.propagation import order_of, propagation_key
 from mlir_shard.transforms.shardings import Side, shardings_of
 
 UNSHARDED = 0
@@ -247,36 +248,31 @@ class OpChoices:
         self._reuses = reuses
         self._cheapest = cheapest
         self._known: dict[Hashable, PricedReshards] = {}
-        # The first signature of those that a choice does not tell apart, and the first of equal rules, which are kept.
-        self._kinds: dict[int, int] = {}
-        self._first_kinds: dict[Hashable, int] = {}
-        self._rules: dict[int, tuple[int, OpShardingRule]] = {}
-        self._first_rules: dict[OpShardingRule, int] = {}
+        # Numbers of signatures with rules, those that a choice does not tell apart having the same; rules are kept.
+        self._kinds: dict[tuple[int, int, bool], tuple[int, OpShardingRule]] = {}
+        self._numbers: dict[Hashable, int] = {}
 
     def of(self, op: AskedOp) -> PricedReshards:
         """The reshards around an op; raises ReshardError where there are none that do."""
         is_full = self._is_full or op.signature.name in _ALWAYS_FULL
         if not is_full and op.signature.name in _CONCATENATIONS:
             is_full = any(operand != op.results[0] for operand in op.operands)
-        alike = self._kind_of(op), self._rule_of(op), op.combiner, is_full, op.operands, op.results
-        key = (*alike, op.windows, op.summands)
+        key = (self._kind_of(op, is_full), op.combiner, is_full, op.operands, op.results, op.windows, op.summands)
         if key not in self._known or not self._reuses:
             self._known[key] = self._choose(op, is_full=is_full)
         return self._known[key]
 
-    def _kind_of(self, op: AskedOp) -> int:
-        found = self._kinds.get(op.number)
+    def _kind_of(self, op: AskedOp, is_full: bool) -> int:
+        asked = (op.number, id(op.rule), is_full)
+        found = self._kinds.get(asked)
         if found is None:
             one = op.signature
-            found = self._first_kinds.setdefault((one.kind, one.tensors, one.sizes), op.number)
-            self._kinds[op.number] = found
-        return found
-
-    def _rule_of(self, op: AskedOp) -> int:
-        found = self._rules.get(id(op.rule))
-        if found is None:
-            found = self._first_rules.setdefault(op.rule, len(self._rules)), op.rule
-            self._rules[id(op.rule)] = found
+            if is_full:
+                key: Hashable = (one.kind, one.tensors, one.sizes, op.rule)
+            else:
+                # What is made to fit alone goes by which tensor is larger.
+                key = (one.kind, order_of(one.sizes), propagation_key(op.rule))
+            found = self._kinds[asked] = (self._numbers.setdefault((is_full, key), len(self._numbers)), op.rule)
         return found[0]
 
     def _choose(self, op: AskedOp, *, is_full: bool) -> PricedReshards:
