@@ -154,11 +154,12 @@ class Program:
         """Returns what has changed from this program to another one, see `mlir_shard.diff`."""
         return compare(self.module, getattr(other, "module", other), collectives=collectives)
 
-    def compile(self, engine: str | Backend = MPI, **options: Any) -> Executable:
+    def compile(self, engine: str | Backend = MPI, *, trust_native: bool = False, **options: Any) -> Executable:
         """Returns the partitioned program, compiled for an engine.
 
         Args:
             engine: `mpi`, processes of this machine, or `pjrt`, devices of XLA.
+            trust_native: run a module that holds native code, see docs/trust.md.
             options: of `mlir_shard.runtime.backends.backend`, as `timeout=60`, `collectives="stablehlo"`.
 
         Raises:
@@ -166,7 +167,12 @@ class Program:
         """
         chosen = backend(engine, **options) if isinstance(engine, str) else engine
         compiled = compile_module(
-            self.module, function=self.function, pipelines=chosen.pipelines, with_unsharded=False, lower=chosen.lower
+            self.module,
+            function=self.function,
+            pipelines=chosen.pipelines,
+            with_unsharded=False,
+            lower=chosen.lower,
+            trust_native=trust_native,
         )
         names = self.argument_names
         program = with_names(compiled.sharded, names, self.result_names)

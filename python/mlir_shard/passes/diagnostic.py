@@ -25,11 +25,15 @@ _WHOLE_FILE = re.compile(r'"(.*)":0:0')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a text; line and column count from 1, columns in bytes."""
+    """A place in a text; line and column count from 1, columns in bytes.
+
+    is_python: the file is Python code that this process runs, not one that a location of a module names.
+    """
 
     file: str
     line: int
     column: int
+    is_python: bool = dataclasses.field(default=False, compare=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -165,9 +169,8 @@ def of_exception(exception: BaseException, prefix: str, file: str | None, severi
     frame = inside[-1]
     # Columns of frames are known from Python 3.11 on.
     column = getattr(frame, "colno", None)
-    return Diagnostic(
-        severity, message, Position(frame.filename, frame.lineno or 1, 1 if column is None else column + 1)
-    )
+    position = Position(frame.filename, frame.lineno or 1, 1 if column is None else column + 1, is_python=True)
+    return Diagnostic(severity, message, position)
 
 
 def of_declaration(message: str, declared: Any) -> Diagnostic:
@@ -178,7 +181,7 @@ def of_declaration(message: str, declared: Any) -> Diagnostic:
     except (OSError, TypeError):
         # Its source may be gone.
         return error(message)
-    return error(message, Position(file, line, 1))
+    return error(message, Position(file, line, 1, is_python=True))
 
 
 _reporters: list[Callable[[Diagnostic], None]] = []

@@ -25,6 +25,7 @@ from mlir_shard.runtime.program import Lowered, Program
 from mlir_shard.runtime.reference import verify
 from mlir_shard.runtime.reference.precise import widen, widened
 from mlir_shard.runtime.reference.unsharded import drop_sharding
+from mlir_shard.runtime.trust import check_trusted
 from mlir_shard.transforms.normalize.shard_drop_callbacks import callbacks
 
 PROPAGATED, LOCAL = "propagated", "local"
@@ -70,12 +71,15 @@ def compile_module(
     with_unsharded: bool = True,
     watch: Watch | None = None,
     lower: Lower | None = None,
+    trust_native: bool = False,
 ) -> Compiled:
     """Compiles a function of a global module for `ranks` ranks, by default as many as its mesh has devices.
 
     Device d of the mesh is rank d. The module is left as it is. `lower` gives the form that the engine runs, by
-    default the LLVM dialect. RunError where it cannot be compiled.
+    default the LLVM dialect. RunError where it cannot be compiled, or holds native code without `trust_native`.
     """
+    if not trust_native:
+        check_trusted(module)
     chosen = LoweringProcess() if lower is None else lower
     with chosen.begun() if isinstance(chosen, LoweringProcess) else contextlib.nullcontext(chosen) as begun:
         return _compile(module, ranks, function, pipelines, with_unsharded, watch, begun)

@@ -37,6 +37,7 @@ def execute(
     function: str = "main",
     pipelines: Pipelines | None = None,
     engine: str | Backend = MPI,
+    trust_native: bool = False,
 ) -> list[Array]:
     """Shards a global module with annotations, runs a function of it on devices and returns its global results.
 
@@ -47,6 +48,7 @@ def execute(
         function: the function's name.
         pipelines: what shards the module, where not what the engine has by default.
         engine: `mpi`, ranks of this machine, `pjrt`, virtual devices of its CPU, or a `Backend` set up otherwise.
+        trust_native: run a module that holds native code, see docs/trust.md.
 
     Raises:
         RunError: the module cannot be sharded, lowered or run, or the inputs do not fit it, or ranks that hold
@@ -60,6 +62,7 @@ def execute(
         pipelines=pipelines or chosen.pipelines,
         with_unsharded=False,
         lower=chosen.lower,
+        trust_native=trust_native,
     )
     results = run_program(compiled.sharded, inputs, chosen.engine)
     for result in results:

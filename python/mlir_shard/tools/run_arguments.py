@@ -63,6 +63,7 @@ class RunArguments:
     verify_repetition: bool
     pipeline: tuple[str, str] | None
     load: list[str]
+    trust_native: bool
     timeout: float | None
 
 
@@ -242,6 +243,11 @@ def _parser() -> ArgumentParser:
         "(default for mpi: shard-propagate;shard-spmdize)",
     )
     add("--load", action="append", default=[], metavar="FILE.py", help="load passes from a Python file")
+    add(
+        "--trust-native",
+        action="store_true",
+        help="run a module that holds native code: llvm ops, inline assembly, or calls of functions without a body",
+    )
     add("--cache", metavar="DIR", help="keep compiled programs in this folder, and take from it what is there")
     add("--timeout", type=_seconds, metavar="SECONDS", help="stop a run that takes longer")
     return parser

@@ -145,6 +145,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         with_unsharded=arguments.verify and not arguments.expect,
         watch=watch,
         lower=chosen.lower,
+        trust_native=arguments.trust_native,
     )
     if arguments.output is not None:
         run_arrays.check_count(arguments.output, len(compiled.sharded.results))

@@ -55,7 +55,10 @@ def split(source: Source, marker: str) -> tuple[Source, ...]:
 
 
 class Console:
-    """Prints diagnostics, with the lines they are about where the text is known or can be read."""
+    """Prints diagnostics, with the lines they are about where these are of a known source or of Python code.
+
+    A location in a module may name any file; such a file is not opened.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -87,24 +90,22 @@ class Console:
     def _line(self, position: Position) -> bytes | None:
         if position.file not in self._lines:
             text = self._texts.get(position.file)
+            if text is None and not position.is_python:
+                return None
             self._lines[position.file] = _read_lines(position.file) if text is None else text.split(b"\n")
         lines = self._lines[position.file]
         return lines[position.line - 1] if 1 <= position.line <= len(lines) else None
 
 
-_MOST_BYTES = 1 << 26
-"""The size of a file that a location names up to which its lines are shown."""
-
-
 def _read_lines(path: str) -> list[bytes]:
     try:
-        # A device or a pipe may have no end.
-        if not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
+        # Code may have been made from a name that is no file.
+        if not os.path.isfile(path):
             return []
         with open(path, "rb") as file:
             return file.read().split(b"\n")
     except (OSError, ValueError):
-        # A location may name a file that was there when the module was made.
+        # The file may be gone since it was loaded.
         return []
 
 

@@ -5,8 +5,8 @@
 // RUN: not shard-run --engine=pjrt %s 2>&1 | FileCheck %s --check-prefix=DECLARED
 // RUN: shard-run %s --function=inner | FileCheck %s --check-prefix=PRIVATE
 // RUN: shard-run --engine=pjrt %s --function=inner | FileCheck %s --check-prefix=PRIVATE
-// RUN: not shard-run --engine=pjrt %S/Inputs/declared_callee.mlir 2>&1 | FileCheck %s --check-prefix=CALLED
-// RUN: not shard-run %S/Inputs/declared_callee.mlir 2>&1 | FileCheck %s --check-prefix=UNDEFINED
+// RUN: not shard-run --trust-native --engine=pjrt %S/Inputs/declared_callee.mlir 2>&1 | FileCheck %s --check-prefix=CALLED
+// RUN: not shard-run --trust-native %S/Inputs/declared_callee.mlir 2>&1 | FileCheck %s --check-prefix=UNDEFINED
 
 // NOTHING: shard-run: error: the program has no function @main to run; its functions: none with a body
 // NOTHING-NOT: {{.}}

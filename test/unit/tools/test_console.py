@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 from mlir_shard.passes.diagnostic import Diagnostic, Position
@@ -39,15 +40,21 @@ def test_without_a_line() -> None:
     assert shown(Diagnostic("remark", "so", place='"name"')) == '"name": remark: so\n'
 
 
-def test_lines_of_other_files_are_read(tmp_path: Path) -> None:
+def test_lines_of_python_code_are_read(tmp_path: Path) -> None:
     other = tmp_path / "other.py"
     other.write_bytes(b"raise X\r\n")
-    assert shown(Diagnostic("error", "X", Position(str(other), 1, 7))) == f"{other}:1:7: error: X\nraise X\n      ^\n"
+    position = Position(str(other), 1, 7, is_python=True)
+    assert shown(Diagnostic("error", "X", position)) == f"{other}:1:7: error: X\nraise X\n      ^\n"
 
 
-def test_what_is_no_file_is_not_read() -> None:
-    """A device may have no end."""
-    assert shown(Diagnostic("error", "X", Position("/dev/zero", 1, 1))) == "/dev/zero:1:1: error: X\n"
+def test_other_files_are_not_read(tmp_path: Path) -> None:
+    """A location may name any file: one of somebody else, or a pipe that nobody writes to."""
+    other = tmp_path / "other.txt"
+    other.write_text("secret\n", encoding="utf-8")
+    assert shown(Diagnostic("error", "X", Position(str(other), 1, 1))) == f"{other}:1:1: error: X\n"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert shown(Diagnostic("error", "X", Position(str(pipe), 1, 1))) == f"{pipe}:1:1: error: X\n"
 
 
 def test_invalid_utf8_is_shown() -> None:
