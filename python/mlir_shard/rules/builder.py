@@ -8,6 +8,7 @@ A dimension may be made of several factors; factors of size 1 among several are 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from mlir_shard.dialects.sdy import rank_of as rank_of
@@ -65,18 +66,20 @@ class RuleBuilder:
                 f"{len(self._results)} results, not {len(operand_dims)} and {len(result_dims)}"
             )
         factor = self._new(size, type_, blocked)
-        for mappings, dims in ((self._operands, operand_dims), (self._results, result_dims)):
-            for mapping, dim in zip(mappings, dims, strict=True):
-                if dim is not None and (size != 1 or not mapping[dim]):
-                    mapping[dim].append(factor)
+        for mapping, dim in zip(chain(self._operands, self._results), chain(operand_dims, result_dims), strict=True):
+            if dim is not None and (size != 1 or not mapping[dim]):
+                mapping[dim].append(factor)
         return self
 
     def add_common_factor(
         self, dim: int, size: int, type_: FactorType = FactorType.PASS_THROUGH, *, blocked: bool = False
     ) -> RuleBuilder:
         """Adds a factor mapped to dimension `dim` of every operand and result that has that many dimensions."""
-        result_dims = _wherever(self._results, dim)
-        return self.add_factor(self._operands_with(dim), result_dims, size, type_, blocked=blocked)
+        factor = self._new(size, type_, blocked)
+        for mapping in chain(self._related, self._results):
+            if dim < len(mapping) and (size != 1 or not mapping[dim]):
+                mapping[dim].append(factor)
+        return self
 
     def add_factors_of_sides(
         self, dim: int, operand_size: int, result_size: int, type_: FactorType = FactorType.NEED_REPLICATION
@@ -139,8 +142,12 @@ class RuleBuilder:
             tuple(self._blocked),
         )
 
+    @property
+    def _related(self) -> list[list[list[int]]]:
+        return self._operands[: len(self._operands) - len(self._unrelated)]
+
     def _operands_with(self, dim: int) -> list[int | None]:
-        return _wherever(self._operands[: len(self._operands) - len(self._unrelated)], dim)
+        return _wherever(self._related, dim)
 
     def _new(self, size: int, type_: FactorType, blocked: bool) -> int:
         factor = len(self._sizes)
@@ -160,9 +167,19 @@ def pointwise(op: Any) -> OpShardingRule | None:
 
     None where there is no operand or no result, or where the first result is no ranked tensor.
     """
-    if not len(op.operands) or not len(op.results) or not isinstance(op.results[0].type, ir.RankedTensorType):
+    operands, results = ([value.type for value in values] for values in (op.operands, op.results))
+    if not operands or not results or not isinstance(results[0], ir.RankedTensorType):
         return None
-    return RuleBuilder.for_op(op).add_pointwise(op.results[0].type.shape).build()
+    shape = tuple(results[0].shape)
+    of_operands, of_results = list(map(rank_of, operands)), list(map(rank_of, results))
+    if not {*of_operands, *of_results} <= {0, len(shape)}:
+        return RuleBuilder(of_operands, of_results).add_pointwise(shape).build()
+    # Most rules are of this kind.
+    mappings = {rank: TensorMapping.of(*((factor,) for factor in range(rank))) for rank in (0, len(shape))}
+    operand_mappings, result_mappings = (
+        tuple([mappings[rank] for rank in ranks]) for ranks in (of_operands, of_results)
+    )
+    return OpShardingRule(shape, operand_mappings, result_mappings)
 
 
 def pointwise_but(

@@ -14,7 +14,14 @@ from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import editing
-from mlir_shard.ir.editing import distinct_attributes, replace_attributes, set_signature_column, signature_column
+from mlir_shard.ir.editing import (
+    attribute_columns,
+    children,
+    distinct_attributes,
+    replace_attributes,
+    set_signature_column,
+    signature_column,
+)
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes.registry import PassFailure, shared
 from mlir_shard.rules import RuleCache, RuleOptions
@@ -35,11 +42,17 @@ KNOWN_ATTRIBUTES = frozenset(
 """The names of the discardable attributes of sdy."""
 
 
-def meshes_around(op: Any) -> dict[str, Mesh]:
-    """The meshes of the module that `op` is in, by name; PassFailure where one has too many devices to list."""
+def meshes_around(op: Any, *, listed: bool = True) -> dict[str, Mesh]:
+    """The meshes of the module that `op` is in, by name.
+
+    PassFailure where one has too many devices to list, unless they are not `listed`.
+    """
     module = sdy.enclosing_module(op)
-    meshes = sdy.meshes(module)
-    check_devices(module, meshes)
+    definitions = children(module, "sdy.mesh")
+    names, values = attribute_columns(definitions, "sym_name", "mesh")
+    meshes = {name.value: sdy.value(mesh) for name, mesh in zip(names, values, strict=True)}
+    if listed:
+        check_devices(module, meshes)
     return meshes
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from mlir_shard.dialects import sdy
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register, shared
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards
@@ -55,7 +54,7 @@ class InsertExplicitReshards(Pass):
     def run(self, op: Any) -> None:
         is_planned = self.planner == "optimal"
         # Shardy's choice is by axes alone, and lists no devices.
-        meshes = meshes_around(op) if is_planned else sdy.meshes(sdy.enclosing_module(op))
+        meshes = meshes_around(op, listed=is_planned)
         check_signature(op, meshes)
         if is_planned:
             # Sharding constraints that nothing uses have been reshards since propagation.

@@ -34,6 +34,7 @@ class Targets:
         self._meshes = meshes
         self._with_reshard = with_reshard
         self._steps: dict[object, tuple[ShardingStep, ...]] = {}
+        self._symbols: Any = None
         self._callees: dict[str, Shardings | None] = {}
 
     def process_edges(self, op: Any) -> None:
@@ -86,12 +87,12 @@ class Targets:
         return self._steps[key]
 
     def _argument_shardings(self, callee: str) -> Shardings | None:
-        for op in sdy.enclosing_module(self._function).regions[0].blocks[0].operations:
-            op = op.operation
-            if op.name == "func.func" and op.attributes["sym_name"].value == callee:
-                found = shardings_per_value(op, Side.ARGUMENTS, self._meshes)
-                return None if found is None else list(found)
-        return None
+        if self._symbols is None:
+            self._symbols = ir.SymbolTable(sdy.enclosing_module(self._function))
+        if callee not in self._symbols:
+            return None
+        found = shardings_per_value(self._symbols[callee].operation, Side.ARGUMENTS, self._meshes)
+        return None if found is None else list(found)
 
     def _closed_like_operands(self, call: Any) -> Shardings:
         """Nothing sharded, on the first mesh that an operand has; empty where none has one."""
