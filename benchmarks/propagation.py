@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Propagation on a parsed module: this project beside the C++ Shardy in jaxlib, in one run.
 
-    python benchmarks/propagation.py [--layers 12 48 400] [--different 12 48] [--linalg 10000] [--pass sdy-propagation-pipeline]
+    python benchmarks/propagation.py [--layers 12 48 400] [--different 12 48] [--linalg 10000] [--pass NAME]
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
 alone; both verify the module after each pass, as they do by default, unless --no-verify is given. Prints the median

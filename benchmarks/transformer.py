@@ -88,7 +88,7 @@ def transformer(
         vectors = ("gain_attention", "bias_attention", "gain_mlp", "bias_mlp")
         return {
             **({"widen": ((before, width), sharding(None, None))} if growing and before else {}),
-            **{name: of_heads for name in ("query", "key", "value")},
+            **dict.fromkeys(("query", "key", "value"), of_heads),
             "out": ((heads, width // heads, width), sharding("model", None, None)),
             "up": ((width, hidden), sharding(None, "model")),
             "down": ((hidden, width), sharding("model", None)),
