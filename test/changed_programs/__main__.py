@@ -3,17 +3,22 @@
 """Compares random programs with variants of themselves, as `shard-diff` does.
 
     python -m changed_programs [--programs 100] [--seed 0] [--mesh-axes 1..3] [--collectives shard]
+    python -m changed_programs --models
 
 From the folder `test`. Of as many programs that can be partitioned: in how many no difference is found where names,
-order and locations are others, and in how many exactly the one annotation that is another one. Prints the names of the
-others, for `python -m random_programs`; the exit status is 1 where there is one.
+order and locations are others, in how many exactly the one annotation that is another one, and in how many exactly the
+one operation that is inserted. With `--models` the programs are the models of `model_zoo`, each for its targets. Prints
+the names of the others, for `python -m random_programs`; the exit status is 1 where there is one.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -25,6 +30,32 @@ from changed_programs import variants
 from mlir_shard.explain.difference.changes import Difference
 from mlir_shard.explain.difference.compare import compare
 
+Vary = Callable[[str, Random, Any], Any]
+IsRight = Callable[[Difference], bool]
+
+
+def is_unchanged(found: Difference) -> bool:
+    """Whether nothing has changed."""
+    return not found
+
+
+def is_reannotated(found: Difference) -> bool:
+    """Whether one annotation has changed, and no operation."""
+    return found.numbers["annotations"] == 1 and not found.operations
+
+
+def is_edited(found: Difference) -> bool:
+    """Whether the inserted operation is all that has changed in the program."""
+    operations = [(one.change, one.op, one.count) for one in found.operations]
+    return operations == [("added", variants.INSERTED, 1)] and not found.annotations
+
+
+VARIANTS: dict[str, tuple[Vary, IsRight]] = {
+    "renamed and reordered": (variants.reordered, is_unchanged),
+    "with one other annotation": (variants.reannotated, is_reannotated),
+    "with one more operation": (variants.edited, is_edited),
+}
+
 
 def main() -> int:
     """Runs the comparison."""
@@ -33,53 +64,57 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--mesh-axes", default="1..3")
     parser.add_argument("--collectives", choices=("shard", "stablehlo"), default="shard")
+    parser.add_argument("--models", action="store_true")
     arguments = parser.parse_args()
-    fewest, _, most = arguments.mesh_axes.partition("..")
-    scale = Scale.of(int(fewest), int(most or fewest))
-    dialects = DIALECTS if arguments.collectives == "shard" else (STABLEHLO,)
     is_wrong = False
-    for what, pairs in (
-        ("renamed and reordered", reordered_pairs(arguments.seed, dialects, scale, arguments.collectives)),
-        ("with one other annotation", reannotated_pairs(arguments.seed, dialects, scale, arguments.collectives)),
-    ):
-        right, wrong = 0, []
-        for (name, is_right), _ in zip(pairs, range(arguments.programs), strict=False):
-            right += is_right
-            if not is_right:
-                wrong.append(name)
-        print(f"{right} of {arguments.programs} programs {what}: right", flush=True)
-        is_wrong = is_wrong or bool(wrong)
+    for what, (vary, is_right) in VARIANTS.items():
+        programs = _models() if arguments.models else _random_programs(arguments)
+        found = compared(programs, vary, is_right)
+        verdicts = list(found if arguments.models else islice(found, arguments.programs))
+        wrong = [name for name, verdict in verdicts if not verdict]
+        print(f"{len(verdicts) - len(wrong)} of {len(verdicts)} programs {what}: right", flush=True)
         for name in wrong:
             print(f"  wrong: {name}")
+        is_wrong = is_wrong or bool(wrong)
     return int(is_wrong)
 
 
-def reordered_pairs(seed: int, dialects: tuple[str, ...], scale: Scale, collectives: str) -> Iterator[tuple[str, bool]]:
-    """The names of programs, and whether no difference is found."""
-    for name, text in _programs(seed, dialects, scale):
-        context = mlir_shard.create_context()
-        found = difference(text, variants.reordered(text, Random(name), context), collectives)
-        if found is not None:
-            yield name, not found
+Programs = Iterator[tuple[str, str, str]]
+"""The names of programs, their texts, and the dialects of collectives that they are partitioned for."""
 
 
-def reannotated_pairs(
-    seed: int, dialects: tuple[str, ...], scale: Scale, collectives: str
-) -> Iterator[tuple[str, bool]]:
-    """The names of programs, and whether the one change of an annotation is found."""
-    for name, text in _programs(seed, dialects, scale):
-        after = variants.reannotated(text, Random(name), mlir_shard.create_context())
+def compared(programs: Programs, vary: Vary, is_right: IsRight) -> Iterator[tuple[str, bool]]:
+    """Yields the names of programs that have a variant and can be partitioned, and whether what is found is right."""
+    for name, text, collectives in programs:
+        after = vary(text, Random(name), mlir_shard.create_context())
         found = None if after is None else difference(text, after, collectives)
         if found is not None:
-            yield name, found.numbers["annotations"] == 1 and not found.operations
+            yield name, is_right(found)
 
 
-def _programs(seed: int, dialects: tuple[str, ...], scale: Scale) -> Iterator[tuple[str, str]]:
-    index = 0
-    while True:
-        one = case(seed, index, dialects, scale=scale)
-        yield one.name, one.text()
-        index += 1
+def _random_programs(arguments: argparse.Namespace) -> Programs:
+    fewest, _, most = arguments.mesh_axes.partition("..")
+    scale = Scale.of(int(fewest), int(most or fewest))
+    dialects = DIALECTS if arguments.collectives == "shard" else (STABLEHLO,)
+    for index in count():
+        one = case(arguments.seed, index, dialects, scale=scale)
+        yield one.name, one.text(), arguments.collectives
+
+
+def _models() -> Programs:
+    from model_zoo.program import DEVICES, MODELS
+
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+    from model_zoo.__main__ import load_models
+
+    load_models()
+    for name, make in MODELS.items():
+        model = make()
+        text = model.measured().text
+        for target in model.targets:
+            yield f"{name} ({target})", text, target
 
 
 def difference(text: str, after: Any, collectives: str) -> Difference | None:

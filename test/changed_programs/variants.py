@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Variants of a module: renamed and reordered, or with one other annotation."""
+"""Variants of a module: renamed and reordered, with one other annotation, or with one more operation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def reordered(text: str, random: Random, context: Any) -> Any:
             for region in op.regions:
                 for block in region:
                     _shuffle_block(block, random)
-    renamed = _SYMBOL.sub(r"@other_\1", asm.print_operation(module.operation, debug_info=True))
+    symbols = {op.attributes["sym_name"].value for op in module.operation.regions[0].blocks[0] if _is_symbol(op)}
+    text = asm.print_operation(module.operation, debug_info=True)
+    renamed = _SYMBOL.sub(lambda one: f"@other_{one[1]}" if one[1] in symbols else one[0], text)
     found = _LOCATION.findall(renamed)
     # Those that are made of others stay, so that none is made of itself.
     names = [name for name, location in found if "#loc" not in location]
@@ -42,6 +44,10 @@ def reordered(text: str, random: Random, context: Any) -> Any:
     locations = [location.replace('loc("-":', 'loc("other":') for location in locations]
     exchanged = dict(zip(names, locations, strict=True))
     return parse(_LOCATION.sub(lambda one: f"{one[1]} = {exchanged.get(one[1], one[2])}", renamed), context)
+
+
+def _is_symbol(op: Any) -> bool:
+    return "sym_name" in op.attributes
 
 
 def _shuffle_functions(module: Any, random: Random) -> None:
@@ -113,3 +119,33 @@ def _others(sharding: TensorSharding | None, meshes: dict[str, Any]) -> Iterator
             yield replace(sharding, dim_shardings=(first, *dims[1:]))
     if sharding.sharding_axes:
         yield replace(sharding, dim_shardings=tuple(DimensionSharding((), dim.is_closed) for dim in dims))
+
+
+INSERTED = "stablehlo.negate"
+
+
+def edited(text: str, random: Random, context: Any) -> Any | None:
+    """Returns the module of a text in which all users of one value use its negation; None for one without values."""
+    module = parse(text, context)
+    candidates = [value for op in ops_below(module.operation) if _may_follow(op) for value in op.results]
+    candidates = [value for value in candidates if _is_float(value.type) and list(value.uses)]
+    if not candidates:
+        return None
+    value = random.choice(candidates)
+    uses = [(use.owner, use.operand_number) for use in value.uses]
+    with ir.InsertionPoint.after(value.owner.operation), value.owner.location:
+        inserted = ir.Operation.create(INSERTED, results=[value.type], operands=[value])
+    for user, number in uses:
+        user.operands[number] = inserted.result
+    return module
+
+
+def _may_follow(op: Any) -> bool:
+    # Regions of structured operations compute on elements, an operation of a function is one for each of its calls, and
+    # what annotates a value does not compute it.
+    is_in_main = op.parent.name == "func.func" and op.parent.attributes["sym_name"].value == "main"
+    return is_in_main and not op.name.startswith("sdy.") and op.name != "func.call"
+
+
+def _is_float(type_: Any) -> bool:
+    return isinstance(type_, ir.RankedTensorType) and isinstance(type_.element_type, ir.F32Type | ir.F64Type)

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 from changed_programs import variants
-from changed_programs.__main__ import difference
+from changed_programs.__main__ import Vary, difference, is_edited, is_reannotated, is_unchanged
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_programs.cases import case
@@ -22,30 +22,39 @@ import mlir_shard
 from mlir_shard.explain.difference.changes import Difference
 from mlir_shard.explain.quantities import Limit
 
-PAIRS = 100
 numbers = st.integers(0, 9999)
 
 
-@settings(max_examples=PAIRS)
-@given(numbers)
-def test_names_and_order_are_no_difference(number: int) -> None:
+def found_in(number: int, vary: Vary) -> Difference:
+    """What has changed from a random program to a variant of it."""
     text = case(0, number, DIALECTS).text()
-    found = difference(text, variants.reordered(text, Random(number), mlir_shard.create_context()), "shard")
-    assume(found is not None)
-    assert not found, found
-
-
-@settings(max_examples=PAIRS)
-@given(numbers)
-def test_one_other_annotation_is_found(number: int) -> None:
-    text = case(0, number, DIALECTS).text()
-    after = variants.reannotated(text, Random(number), mlir_shard.create_context())
+    after = vary(text, Random(number), mlir_shard.create_context())
     assume(after is not None)
     found = difference(text, after, "shard")
     assume(found is not None)
-    assert found
-    assert found.numbers["annotations"] == 1, found
-    assert not found.operations
+    assert found is not None
+    return found
+
+
+@settings(max_examples=100)
+@given(numbers)
+def test_names_and_order_are_no_difference(number: int) -> None:
+    found = found_in(number, variants.reordered)
+    assert is_unchanged(found), found
+
+
+@settings(max_examples=100)
+@given(numbers)
+def test_one_other_annotation_is_found(number: int) -> None:
+    found = found_in(number, variants.reannotated)
+    assert is_reannotated(found), found
+
+
+@settings(max_examples=50)
+@given(numbers)
+def test_one_more_operation_is_found(number: int) -> None:
+    found = found_in(number, variants.edited)
+    assert is_edited(found), found
 
 
 def layers(
@@ -100,6 +109,22 @@ def test_another_annotation_changes_shardings_and_bytes(collectives: str) -> Non
     assert sum(one.after.count - one.before.count for one in found.collectives) == (
         found.after["collectives"] - found.before["collectives"]
     )
+    assert not found.operations
+
+
+def test_an_annotation_of_a_function_that_only_returns_is_found_where_it_is_called() -> None:
+    program = """sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {{
+  %0 = call @first(%a, %b) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}}
+func.func private @first(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>
+                         {{sdy.sharding = #sdy.sharding<@mesh, {}>}}) -> tensor<4x4xf32> {{
+  return %a : tensor<4x4xf32>
+}}"""
+    found = compared(program.format('[{"x"}, {}]'), program.format('[{}, {"x"}]'))
+    (annotation,) = found.annotations
+    assert (annotation.what, annotation.name) == ("argument of a call", "arg1")
     assert not found.operations
 
 

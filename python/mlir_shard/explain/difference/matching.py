@@ -22,7 +22,8 @@ from mlir_shard.explain.difference.spreading import spread
 class Matching:
     """The nodes of two graphs that are the same, and those of each that are not in the other.
 
-    What belongs to its uses is in `by_use`: the definers of the operands of nodes that are the same.
+    What belongs to its uses is in `by_use`: the definers of the operands of nodes that are the same. There may be more
+    of it in one program than in the other.
     """
 
     pairs: tuple[Pair, ...]
@@ -41,8 +42,13 @@ def match(before: Graph, after: Graph) -> Matching:
         spread(pairs)
         for one, other in roots:
             pairs.add_repeated(one.nodes, other.nodes)
-    only_before, only_after = (pairs.left(side, graph.nodes) for side, graph in enumerate(pairs.graphs))
-    return Matching(tuple(pairs.after.items()), _by_use(pairs), tuple(only_before), tuple(only_after))
+    by_use, only_before, only_after = _by_use(pairs)
+    return Matching(
+        tuple(pairs.after.items()),
+        tuple(by_use),
+        (*pairs.left(0, before.nodes), *only_before),
+        (*pairs.left(1, after.nodes), *only_after),
+    )
 
 
 def _paired_roots(before: Graph, after: Graph) -> list[tuple[Root, Root]]:
@@ -118,7 +124,30 @@ def _arguments(pairs: Pairs, one: Root, other: Root) -> list[Pair]:
     return found + list(zip(left, right, strict=True))
 
 
-def _by_use(pairs: Pairs) -> tuple[Pair, ...]:
+def _by_use(pairs: Pairs) -> tuple[list[Pair], list[Node], list[Node]]:
+    """What belongs to its uses: pairs, and for each graph what computes nothing that is computed so in the other."""
+    found = _used_in_pairs(pairs)
+    known = {node for pair in found for node in pair}
+    left, right = (
+        [node for node in graph.nodes if _is_by_itself(node) and node not in known] for graph in pairs.graphs
+    )
+    # What nothing uses.
+    found += take_in_order(left, right, pairs.computed)
+    computed = [
+        {pairs.computed(side, node) for node in graph.nodes if node.is_by_use}
+        for side, graph in enumerate(pairs.graphs)
+    ]
+    left = [node for node in left if pairs.computed(0, node) not in computed[1]]
+    right = [node for node in right if pairs.computed(1, node) not in computed[0]]
+    found += take_in_order(left, right, lambda side, node: node.kind)
+    return found, left, right
+
+
+def _is_by_itself(node: Node) -> bool:
+    return node.is_by_use and (node.parent is None or not node.parent.is_by_use)
+
+
+def _used_in_pairs(pairs: Pairs) -> list[Pair]:
     before, after = (graph.definers for graph in pairs.graphs)
     found: dict[Pair, None] = {}
     left = list(pairs.after.items())
@@ -126,13 +155,9 @@ def _by_use(pairs: Pairs) -> tuple[Pair, ...]:
         one, other = left.pop()
         for value, of_other in zip(one.operands, other.operands, strict=False):
             definer, of_same = before[value], after[of_other]
-            if definer and of_same and definer.is_by_use and of_same.is_by_use and (definer, of_same) not in found:
+            if not definer or not of_same or not definer.is_by_use or not of_same.is_by_use:
+                continue
+            if definer.loose_kind == of_same.loose_kind and (definer, of_same) not in found:
                 found[definer, of_same] = None
                 left.append((definer, of_same))
-    # What nothing uses.
-    rest, of_others = ([node for node in graph.nodes if node.is_by_use] for graph in pairs.graphs)
-    known = {node for pair in found for node in pair}
-    unused = take_in_order(
-        [node for node in rest if node not in known], [node for node in of_others if node not in known], pairs.computed
-    )
-    return (*found, *unused)
+    return list(found)

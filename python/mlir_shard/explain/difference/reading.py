@@ -60,13 +60,14 @@ class _Reader:
         self._called = set[int]()
         self._callees = self._read_callees()
         self._around: list[int] = []
+        self._reached = set[int]()
 
     def graph(self) -> Graph:
         """Returns the graph."""
         roots = [self._root(op, name) for name, op in self._functions.items() if op not in self._called]
         # Functions that call each other are called, and nothing else may call them.
-        reached = {node.op for node in self._nodes}
-        roots += [self._root(op, name) for name, op in self._functions.items() if self._children[op][0] not in reached]
+        reached = set(self._reached)
+        roots += [self._root(op, name) for name, op in self._functions.items() if op not in reached]
         others = [op for op in self._top if self._signature(op).role is not Role.FUNCTION]
         nodes: list[Node] = []
         self._add(others, {}, nodes, None, 0)
@@ -137,6 +138,7 @@ class _Reader:
     def _body(self, function: int, values: dict[int, int], nodes: list[Node]) -> tuple[int, ...]:
         """Adds the nodes of a function; returns what the function returns."""
         self._around.append(function)
+        self._reached.add(function)
         returned = self._blocks(function, values, nodes, None, [])
         self._around.pop()
         return returned

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from enum import IntEnum
 
 from mlir_shard.explain.difference.graph import Node
@@ -31,7 +31,7 @@ class Level(IntEnum):
 
 
 def spread(pairs: Pairs) -> None:
-    """Adds pairs of nodes whose neighbours are pairs, until there is none to add."""
+    """Adds pairs of nodes whose neighbours are pairs, until none is left to add, then annotations of the same value."""
     for level in Level:
         left = _frontier(pairs)
         while left:
@@ -41,6 +41,28 @@ def spread(pairs: Pairs) -> None:
                 if found:
                     left += [(one, other), *found]
                     break
+    _add_annotations(pairs)
+
+
+def _add_annotations(pairs: Pairs) -> None:
+    """Pairs annotations of one kind that have an operand that is the same."""
+    left, right = (
+        [node for node in pairs.left(side, graph.nodes) if node.is_annotation]
+        for side, graph in enumerate(pairs.graphs)
+    )
+    for number in range(max((len(node.operands) for node in left), default=0)):
+
+        def key(side: int, node: Node, number: int = number) -> Hashable | None:
+            if number >= len(node.operands):
+                return None
+            definer = pairs.graphs[side].definers[node.operands[number]]
+            if definer is not None and definer.is_by_use:
+                return node.kind, True, pairs.computed(side, definer)
+            value = node.operands[number]
+            return node.kind, False, value if side else pairs.values.get(value, -1)
+
+        for pair in take_in_order(left, right, key):
+            pairs.add(*pair)
 
 
 def _frontier(pairs: Pairs) -> list[Pair]:
