@@ -106,6 +106,12 @@ sources_digest() {
   )
 }
 
+# ensure_model_explorer DIR: Model Explorer in the virtual environment DIR, without its adapters of 128 MB, which the
+# extra `model-explorer` does not have.
+ensure_model_explorer() {
+  "$1/bin/python" -c 'import model_explorer' 2>/dev/null || install_into "$1" --no-deps 'ai-edge-model-explorer>=0.1.34,<0.2'
+}
+
 # ensure_project DIR PIP_ARGUMENT...: the project in the virtual environment DIR, installed again where it changed.
 ensure_project() {
   local venv=$1 wanted

@@ -16,6 +16,7 @@ order:
     what_if             the same program with other annotations
     suggestions         annotations that save bytes
     text, data          explanations as text and as JSON
+    model_explorer/     explanations as graphs of Model Explorer
     memory              the most memory that a rank needs, from the local program and the rules in `allocation`
     difference/         what has changed between two programs
     quantities, budget  what a local program costs, with units, and limits of it

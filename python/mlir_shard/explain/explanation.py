@@ -18,7 +18,7 @@ from mlir_shard.explain.places import Place, SourceTexts, place_of
 from mlir_shard.explain.propagation_trace import PropagationTrace
 from mlir_shard.explain.recorded_moves import PlannedOp, RecordedReshard, op_tag, planned_op, read_reshards
 from mlir_shard.explain.selection import select
-from mlir_shard.explain.values import Chain, ExplainedCollective, Lost, Tensor
+from mlir_shard.explain.values import Chain, ExplainedCollective, Lost, Operation, Tensor
 from mlir_shard.ir.editing import functions, operations_named
 from mlir_shard.passes import resolution
 from mlir_shard.passes.instrumentation import Instrumentation
@@ -109,6 +109,16 @@ class Explanation:
     def mesh_name(self, mesh: Mesh) -> str | None:
         """Returns the name of a mesh of the program, None for one without."""
         return next((name for name, other in self._trace.meshes.items() if other == mesh), None)
+
+    @cached_property
+    def operations(self) -> tuple[Operation, ...]:
+        """The ops of the functions of the propagated program, in its order, each before those in its regions."""
+        return tuple(self._trace.operations())
+
+    def tensor_of(self, value: int) -> Tensor | None:
+        """Returns the tensor that a value of an operation is, None for one that cannot be sharded."""
+        number = self._trace.tensor_of_value(value)
+        return None if number is None else self._trace.tensor(number)
 
     def tensor(self, number: int) -> Tensor:
         """Returns a tensor by its number."""

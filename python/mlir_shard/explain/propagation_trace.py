@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mlir_shard.explain.places import Place, SourceTexts, place_of, tag
-from mlir_shard.explain.values import Tensor
+from mlir_shard.explain.values import Operation, Tensor
 from mlir_shard.host import ir
 from mlir_shard.ir.values import element_size
 from mlir_shard.rules.builder import shape_of
@@ -158,6 +158,33 @@ class PropagationTrace:
         value = self._arrays.operands(op)[0]
         definer = self._arrays.definers[value]
         return definer if definer >= 0 else self._arguments[value][0]
+
+    def operations(self) -> Iterator[Operation]:
+        """The ops of functions, and these themselves, but for those that edges of data flow are made of."""
+        arguments: dict[int, list[int]] = {}
+        for value, (owner, *_) in sorted(self._arguments.items()):
+            arguments.setdefault(owner, []).append(value)
+        for op in range(len(self._arrays)):
+            function = self.function_of(op)
+            if function and self.op_name(op) not in _EDGES:
+                operands = tuple(map(self._behind_edges, self._arrays.operands(op)))
+                results = tuple(self._arrays.results(op))
+                inner = tuple(arguments.get(op, ()))
+                parent = self._arrays.parents[op]
+                yield Operation(op, self.op_name(op), self.place(op), function, parent, operands, results, inner)
+
+    def _behind_edges(self, value: int) -> int:
+        """The value that an edge passes on."""
+        op = self._arrays.definers[value]
+        while op >= 0 and self.op_name(op) in _EDGES:
+            value = self._arrays.operands(op)[0]
+            op = self._arrays.definers[value]
+        return value
+
+    def tensor_of_value(self, value: int) -> int | None:
+        """The number of the tensor that a value is, or whose sharding it has; None for one that cannot be sharded."""
+        number = self._place_of[value]
+        return number if number != NOWHERE and self._is_tensor(number) else None
 
     def tensors(self) -> Iterator[Tensor]:
         """All tensors with dimensions and a sharding of their own, in the order of the program; results of functions

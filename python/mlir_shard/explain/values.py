@@ -44,6 +44,25 @@ class Tensor:
         return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.element}>"
 
 
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An op of a function of the propagated program.
+
+    Attributes:
+        number: of the op; parent: of the op in whose region it is.
+        operands, results: numbers of values; arguments: those of the blocks of its regions.
+    """
+
+    number: int
+    name: str
+    place: Place
+    function: str
+    parent: int
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    arguments: tuple[int, ...]
+
+
 class AnnotationKind(str, Enum):
     """What a sharding that was given before propagation is written on."""
 

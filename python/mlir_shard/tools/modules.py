@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlir_shard.tools.source import Console
+    from mlir_shard.tools.source import Console, Source
 
 
 class Reported(Exception):
@@ -32,16 +32,21 @@ def load_passes(files: Iterable[str], console: Console) -> None:
 
 def read_module(path: str, context: Any, console: Console) -> Any:
     """Returns the module in a file, or of standard input for `-`; raises `Reported`, or UsageError without a file."""
+    from mlir_shard.tools import source
+
+    return parse_module(source.read(path), context, console)
+
+
+def parse_module(read: Source, context: Any, console: Console) -> Any:
+    """Returns the module of a source, which the console is told of; raises `Reported`."""
     from mlir_shard import asm
     from mlir_shard.dialects.parsing import parse
     from mlir_shard.passes import diagnostic
-    from mlir_shard.tools import source
 
     def handle(one: Any) -> bool:
         console.report(diagnostic.from_host(one))
         return True
 
-    read = source.read(path)
     console.add(read)
     try:
         with diagnostic.handled(context, handle):

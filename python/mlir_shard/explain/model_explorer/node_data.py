@@ -1,0 +1,89 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the nodes of the graphs of a program cost, and how they are sharded, in the format of `node_data_builder`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mlir_shard.explain.explanation import Explanation
+from mlir_shard.explain.model_explorer.graphs import Data, Graphs, sharding_text
+from mlir_shard.explain.values import Tensor
+
+_WHITE_TO_RED = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f28b82"}]
+_WHITE_TO_BLUE = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#8ab4f8"}]
+_REPLICATED = "#ffffff"
+# Of distinct shardings, the most frequent first; it comes back after so many.
+_COLORS = ("#aecbfa", "#fdd663", "#a8dab5", "#f6aea9", "#d7aefb", "#78d9ec", "#fcad70", "#e8eaed")
+
+
+class NodeData:
+    """The data of all functions of a program, by the names of kinds of data."""
+
+    def __init__(self, graphs: Graphs) -> None:
+        self._graphs = graphs
+        self._kinds: dict[str, Callable[[str], Data]] = {
+            "Sharding": self._shardings,
+            "Bytes received for collectives": self._bytes,
+            "Predicted time of collectives (µs)": self._times,
+            "Bytes of a shard": self._shards,
+        }
+
+    def of(self, kind: str, function: str) -> Data:
+        """Returns the data of one kind for the graph of a function, as JSON has it. Raises KeyError."""
+        return self._kinds[kind](function.removeprefix("@"))
+
+    def _bytes(self, function: str) -> Data:
+        return self._costs(function, lambda one: one.communication.bytes_received, _WHITE_TO_RED)
+
+    def _times(self, function: str) -> Data:
+        return self._costs(function, lambda one: one.time * 1e6, _WHITE_TO_RED)
+
+    def _costs(self, function: str, amount: Callable[[Any], float], gradient: list[Data]) -> Data:
+        results = {}
+        for node in self._graphs.outputs[function]:
+            needed = self._graphs.collectives.get(node)
+            if needed:
+                results[node] = {"value": sum(amount(one.collective) for one in needed)}
+        return {"results": results, "gradient": gradient}
+
+    def _shards(self, function: str) -> Data:
+        results = {}
+        for node, tensors in self._graphs.outputs[function].items():
+            sizes = [shard_bytes(self._graphs.explanation, one) for one in tensors if one is not None]
+            if sizes:
+                results[node] = {"value": sum(sizes)}
+        return {"results": results, "gradient": _WHITE_TO_BLUE}
+
+    def _shardings(self, function: str) -> Data:
+        texts = {
+            node: "; ".join(sharding_text(one) for one in tensors if one is not None)
+            for node, tensors in self._graphs.outputs[function].items()
+            if any(one is not None for one in tensors)
+        }
+        counts: dict[str, int] = {}
+        for shown in texts.values():
+            counts[shown] = counts.get(shown, 0) + 1
+        sharded = sorted((shown for shown in counts if shown != "replicated"), key=lambda shown: -counts[shown])
+        colors = {shown: _COLORS[index % len(_COLORS)] for index, shown in enumerate(sharded)}
+        results = {
+            node: {"value": shown, "bgColor": colors.get(shown, _REPLICATED), "textColor": "#000000"}
+            for node, shown in texts.items()
+        }
+        return {"results": results, "showExpandedSummaryOnGroupNode": True}
+
+
+KINDS = ("Sharding", "Bytes received for collectives", "Predicted time of collectives (µs)", "Bytes of a shard")
+"""The names of the kinds of data."""
+
+
+def shard_bytes(explanation: Explanation, tensor: Tensor) -> int:
+    """Returns the bytes of a tensor that a device holds."""
+    mesh = explanation.mesh_of(tensor)
+    count = math.prod(tensor.shape)
+    if tensor.sharding is None or mesh is None or not count:
+        return tensor.bytes
+    local = [size or 0 for size in tensor.sharding.local_shape(tensor.shape, mesh)]
+    return tensor.bytes * math.prod(local) // count

@@ -1,0 +1,73 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The adapter and the providers of node data that Model Explorer finds in this module."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from dacite import Config, from_dict
+from model_explorer import (
+    Adapter,
+    AdapterMetadata,
+    GetConfigEditorsResult,
+    ModelExplorerGraphs,
+    NodeDataProvider,
+    NodeDataProviderFilter,
+    NodeDataProviderMetadata,
+    NodeDataProviderResult,
+)
+from model_explorer.graph_builder import Graph
+from model_explorer.node_data_builder import GraphNodeData
+
+from mlir_shard.explain.model_explorer.node_data import KINDS, NodeData
+from mlir_shard.tools.model_explorer.program import ProgramError, graphs_of
+
+ADAPTER = "mlir_shard"
+# Values may be texts, though the types say numbers.
+_UNCHECKED = Config(check_types=False)
+
+
+class ShardingAdapter(Adapter):
+    """Shows the functions of a program with the shardings that propagation gives their tensors."""
+
+    metadata = AdapterMetadata(
+        id=ADAPTER,
+        name="mlir-shard",
+        description="Programs with the shardings of their tensors, where these come from, and collectives",
+        fileExts=["mlir", "mlirbc"],
+    )
+
+    def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
+        """Returns the graphs of the program in a file; see `Adapter`."""
+        return {"graphs": [from_dict(Graph, one, _UNCHECKED) for one in graphs_of(model_path).data]}
+
+
+class ShardingData(NodeDataProvider):
+    """Colours the nodes by sharding, or by what they cost."""
+
+    metadata: ClassVar[list[NodeDataProviderMetadata]] = [
+        NodeDataProviderMetadata(
+            id=f"{ADAPTER} {index}",
+            name=f"mlir-shard: {kind}",
+            description=kind,
+            icon="grid_view",
+            filter=NodeDataProviderFilter(adapterIds=[ADAPTER]),
+        )
+        for index, kind in enumerate(KINDS)
+    ]
+
+    def get_config_editors(self, provider_id: str) -> GetConfigEditorsResult:
+        """There is nothing to choose; see `NodeDataProvider`."""
+        return GetConfigEditorsResult(configEditors=[])
+
+    def run(
+        self, provider_id: str, model_path: str, graph_id: str, config_values: dict[str, Any], graph: Graph | None
+    ) -> NodeDataProviderResult:
+        """Returns the data of the nodes of a graph; see `NodeDataProvider`."""
+        kind = KINDS[int(provider_id.rpartition(" ")[2])]
+        try:
+            found = NodeData(graphs_of(model_path)).of(kind, graph_id)
+        except (ProgramError, KeyError) as error:
+            return NodeDataProviderResult(error=str(error))
+        return NodeDataProviderResult(result=from_dict(GraphNodeData, {"name": kind, **found}, _UNCHECKED))

@@ -1,0 +1,48 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs in files, explained, as Model Explorer shows them."""
+
+from __future__ import annotations
+
+import io
+import os
+from functools import lru_cache
+
+from mlir_shard.explain.model_explorer.graphs import Graphs
+from mlir_shard.tools import modules, source
+from mlir_shard.tools.source import Console, Source
+
+
+class ProgramError(ValueError):
+    """A program that cannot be shown; the message is its diagnostics."""
+
+
+def graphs_of(path: str) -> Graphs:
+    """Returns the graphs of the program in a file.
+
+    Raises:
+        ProgramError: it cannot be read or partitioned.
+    """
+    return _graphs_of(path, os.stat(path).st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _graphs_of(path: str, changed: int) -> Graphs:
+    from mlir_shard.dialects.contexts import create_context
+    from mlir_shard.explain.explanation import explain
+    from mlir_shard.passes.registry import PassFailure
+
+    errors = io.StringIO()
+    console = Console(errors)
+    try:
+        modules.load_passes((), console)
+        # Model Explorer copies what it is given to a folder whose name says nothing.
+        named = Source(os.path.basename(path), source.read(path).text)
+        module = modules.parse_module(named, create_context(), console)
+        return Graphs(explain(module, sources=console.texts()))
+    except PassFailure as failure:
+        for one in failure.diagnostics:
+            console.report(one)
+    except modules.Reported:
+        pass
+    raise ProgramError(errors.getvalue())
