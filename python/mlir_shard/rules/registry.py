@@ -138,14 +138,17 @@ def depends_on_context(op: Any) -> bool:
     return entry is not None and entry.context_key is not None
 
 
-def op_signature(op: Any) -> tuple[Hashable, ...]:
+_OpSignature = tuple[str, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
+
+
+def op_signature(op: Any) -> _OpSignature:
     """What makes two ops the same to a rule: name, types, and attributes other than those of propagation."""
     attributes = op.attributes
     return (
         op.name,
-        tuple(value.type for value in op.operands),
-        tuple(value.type for value in op.results),
-        tuple((name, attributes[name]) for name in attributes if name != sdy.SHARDING),
+        tuple([value.type for value in op.operands]),
+        tuple([value.type for value in op.results]),
+        tuple([(name, attributes[name]) for name in attributes if name != sdy.SHARDING]),
     )
 
 
@@ -172,6 +175,7 @@ class RuleCache:
         self._options = options
         self._rules: dict[Hashable, OpShardingRule | None] = {}
         self._entries: dict[str, _Entry | None] = {}
+        self._static: dict[Any, bool] = {}
         self._registrations = _registrations
 
     def rule_for(self, op: Any) -> OpShardingRule | None:
@@ -185,18 +189,25 @@ class RuleCache:
         if name not in self._entries:
             self._entries[name] = _entry_of(op)
         entry = self._entries[name]
-        key: Hashable = op_signature(op)
+        signature = op_signature(op)
+        key: Hashable = signature
         if entry is not None and entry.context_key is not None:
             key = (key, ask("`context_key` of the sharding rule", entry.context_key, op, raises=RuleError))
         if key not in self._rules:
             if entry is not None and entry.is_own and sdy.SHARDING_RULE not in op.attributes:
-                self._rules[key] = self._own_rule(op, entry)
+                self._rules[key] = self._own_rule(op, entry, signature)
             else:
                 self._rules[key] = rule_for(op, self._options)
         return self._rules[key]
 
-    def _own_rule(self, op: Any, entry: _Entry) -> OpShardingRule | None:
-        return ask(_ROLE, entry.function, op, self._options, raises=RuleError) if has_static_shapes(op) else None
+    def _own_rule(self, op: Any, entry: _Entry, signature: _OpSignature) -> OpShardingRule | None:
+        _, operands, results, _ = signature
+        for type_ in (*operands, *results):
+            if type_ not in self._static:
+                self._static[type_] = _has_static_shape(type_)
+            if not self._static[type_]:
+                return None
+        return ask(_ROLE, entry.function, op, self._options, raises=RuleError)
 
 
 def _ask(op: Any, entry: _Entry, options: RuleOptions) -> OpShardingRule | None:
@@ -240,11 +251,11 @@ def _shown(value: Any) -> str:
 
 def has_static_shapes(op: Any) -> bool:
     """Whether no operand and no result of `op` has a dynamic dimension or no rank."""
-    return all(
-        value.type.has_rank and value.type.has_static_shape
-        for value in (*op.operands, *op.results)
-        if isinstance(value.type, ir.ShapedType)
-    )
+    return all(_has_static_shape(value.type) for value in (*op.operands, *op.results))
+
+
+def _has_static_shape(type_: Any) -> bool:
+    return not isinstance(type_, ir.ShapedType) or (type_.has_rank and type_.has_static_shape)
 
 
 _reasons: dict[str, str] = {}
