@@ -62,6 +62,10 @@ class ArgumentParser(argparse.ArgumentParser):
             hint = did_you_mean(flag.lstrip("-"), [name.lstrip("-") for name in known if name[:2] == "--"], prefix="--")
             raise UsageError(f"unknown option '{flag}'{hint or '; --help lists the options'}")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse ignores that a stream cannot be written to.
+        print(message, end="", file=sys.stderr if file is None else file, flush=True)
+
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""
         raise UsageError(message)

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlir_shard.tools import standard_streams
+
 if TYPE_CHECKING:
     from mlir_shard.explain.quantities import Limit
 
@@ -273,8 +275,9 @@ TRACEBACK_VARIABLE = "MLIR_SHARD_TRACEBACK"
 
 def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
     """What `drive` returns; `failure` for any error, 130 where it was interrupted, after a line on standard error."""
+    standard_streams.reserve()
     try:
-        return drive()
+        return _flushed(drive)
     except UsageError as error:
         complain(tool, str(error))
         return failure
@@ -282,19 +285,39 @@ def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
         complain(tool, "interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has gone; the interpreter would complain about it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read the output has gone.
+        standard_streams.discard(sys.stdout)
         return failure
     except Exception as error:
+        reason = standard_streams.write_error(error) if isinstance(error, OSError) else None
+        if reason is not None:
+            complain(tool, f"cannot write to standard output: {reason}")
+            standard_streams.discard(sys.stdout)
+            return failure
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         complain(tool, _internal_error(error))
         return failure
 
 
+def _flushed(drive: Callable[[], int]) -> int:
+    """What `drive` returns or exits with, once all that it has printed is written."""
+    try:
+        status = drive()
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return status
+
+
 def complain(tool: str, message: str) -> int:
     """Prints the error; returns its exit status."""
-    print(f"{tool}: error: {message}", file=sys.stderr, flush=True)
+    try:
+        print(f"{tool}: error: {message}", file=sys.stderr, flush=True)
+    except OSError:
+        # The status says that there was an error.
+        standard_streams.discard(sys.stderr)
     return 1
 
 

@@ -140,12 +140,7 @@ def _status(arguments: DiffArguments, difference: Difference) -> int:
         exceeded = _exceeded(difference, limits)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    try:
-        _write(arguments, difference, exceeded)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise UsageError(f"cannot write to standard output: {error.strerror}") from None
+    _write(arguments, difference, exceeded)
     is_different = bool(exceeded) if limits else bool(difference)
     return DIFFERENT if is_different else SAME
 

@@ -100,15 +100,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drive(arguments: ReshardArguments) -> int:
-    try:
-        if arguments.format == "auto":
-            output.check_is_no_picture(arguments.output, _OUTPUTS)
-        output.check(arguments.output)
-        return _show(arguments)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise UsageError(f"cannot write to standard output: {error.strerror}") from None
+    if arguments.format == "auto":
+        output.check_is_no_picture(arguments.output, _OUTPUTS)
+    output.check(arguments.output)
+    return _show(arguments)
 
 
 def _show(arguments: ReshardArguments) -> int:

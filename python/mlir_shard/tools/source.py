@@ -31,7 +31,10 @@ def read(path: str) -> Source:
         UsageError: it cannot be read.
     """
     if path == "-":
-        return Source(STANDARD_INPUT, sys.stdin.buffer.read())
+        try:
+            return Source(STANDARD_INPUT, sys.stdin.buffer.read())
+        except OSError as error:
+            raise UsageError(f"cannot read standard input: {error.strerror}") from None
     try:
         with open(path, "rb") as file:
             return Source(path, file.read())
