@@ -8,6 +8,7 @@
 
 namespace mlir_shard {
 
+void defineCrashReport(pybind11::module_ &module);
 void defineEditor(pybind11::module_ &module);
 void defineExpressions(pybind11::module_ &module);
 void defineNarrowGemm(pybind11::module_ &module);

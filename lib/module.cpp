@@ -264,6 +264,7 @@ PYBIND11_MODULE(_native, module) {
            "The operations that are in no closed operation, in pre-order. `closes(signature)` says whether all of a\n"
            "signature are closed, or by None that `is_closed(operation)` says it of each.");
 
+  defineCrashReport(module);
   defineEditor(module);
   defineExpressions(module);
   defineNarrowGemm(module);

@@ -72,9 +72,14 @@ def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
     MLIR's verifier has accepted it; discardable attributes are for `dialects.verification` to verify. Attributes may be
     of dialects that the context does not have, ops only if it allows that. Raises ParseError.
     """
+    _native.set_at_work(filename, "while it parsed this")
     if isinstance(text, bytes) and text.startswith(BYTECODE_MAGIC):
         return _parse_bytecode(text, context, filename)
     characters = _characters(text, context, filename)
+    if "\0" in characters:
+        # The host takes it for white space.
+        error = AsmSyntaxError(characters.index("\0"), r"a NUL character, which a string has as \00")
+        raise _syntax_error(error, characters, context, filename)
     if (offset := _native.find_deep_bracket(characters, MOST_NESTED)) is not None:
         error = AsmSyntaxError(offset, f"brackets are nested more than {MOST_NESTED} deep")
         raise _syntax_error(error, characters, context, filename)

@@ -52,9 +52,13 @@ class Diagnostic:
     @property
     def heading(self) -> str:
         """The first line, `file:line:column: error: message`."""
+        return f"{self.place_text}: {self.severity}: {self.message}"
+
+    @property
+    def place_text(self) -> str:
+        """What the first line begins with."""
         position = self.position
-        place = f"{position.file}:{position.line}:{position.column}" if position else self.place or "<unknown>:0"
-        return f"{place}: {self.severity}: {self.message}"
+        return f"{position.file}:{position.line}:{position.column}" if position else self.place or "<unknown>:0"
 
     def __str__(self) -> str:
         return "\n".join([self.heading, *map(str, self.notes)])

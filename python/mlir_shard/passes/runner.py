@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from mlir_shard import _native
 from mlir_shard.dialects.contexts import prepare
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.dialects.verified import verified_in
@@ -196,6 +197,7 @@ class _Run:
         errors = len(self.errors)
         text = ",".join(map(step_text, group))
         self._contents = None
+        self._set_at_work(op, f"in {_passes_in_words(group)} on this '{op.name}'")
         try:
             with self._errors_to_handlers():
                 host_passes.run(f"{anchor}({text})", op, verify_each=False)
@@ -222,6 +224,7 @@ class _Run:
             return True
         errors, location, op_name = len(self.errors), op.location, op.name
         changed: bool | Changes | None = None
+        self._set_at_work(op, f"in pass '{one.name}' on this '{op_name}'")
         try:
             with self.context, location, reported(self.report):
                 changed = one.run(op)
@@ -253,6 +256,11 @@ class _Run:
             return False
         # As in the host, an operation that is as it was is not verified again.
         return changed is False or self._verify(op, f"pass '{one.name}'", changed)
+
+    def _set_at_work(self, op: Any, work: str) -> None:
+        """States what is at work, for the report of a crash where there is one."""
+        if _native.reports_crashes():
+            _native.set_at_work(diagnostic.at("error", "", op.location).place_text, work)
 
     def _note(self, changes: Changes) -> None:
         """What is in changed operations is in the root too; that others are gone from it is not known."""
@@ -294,6 +302,7 @@ class _Run:
         if not self.verify_each:
             return True
         errors = len(self.errors)
+        self._set_at_work(op, f"while it verified this '{op.name}' after {after}")
         self.note = diagnostic.at("note", f"the operation is not valid after {after}", op.location)
         try:
             with self._errors_to_handlers(), contextlib.suppress(ir.MLIRError):

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.tools import modules, output, run_arguments, run_arrays, run_report
+from mlir_shard.tools import crashes, modules, output, run_arguments, run_arrays, run_report
 from mlir_shard.tools.command_line import complain
 from mlir_shard.tools.run_arguments import RunArguments
 
@@ -85,6 +85,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     from mlir_shard.runtime.execution import check_inputs, random_inputs
     from mlir_shard.runtime.interface import entry_function
 
+    crashes.report(TOOL)
     if arguments.output is not None:
         run_arrays.check_output(arguments.output)
     for path in (arguments.communication_report, arguments.memory_report):

@@ -10,7 +10,7 @@ import sys
 from contextlib import AbstractContextManager
 from typing import Any
 
-from mlir_shard import asm
+from mlir_shard import _native, asm
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.dialects.parsing import parse
 from mlir_shard.passes import diagnostic, runner
@@ -167,6 +167,7 @@ class Session:
             return None
         except PassFailure:
             return None
+        _native.set_at_work(part.name, "while it printed the module that the passes have made")
         with self._timing.phase("Output"), _reported(self._context, report):
             if self._arguments.emit_bytecode:
                 return asm.bytecode_of(module)

@@ -117,9 +117,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _drive(arguments: DiffArguments) -> int:
     from mlir_shard.passes.diagnostic import at, location_of
     from mlir_shard.passes.registry import PassFailure
+    from mlir_shard.tools import crashes
     from mlir_shard.tools.modules import Reported
     from mlir_shard.tools.source import Console
 
+    crashes.report(TOOL, FAILED)
     output.check(arguments.output)
     console = Console(sys.stderr)
     try:

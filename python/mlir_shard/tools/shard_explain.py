@@ -88,9 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drive(arguments: ExplainArguments) -> int:
-    from mlir_shard.tools import modules
+    from mlir_shard.tools import crashes, modules
     from mlir_shard.tools.source import Console
 
+    crashes.report(TOOL)
     if arguments.format == "auto":
         output.check_is_no_picture(
             arguments.output, "an explanation is written to a .json or .html file, or as text to others"

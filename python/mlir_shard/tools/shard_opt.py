@@ -102,9 +102,10 @@ def _dialects() -> tuple[str, ...]:
 
 def _optimize(arguments: Arguments, console: Console) -> int:
     from mlir_shard.passes.instrumentation import Timing
-    from mlir_shard.tools import output, source
+    from mlir_shard.tools import crashes, output, source
     from mlir_shard.tools.session import Session
 
+    crashes.report(TOOL)
     output.check(arguments.output)
     if arguments.memory_report is not None:
         output.check(arguments.memory_report)

@@ -264,3 +264,19 @@ def test_nesting_that_the_parser_does_not_survive() -> None:
 def test_text_of_which_the_parser_says_nothing() -> None:
     with pytest.raises(asm.ParseError, match=r"quiet.mlir.:1:1.*the text is not a module"):
         asm.parse_module("sdy.mesh, x", create_context(), "quiet.mlir")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("func.func @f() {\n  return\n}\0", "3:2"),
+        ("func.func @f() {\n  return\n}\n\0\nfunc.func @g() { return }", "4:1"),
+        ("func.func @f() {\n  // \0\n  return\n}", "2:6"),
+        ('sdy.mesh @"m\0" = <["x"=2]>', "1:13"),
+    ],
+)
+def test_nul_characters_are_refused_everywhere(text: str, place: str, context) -> None:
+    with pytest.raises(asm.ParseError, match=rf'"in.mlir":{place}\): a NUL character'):
+        asm.parse_module(text, context, "in.mlir")
+    with pytest.raises(asm.ParseError, match=rf'"in.mlir":{place}\): a NUL character'):
+        asm.parse_module(text.encode(), context, "in.mlir")

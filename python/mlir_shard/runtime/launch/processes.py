@@ -22,6 +22,7 @@ from multiprocessing.connection import wait as wait_for_any
 from pathlib import Path
 from types import TracebackType
 
+from mlir_shard import _native
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch import python_process
@@ -92,6 +93,7 @@ class RankProcesses:
         self._freed: list[int] = []
         folder = tempfile.TemporaryDirectory(prefix="mlir-shard-", ignore_cleanup_errors=True)
         directory = Path(folder.name)
+        _native.remove_at_crash(folder.name)
         self._exchange, status = Exchange(directory), RankStatus(directory)
         self._exchange.write_program(program, os.getpid())
         command = [
@@ -343,6 +345,7 @@ def _end(
     if process.poll() != 0:
         _end_by_force(process, status)
     folder.cleanup()
+    _native.keep_at_crash(folder.name)
 
 
 def _end_by_force(process: subprocess.Popen[bytes], status: RankStatus) -> None:
