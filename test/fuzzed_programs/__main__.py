@@ -1,0 +1,56 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs inputs that nobody would write: from the folder `test`,
+
+    python -m fuzzed_programs [--kind text programs] [--count 1000] [--seed 0] [--only NUMBERS] [--save FOLDER]
+
+prints each finding as it comes, then how many inputs there were and what came of them. Kind `text` is programs with
+mistakes in their text, kind `programs` valid ones of unusual parts. A finding is an internal error, a failure without
+an error, an error without a place, a pass that makes a program invalid, text that is not read as it was printed, a
+signal in our code, or no result in time. Exits with 1 where there is one. Signals in upstream's code are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from fuzzed_programs import campaign
+from fuzzed_programs.campaign import KINDS, Finding
+
+_SECONDS = 60.0
+
+
+def main() -> int:
+    """Runs a campaign."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fuzzed_programs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kind", nargs="+", choices=KINDS, default=KINDS, help="of what inputs")
+    parser.add_argument("--count", type=int, default=1000, help="how many of each kind")
+    parser.add_argument("--seed", type=int, default=0, help="which inputs")
+    parser.add_argument("--only", help="these inputs alone, by their numbers, separated by commas")
+    parser.add_argument("--timeout", type=float, default=_SECONDS, help="seconds after which an input hangs")
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="write the inputs of findings there")
+    arguments = parser.parse_args()
+    numbers = tuple(map(int, arguments.only.split(","))) if arguments.only else range(arguments.count)
+
+    def observe(finding: Finding) -> None:
+        print(finding.report(), flush=True)
+        if arguments.save:
+            arguments.save.mkdir(parents=True, exist_ok=True)
+            name = finding.input.name.replace("/", "-")
+            (arguments.save / f"{name}.mlir").write_bytes(finding.input.text)
+
+    has_failed = False
+    for kind in arguments.kind:
+        inputs = (campaign.make(kind, arguments.seed, number) for number in numbers)
+        report = campaign.run(inputs, arguments.timeout, observe)
+        print(f"{kind}: {report.summary()}", flush=True)
+        has_failed |= bool(report.findings)
+    return 1 if has_failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
