@@ -59,6 +59,7 @@ def command(name: str, module: str) -> None:
     config.substitutions.append((rf"(?<![\w./-]){name}(?![\w./-])", shlex.join(started)))
 
 
+command("shard-check", "mlir_shard.tools.shard_check")
 command("shard-diff", "mlir_shard.tools.shard_diff")
 command("shard-explain", "mlir_shard.tools.shard_explain")
 command("shard-lsp", "mlir_shard.tools.shard_lsp")

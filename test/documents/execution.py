@@ -21,6 +21,7 @@ from documents.blocks import ROOT, Block, Mark, blocks
 from documents.output import missing_line
 
 COMMANDS = {
+    "shard-check": "shard_check",
     "shard-diff": "shard_diff",
     "shard-explain": "shard_explain",
     "shard-lsp": "shard_lsp",

@@ -20,12 +20,14 @@ from mlir_shard.frontend.device_array import DeviceArray
 from mlir_shard.frontend.executable import Executable, Pack, Unpack, with_names
 from mlir_shard.frontend.shardings import Shardings, shardings_of
 from mlir_shard.host import ir
+from mlir_shard.passes.registry import PassFailure
 from mlir_shard.runtime import names
 from mlir_shard.runtime.backends import MPI, SHARD, Backend, backend
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.interface import entry_function
 from mlir_shard.runtime.static_shapes import Shapes, make_static
 from mlir_shard.sharding import Mesh
+from mlir_shard.tools.certified import certificate_file, check_file
 from mlir_shard.transforms.communication.communication_report import CommunicationReport
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
 
@@ -132,17 +134,29 @@ class Program:
         """
         return what_if(self.module, [Change.read(text) for text in changes], collectives=collectives)
 
-    def partition(self, collectives: str = SHARD) -> LocalProgram:
+    def partition(self, collectives: str = SHARD, *, certify: bool = False) -> LocalProgram:
         """Returns the local program of each device.
 
         Args:
             collectives: the dialect of its collectives, `shard` or `stablehlo`.
+            certify: whether the local program is proved, see docs/certificates.md.
 
         Raises:
-            PassFailure: the program cannot be partitioned.
+            PassFailure: the program cannot be partitioned, or is not proved.
         """
+        if not certify:
+            return self._partition(f"collectives={collectives}")
+        with certificate_file() as path:
+            local = self._partition(f"collectives={collectives} certificate={path}")
+            verdict = check_file(self.module, local.module, path)
+        if not verdict.is_proved:
+            first = verdict.refusals[0]
+            raise PassFailure(f"the local program is not proved: {first.failure.message}", first.op)
+        return local
+
+    def _partition(self, options: str) -> LocalProgram:
         module = _clone(self.module)
-        mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={collectives}}})")
+        mlir_shard.run(module, f"builtin.module(spmd-pipeline{{{options}}})")
         return LocalProgram(module, self.function)
 
     @property

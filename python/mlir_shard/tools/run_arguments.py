@@ -47,6 +47,7 @@ class RunArguments:
     seed: int
     output: str | None
     verify: bool
+    certify: bool
     expect: list[str]
     rtol: float | None
     atol: float | None
@@ -75,7 +76,7 @@ def parse(argv: Sequence[str]) -> RunArguments:
             raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given['engine']}")
     if given["collectives"] == SHARD and given["engine"] == PJRT:
         raise UsageError("--collectives=shard is for --engine=mpi: PJRT runs StableHLO's collectives")
-    for option in ("collectives", "remarks_above", "verify_repetition"):
+    for option in ("collectives", "remarks_above", "verify_repetition", "certify"):
         if given[option] and given["pipeline"] is not None:
             flag = option.replace("_", "-")
             raise UsageError(f"--{flag} and --pipeline exclude each other: passes of the pipeline have the option")
@@ -154,6 +155,11 @@ def _parser() -> ArgumentParser:
         action=argparse.BooleanOptionalAction,
         default=True,
         help="compare with the program without sharding (the default)",
+    )
+    add(
+        "--certify",
+        action="store_true",
+        help="prove that the local program computes what the program does, and run it only then",
     )
     add(
         "--expect",

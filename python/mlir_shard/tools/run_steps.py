@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mlir_shard.explain.budget import Budget
     from mlir_shard.explain.memory import Engine, PeakMemory
     from mlir_shard.runtime.backends import Backend
-    from mlir_shard.runtime.compile import Compiled
+    from mlir_shard.runtime.compile import Compiled, Pipelines
     from mlir_shard.runtime.execution import Result
     from mlir_shard.runtime.program import RankTimes
     from mlir_shard.tools.source import Console
@@ -84,6 +84,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     from mlir_shard.runtime.compile import Pipelines, compile_module
     from mlir_shard.runtime.execution import check_inputs, random_inputs
     from mlir_shard.runtime.interface import entry_function
+    from mlir_shard.tools.certified import certificate_file
 
     crashes.report(TOOL)
     if arguments.output is not None:
@@ -138,16 +139,26 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
         if stage == run_arguments.LOCAL and arguments.budget is not None:
             _check_budget(shown, arguments.budget)
 
-    compiled = compile_module(
-        module,
-        arguments.ranks,
-        function=arguments.function,
-        pipelines=Pipelines(*arguments.pipeline) if arguments.pipeline else chosen.pipelines,
-        with_unsharded=arguments.verify and not arguments.expect,
-        watch=watch,
-        lower=chosen.lower,
-        trust_native=arguments.trust_native,
-    )
+    pipelines = Pipelines(*arguments.pipeline) if arguments.pipeline else chosen.pipelines
+    with certificate_file() as certificate:
+        if arguments.certify:
+            pipelines = _certified(pipelines, certificate)
+
+        def watch_certified(stage: str, shown: Any) -> None:
+            if stage == run_arguments.LOCAL and arguments.certify:
+                _check(module, shown, certificate)
+            watch(stage, shown)
+
+        compiled = compile_module(
+            module,
+            arguments.ranks,
+            function=arguments.function,
+            pipelines=pipelines,
+            with_unsharded=arguments.verify and not arguments.expect,
+            watch=watch_certified,
+            lower=chosen.lower,
+            trust_native=arguments.trust_native,
+        )
     if arguments.output is not None:
         run_arrays.check_count(arguments.output, len(compiled.sharded.results))
     if len(result_names) != len(compiled.sharded.results):
@@ -253,6 +264,24 @@ def _explain(module: Any, arguments: RunArguments, console: Console) -> None:
         print(f"{values_text(module, arguments.explain, console.texts(), collectives)}\n", flush=True)
     except PassFailure as failure:
         raise RunError("the program cannot be explained", failure.diagnostics) from failure
+
+
+def _certified(pipelines: Pipelines, path: str) -> Pipelines:
+    """The pipelines with a certificate written to a file."""
+    from dataclasses import replace
+
+    name, _, options = pipelines.spmdize.partition("{")
+    return replace(pipelines, spmdize=f"{name}{{certificate={path} {options or '}'}")
+
+
+def _check(whole: Any, local: Any, certificate: str) -> None:
+    """Raises RunError if the local program is not proved."""
+    from mlir_shard.runtime.error import RunError
+    from mlir_shard.tools.certified import check_file, diagnostics
+
+    verdict = check_file(whole, local, certificate)
+    if not verdict.is_proved:
+        raise RunError("the local program is not proved", diagnostics(verdict))
 
 
 def _check_budget(local: Any, budget: Budget) -> None:

@@ -30,6 +30,7 @@ def shard_spmdize(
     overlap: bool = overlap(),
     remarks_above: int | None = remarks_above(),
     verify_repetition: bool = verify_repetition(),
+    certificate: str = option("", "a file: what shard-check proves the local program by is written to it"),
 ) -> str:
     """Changes of sharding are made explicit, then everything local; equal collectives are done once.
 
@@ -54,6 +55,7 @@ def shard_spmdize(
         direct_exchange=planner == "optimal",
         remarks_above=bound,
     )
+    certified = step("shard-write-certificate", file=certificate, collectives=collectives)
     local = step("spmdize", collectives=collectives, remarks_above=bound, verify_repetition=verify)
     passes = [
         "shard-check-annotations",
@@ -69,6 +71,7 @@ def shard_spmdize(
             disable_patterns=("all-to-all-fusion",) if planner == "optimal" else (),
         ),
         _WITHOUT_EMPTY,
+        *([certified] if certificate else []),
         local,
         "shard-gather-to-linalg",
         "cse",
@@ -89,6 +92,7 @@ def spmd_pipeline(
     overlap: bool = overlap(),
     remarks_above: int | None = remarks_above(),
     verify_repetition: bool = verify_repetition(),
+    certificate: str = option("", "a file: what shard-check proves the local program by is written to it"),
 ) -> str:
     """`shard-propagate` decides all shardings, then `shard-spmdize` goes by them."""
     verify = verify_repetition or None
@@ -101,6 +105,7 @@ def spmd_pipeline(
             overlap=overlap,
             remarks_above=bound_text(remarks_above),
             verify_repetition=verify,
+            certificate=certificate or None,
         ),
     ]
     return ",".join(passes)

@@ -73,7 +73,7 @@ class Spmdize(Pass):
         repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"), reuses=reuses)
         check_sizes(op, repeated.representatives)
         op_names = {one.name for one in repeated.representatives}
-        grid, device_ids = _grid(op, op_names)
+        grid, device_ids = grid_of(op, op_names)
         channels, first_channel = Channels(1), 1
         builder: GridBuilder
         if self.collectives == "shard":
@@ -87,7 +87,7 @@ class Spmdize(Pass):
                 grid = replace(grid, reordered=frozenset())
             builder = StablehloGridCollectives(program, grid, device_ids)
         functions = editing.children(op, "func.func")
-        signatures = {function.attributes["sym_name"].value: _signature(function, grid) for function in functions}
+        signatures = {function.attributes["sym_name"].value: signature_of(function, grid) for function in functions}
         gathers = Gathers(self.remarks_above if reuses else None)
         planner = Planner(grid, signatures, repeated, gathers)
         plans = [planner.plan_function(function) if editing.block_count(function) else [] for function in functions]
@@ -133,7 +133,7 @@ class Spmdize(Pass):
             raise PassFailure(f"'{op.name}' cannot be partitioned: {error}", op) from error
 
 
-def _grid(module: Any, names: Collection[str]) -> tuple[DeviceGrid, tuple[int, ...]]:
+def grid_of(module: Any, names: Collection[str]) -> tuple[DeviceGrid, tuple[int, ...]]:
     """The grid for all shardings in the module, of all devices of its meshes.
 
     `names` are those of the operations. With the grid come the devices of its processes, if it has them in order and
@@ -151,7 +151,8 @@ def _grid(module: Any, names: Collection[str]) -> tuple[DeviceGrid, tuple[int, .
     return grid, next(iter(orders)) if grid.reordered and len(orders) == 1 else ()
 
 
-def _signature(function: Any, grid: DeviceGrid) -> Signature:
+def signature_of(function: Any, grid: DeviceGrid) -> Signature:
+    """The placements of the arguments and results of a function; raises PassFailure where it cannot have them."""
     type_ = function.attributes["function_type"].value
     is_private = editing.is_private(function)
 

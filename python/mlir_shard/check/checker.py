@@ -1,0 +1,177 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decides whether a local program computes what a global one does, with arguments and results in given layouts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from mlir_shard.check.lemmas import Lemmas
+from mlir_shard.check.programs import Axes, Program, Refused, axes_of
+from mlir_shard.check.values import Node, Nodes, NotCertified, Value
+from mlir_shard.deferred import numpy as np
+
+
+class CertificateError(ValueError):
+    """A certificate that cannot be read, or is of other programs."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The mesh axes that divide each dimension of the arguments and results of a function."""
+
+    arguments: tuple[Axes, ...]
+    results: tuple[Axes, ...]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What cannot be inferred from the two programs.
+
+    Attributes:
+        mesh: the sizes of its axes, major to minor, in the order in which they number devices.
+        devices: the number of the device at each position, if that is another one.
+        functions: the layouts of the functions that are called from outside.
+        loops: hints for loops in the order of the program: the layouts of what they carry.
+    """
+
+    mesh: Mapping[str, int]
+    functions: Mapping[str, Signature]
+    loops: tuple[tuple[Axes, ...], ...] = ()
+    devices: tuple[int, ...] = ()
+
+    @staticmethod
+    def read(text: str) -> Certificate:
+        """Reads JSON; raises CertificateError."""
+        try:
+            data = json.loads(text)
+            mesh = {str(name): int(size) for name, size in data["mesh"]}
+
+            def layouts(given: Any) -> tuple[Axes, ...]:
+                return tuple(axes_of(one, mesh) for one in given)
+
+            functions = {
+                name: Signature(layouts(one["arguments"]), layouts(one["results"]))
+                for name, one in data["functions"].items()
+            }
+            loops = tuple(layouts(one) for one in data.get("loops", ()))
+            return Certificate(mesh, functions, loops, tuple(map(int, data.get("devices", ()))))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CertificateError(f"it is not a certificate: {error!r}") from None
+
+
+@dataclass
+class Verdict:
+    """Whether a program is proved.
+
+    Attributes:
+        refusals: what is not, each with the op where it fails and the lemma.
+        pairs: what the results should be and what they are, for each that is not proved.
+        lost: how often an op had no lemma, by the program, the op and the reason.
+        trusted: what the proof rests on besides the lemmas.
+        ops: how many operations were read, of both programs.
+    """
+
+    refusals: list[Refused] = field(default_factory=list)
+    pairs: list[tuple[Value, Value]] = field(default_factory=list)
+    lost: dict[str, int] = field(default_factory=dict)
+    trusted: set[str] = field(default_factory=set)
+    ops: int = 0
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.refusals
+
+
+def check(whole: Any, local: Any, certificate: Certificate) -> Verdict:
+    """Checks each function of the certificate.
+
+    Args:
+        whole, local: modules of one context.
+    """
+    nodes = Nodes(tuple(certificate.mesh.values()))
+    lemmas = Lemmas(nodes)
+    positions = devices_of(certificate)
+    programs = [
+        Program(lemmas, name, module, positions, certificate.loops, tuple(certificate.mesh))
+        for name, module in (("global", whole), ("local", local))
+    ]
+    verdict = Verdict()
+    if not certificate.functions:
+        raise CertificateError("it names no function")
+    for name, signature in certificate.functions.items():
+        _check(name, signature, lemmas, programs[0], programs[1], verdict)
+    for program in programs:
+        verdict.trusted |= program.trusted
+        verdict.ops += program.ops
+        for what, count in program.lost.items():
+            verdict.lost[f"{program.name}: {what}"] = count
+    return verdict
+
+
+def _check(name: str, signature: Signature, lemmas: Lemmas, whole: Program, local: Program, verdict: Verdict) -> None:
+    if name not in whole.functions or name not in local.functions:
+        raise CertificateError(f"a program has no function @{name}")
+    functions = [program.functions[name] for program in (whole, local)]
+    types = [function.attributes["function_type"].value for function in functions]
+    counts = [(len(type_.inputs), len(type_.results)) for type_ in types]
+    if counts != [(len(signature.arguments), len(signature.results))] * 2:
+        raise CertificateError(f"function @{name} has other arguments or results")
+    try:
+        given = [
+            lemmas.leaf(("argument", name, at), whole.type_of(type_)[0]) for at, type_ in enumerate(types[0].inputs)
+        ]
+        shards = [lemmas.given(value, axes) for value, axes in zip(given, signature.arguments, strict=True)]
+        for value, type_ in zip(shards, types[1].inputs, strict=True):
+            if local.type_of(type_)[0] != value.shape:
+                raise NotCertified(f"an argument of shape {value.shape}", "layout")
+        expected = whole.read(name, given)
+        local.known_loops = whole.loops
+        found = local.read(name, shards)
+        for at, (value, axes, result) in enumerate(zip(expected, signature.results, found, strict=True)):
+            if not lemmas.is_shard(result, value, axes):
+                verdict.pairs.append((value, result) if local.different is None else local.different)
+                verdict.refusals.append(_difference(at, value, result, functions[1], local, whole))
+    except NotCertified as failure:
+        verdict.refusals.append(Refused(functions[1], failure))
+
+
+def _difference(at: int, wanted: Value, found: Value, function: Any, local: Program, whole: Program) -> Refused:
+    """Where the first op is whose result is not that of the global program."""
+    for program in (whole, local):
+        if program.failure is not None and (program is whole or local.different is None):
+            return program.failure
+    op, lemma = function, "result"
+    if local.different is not None:
+        wanted, found = local.different
+    pair: tuple[Node, Node] | None = (wanted.node, found.node)
+    message = f"result {at} is not the shard of the result of the global program"
+    seen = 0
+    while pair is not None and pair[0] is not pair[1] and seen < 10_000:
+        seen += 1
+        first, second = pair
+        if second.place is not None:
+            op, lemma = second.place, str(second.op[0])
+        pair = None
+        if first.op == second.op and len(first.reads) == len(second.reads):
+            pair = next(((a, b) for (a, _), (b, _) in zip(first.reads, second.reads, strict=True) if a is not b), None)
+    return Refused(op, NotCertified(message, lemma))
+
+
+def devices_of(certificate: Certificate) -> Any:
+    """The position on the mesh of the device of each number."""
+    count = prod(certificate.mesh.values())
+    positions = np.arange(count)
+    if certificate.devices:
+        if sorted(certificate.devices) != list(range(count)):
+            raise CertificateError("the devices are not a permutation")
+        positions[list(certificate.devices)] = np.arange(count)
+    return positions
+
+
+__all__: Sequence[str] = ("Certificate", "CertificateError", "Verdict", "check")

@@ -1,0 +1,319 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Collectives: a mesh axis in an index becomes a digit of the tensor, or the other way round.
+
+Groups of devices, and pairs of a sender and a receiver, are read as mesh axes once for each distinct attribute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from mlir_shard.check.devices import by_device, is_by_device, permuted, places_of
+from mlir_shard.check.reading import Reading, numbers_of, reads, reduction_kind
+from mlir_shard.check.values import Entry, NotCertified, Value, entry_of
+from mlir_shard.deferred import numpy as np
+
+_KINDS = {
+    "sum": "add",
+    "max": "maximum",
+    "min": "minimum",
+    "product": "multiply",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+}
+
+
+def scattered(reading: Reading, value: Value, dim: int, axes: Sequence[int], lemma: str) -> Value:
+    """A slice by the position of the device along mesh axes."""
+    mesh = reading.lemmas.nodes.real_mesh
+    local, strides = value.shape[dim] // prod(mesh[axis] for axis in axes), dict[int, int]()
+    stride = local
+    for axis in reversed(axes):
+        strides[-1 - axis] = stride
+        stride *= mesh[axis]
+    return reading.lemmas.sliced(value, dim, entry_of(0, strides), local, 1, lemma)
+
+
+def exchanged(reading: Reading, value: Value, split: int, concat: int, axes: Sequence[int]) -> Value:
+    """An all-to-all: the device's digits of one dimension are exchanged for those of another one.
+
+    The axes are renamed to new digits of a gathered copy, which is then sliced by the device.
+    """
+    nodes = reading.lemmas.nodes
+    rank = len(value.dims)
+    front = Value(value.node, value.index, ((), *value.dims))
+    moved = scattered(reading, reading.lemmas.gathered(front, 0, axes), 1 + split, axes, "all_to_all")
+    permutation = [*range(1, 1 + concat), 0, *range(1 + concat, rank + 1)]
+    moved = reading.lemmas.transposed(moved, permutation)
+    shape = list(value.shape)
+    count = prod(nodes.mesh[axis] for axis in axes)
+    shape[split] //= count
+    shape[concat] *= count
+    return reading.lemmas.reshaped(moved, shape)
+
+
+def all_reduced(reading: Reading, kind: str, value: Value, axes: Sequence[int]) -> Value:
+    """An all-reduce of a partial result is the result; it goes through what is linear."""
+    return reading.lemmas.reduced(kind, value, (), axes)
+
+
+# Of shard.
+
+
+def _axes(op: Any, name: str = "grid_axes") -> list[int]:
+    return numbers_of(op, name)
+
+
+@reads("shard.all_gather")
+def _shard_gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.gathered(values[0], op.attributes["gather_axis"].value, _axes(op))]
+
+
+@reads("shard.all_slice")
+def _shard_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [scattered(reading, values[0], op.attributes["slice_axis"].value, _axes(op), "all_slice")]
+
+
+@reads("shard.all_reduce")
+def _shard_reduce(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [all_reduced(reading, _kind(op), values[0], _axes(op))]
+
+
+@reads("shard.reduce_scatter")
+def _shard_scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    value = all_reduced(reading, _kind(op), values[0], _axes(op))
+    return [scattered(reading, value, op.attributes["scatter_dim"].value, _axes(op), "reduce_scatter")]
+
+
+@reads("shard.all_to_all")
+def _shard_exchange(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    split, concat = (op.attributes[f"{name}_axis"].value for name in ("split", "concat"))
+    return [exchanged(reading, values[0], split, concat, _axes(op))]
+
+
+def _kind(op: Any) -> str:
+    if "reduction" not in op.attributes:
+        return "add"
+    found = re.search(r"partial (\w+)", str(op.attributes["reduction"]))
+    if found is None or found[1] not in _KINDS:
+        raise NotCertified("an unknown reduction", "all_reduce")
+    return _KINDS[found[1]]
+
+
+@reads("shard.process_multi_index")
+def _shard_index(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    axes = _axes(op, "axes") or range(len(reading.lemmas.nodes.real_mesh))
+    return [reading.lemmas.index("index", (0, ((1, -1 - axis),)), ()) for axis in axes]
+
+
+@reads("shard.process_linear_index")
+def _shard_linear(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.index("index", device_number(reading.lemmas.nodes.real_mesh), ())]
+
+
+def device_number(mesh: Sequence[int]) -> Entry:
+    """The number of a device, with the last mesh axis as the minor one."""
+    strides, stride = dict[int, int](), 1
+    for axis in reversed(range(len(mesh))):
+        strides[-1 - axis] = stride
+        stride *= mesh[axis]
+    return entry_of(0, strides)
+
+
+@reads("shard.send")
+def _shard_send(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    send(reading, op, values, None)
+    return [values[0]]
+
+
+def send(reading: Reading, op: Any, values: list[Value], sends: Any) -> None:
+    """Records what is sent, to which device, and by which devices, all of them for None."""
+    reading.sent.append((values[0], _others(reading, op, "destination", values[1:]), sends))
+
+
+@reads("shard.recv")
+def _shard_recv(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [receive(reading, op, values, None)]
+
+
+def receive(reading: Reading, op: Any, values: list[Value], receives: Any) -> Value:
+    """What devices have after they received; those that do not, where `receives` is false, keep what they had sent."""
+    if not reading.sent:
+        raise NotCertified("nothing is sent before", "send and recv")
+    value, targets, sends = reading.sent.pop(0)
+    sources = _others(reading, op, "source", values[1:])
+    own = np.arange(len(sources))
+    receives = own >= 0 if receives is None else receives
+    sends = own >= 0 if sends is None else sends
+    if (targets[sources] != own)[receives].any() or not sends[sources][receives].all():
+        raise NotCertified("the sender sends to another device, or nothing", "send and recv")
+    if not receives.all() and value != values[0]:
+        raise NotCertified("a device keeps something else than it had sent", "send and recv")
+    return permuted(reading.lemmas, value, np.where(receives, sources, own), reading.element)
+
+
+def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> Any:
+    """The number of the other device, for each device."""
+    mesh, left = reading.lemmas.nodes.real_mesh, list(values)
+    positions = list(places_of(reading.lemmas))
+    for axis, number in zip(_axes(op), numbers_of(op, name), strict=True):
+        positions[axis] = np.full(prod(mesh), number)
+        if number < 0:
+            value = left.pop(0)
+            if not is_by_device(value):
+                raise NotCertified("the position of a device is not known", "send and recv")
+            positions[axis] = by_device(reading.lemmas, value.index[0])
+        if (positions[axis] < 0).any() or (positions[axis] >= mesh[axis]).any():
+            raise NotCertified("a position beyond the mesh", "send and recv")
+    return np.ravel_multi_index(positions, mesh)
+
+
+@reads("shard.update_halo")
+def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    """Neighbours along the axes of a dimension fill what is before and behind the middle; at the ends it is zero."""
+    lemmas, value = reading.lemmas, values[0]
+    sizes = numbers_of(op, "static_halo_sizes")
+    split = [
+        [int(axis) for axis in re.findall(r"\d+", dim)]
+        for dim in re.findall(r"\[([\d, ]*)\]", str(op.attributes["split_axes"]))
+    ]
+    if sum(map(bool, split)) != 1 or len(sizes) != 2 or min(sizes) < 0:
+        raise NotCertified("halos of several dimensions", "update_halo")
+    dim = next(at for at, axes in enumerate(split) if axes)
+    below, above = sizes
+    size = value.shape[dim] - below - above
+    middle, parts = lemmas.sliced(value, dim, (below, ()), size), list[Value]()
+    for offset, count, start, edge in ((-1, below, size - below, 0), (1, above, 0, below + size)):
+        if not count:
+            continue
+        kept = lemmas.sliced(value, dim, (edge, ()), count)
+        if count > size or not lemmas.is_zero(kept):
+            raise NotCertified("what is at the ends is not zero, or reaches beyond the neighbours", "update_halo")
+        sent = lemmas.sliced(middle, dim, (start, ()), count)
+        parts.append(permuted(lemmas, sent, _neighbours(lemmas.nodes.real_mesh, split[dim], offset), reading.element))
+    if below:
+        parts.insert(1, middle)
+    else:
+        parts.insert(0, middle)
+    return [lemmas.joined(parts, dim)]
+
+
+def _neighbours(mesh: Sequence[int], axes: Sequence[int], offset: int) -> Any:
+    """The device that is `offset` further along axes, -1 where there is none."""
+    places = np.indices(mesh).reshape(len(mesh), -1)
+    sizes = [mesh[axis] for axis in axes]
+    position = np.ravel_multi_index([places[axis] for axis in axes], sizes) + offset
+    inside = (position >= 0) & (position < prod(sizes))
+    moved = np.unravel_index(np.where(inside, position, 0), sizes)
+    for axis, at in zip(axes, moved, strict=True):
+        places[axis] = at
+    return np.where(inside, np.ravel_multi_index(list(places), mesh), -1)
+
+
+# Of StableHLO.
+
+
+def _checked(reading: Reading, op: Any, *, global_ids: bool = True) -> None:
+    """That an op names devices by their numbers among all partitions of one replica."""
+    handle = str(op.attributes["channel_handle"]) if "channel_handle" in op.attributes else ""
+    found = re.search(r"handle = (-?\d+)", handle)
+    if found is None or int(found[1]) <= 0:
+        raise NotCertified("a collective between replicas", "groups of devices")
+    if global_ids and "use_global_device_ids" not in op.attributes:
+        raise NotCertified("a collective between replicas and partitions", "groups of devices")
+
+
+def _groups(reading: Reading, op: Any, *, ordered: bool) -> list[int]:
+    attribute = op.attributes["replica_groups"]
+    known = reading.groups.get((attribute, ordered))
+    if known is None:
+        known = reading.groups[attribute, ordered] = _axes_of_groups(reading, np.array(attribute), ordered)
+    return known
+
+
+def _axes_of_groups(reading: Reading, groups: Any, ordered: bool) -> list[int]:
+    """The mesh axes, major to minor, along which the devices of each group are."""
+    mesh = reading.lemmas.nodes.real_mesh
+    groups = reading.position_of[groups]
+    if not ordered:
+        groups = np.sort(groups, axis=1)
+    numbers = np.arange(prod(mesh)).reshape(mesh)
+    first, axes, left = groups[0], list[int](), groups.shape[1]
+    step = 1
+    while left > 1:
+        distance = int(first[step] - first[0])
+        axis = next((one for one, size in enumerate(mesh) if size > 1 and prod(mesh[one + 1 :]) == distance), None)
+        if axis is None or left % mesh[axis] or axis in axes:
+            raise NotCertified("groups of devices are not along mesh axes", "groups of devices")
+        axes.insert(0, axis)
+        left //= mesh[axis]
+        step *= mesh[axis]
+    others = [one for one in range(len(mesh)) if one not in axes]
+    expected = numbers.transpose([*others, *axes]).reshape(-1, groups.shape[1])
+    if expected.shape != groups.shape or not np.array_equal(
+        expected[np.argsort(expected[:, 0])], groups[np.argsort(groups[:, 0])]
+    ):
+        raise NotCertified("groups of devices are not along mesh axes", "groups of devices")
+    return axes
+
+
+@reads("stablehlo.partition_id")
+def _partition_id(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    reading.check_order()
+    return [reading.lemmas.index("ui32", device_number(reading.lemmas.nodes.real_mesh), ())]
+
+
+@reads("stablehlo.all_gather")
+def _gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    _checked(reading, op)
+    axes = _groups(reading, op, ordered=True)
+    return [reading.lemmas.gathered(value, op.attributes["all_gather_dim"].value, axes) for value in values]
+
+
+@reads("stablehlo.all_reduce")
+def _all_reduce(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    _checked(reading, op)
+    axes = _groups(reading, op, ordered=False)
+    return [all_reduced(reading, _body_kind(op), value, axes) for value in values]
+
+
+@reads("stablehlo.reduce_scatter")
+def _reduce_scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    _checked(reading, op)
+    axes, dim = _groups(reading, op, ordered=True), op.attributes["scatter_dimension"].value
+    return [scattered(reading, all_reduced(reading, _body_kind(op), values[0], axes), dim, axes, "reduce_scatter")]
+
+
+def _body_kind(op: Any) -> str:
+    kind = reduction_kind(op)
+    if kind is None:
+        raise NotCertified("a reduction by an unknown body", "all_reduce")
+    return kind
+
+
+@reads("stablehlo.all_to_all")
+def _all_to_all(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    _checked(reading, op, global_ids=False)
+    axes = _groups(reading, op, ordered=True)
+    split, concat = (op.attributes[f"{name}_dimension"].value for name in ("split", "concat"))
+    return [exchanged(reading, value, split, concat, axes) for value in values]
+
+
+@reads("stablehlo.collective_permute")
+def _permute(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    _checked(reading, op, global_ids=False)
+    attribute = op.attributes["source_target_pairs"]
+    known = reading.groups.get(attribute)
+    if known is None:
+        pairs = reading.position_of[np.array(attribute)]
+        known = np.full(prod(reading.lemmas.nodes.real_mesh), -1)
+        known[pairs[:, 1]] = pairs[:, 0]
+        if len(set(pairs[:, 1].tolist())) != len(pairs):
+            raise NotCertified("a device receives twice", "collective_permute")
+        reading.groups[attribute] = known
+    return [permuted(reading.lemmas, values[0], known, reading.element)]

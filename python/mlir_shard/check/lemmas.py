@@ -1,0 +1,741 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The lemmas: what an op computes from values, as a value. docs/certificates.md states each one.
+
+Each method returns a value that is a fact if its operands are facts. The same methods read the global program, where no
+index has a mesh axis, and the local one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from mlir_shard.check.values import (
+    Bound,
+    Entry,
+    Index,
+    Node,
+    Nodes,
+    NotCertified,
+    Read,
+    Value,
+    entry_of,
+    is_inside,
+    linear,
+    refined,
+    span,
+    substituted,
+)
+
+IDEMPOTENT = frozenset(("maximum", "minimum", "and", "or"))
+# What changes nothing in a reduction.
+NEUTRAL = {
+    "add": ("0", "0.0", "-0.0"),
+    "multiply": ("1", "1.0"),
+    "maximum": ("-inf",),
+    "minimum": ("inf",),
+    "or": ("False", "0"),
+    "xor": ("False", "0"),
+    "and": ("True", "-1"),
+}
+_ZEROS = ("0", "0.0", "False")
+_UNLIMITED: tuple[Bound, ...] = ((None, None),)
+
+
+class Lemmas:
+    """All lemmas, over the nodes of one check."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self._position = nodes.node(("position",), _UNLIMITED, (), ())
+
+    # Leaves.
+
+    def index(self, type_: str, entry: Entry, dims: Sequence[Sequence[int]]) -> Value:
+        """A tensor of integers that are an affine index themselves: constants, iota, and numbers of devices."""
+        return self.nodes.value(self.nodes.node(("index", type_), _UNLIMITED, (), ()), (entry,), dims)
+
+    def constant(self, type_: str, number: str, shape: Sequence[int]) -> Value:
+        """A tensor of one number."""
+        return self.nodes.value(
+            self.nodes.node(("constant", type_, number), (), (), ()), (), [(size,) for size in shape]
+        )
+
+    def leaf(self, op: tuple[Any, ...], shape: Sequence[int]) -> Value:
+        """A global tensor that nothing is known of but its name."""
+        node = self.nodes.node(op, tuple((0, size) for size in shape), (), ())
+        index = tuple((0, ((1, digit),)) for digit in range(len(shape)))
+        return self.nodes.value(node, index, [(size,) for size in shape])
+
+    # What moves elements.
+
+    def laid_out(self, value: Value, axes: Sequence[Sequence[int]], lemma: str = "layout") -> Value:
+        """The shard of a global value whose dimensions are divided along mesh axes, rounded up."""
+        by, dims, digit = dict[Any, Entry](), list[tuple[int, ...]](), 0
+        new = 0
+        for dim, (sizes, along) in enumerate(zip(value.dims, axes, strict=True)):
+            size, parts = prod(sizes), prod(self.nodes.mesh[axis] for axis in along)
+            local = -(-size // parts)
+            if not along or len(sizes) < 2:
+                if sizes and along:
+                    by[digit] = (0, (*self._along(along, local), (1, new)))
+                    dims.append((local,))
+                else:
+                    by.update({digit + one: (0, ((1, new + one),)) for one in range(len(sizes))})
+                    dims.append(sizes if not along else (local,))
+            else:
+                if local * parts != size:
+                    raise NotCertified(f"dimension {dim} is in uneven shards of several factors", lemma)
+                fine = refined(sizes, [*(self.nodes.mesh[axis] for axis in along if self.nodes.mesh[axis] > 1), local])
+                if fine is None:
+                    raise NotCertified(f"dimension {dim} cannot be cut into shards", lemma)
+                targets = self._digits_of(
+                    [(self.nodes.mesh[axis], -1 - axis) for axis in along] + [(local, None)], fine
+                )
+                position, taken = new, 0
+                for one, coarse in enumerate(sizes):
+                    terms, stride, left = [], coarse, coarse
+                    while left > 1:
+                        part, target = fine[taken], targets[taken]
+                        stride //= part
+                        left //= part
+                        if target is None:
+                            terms.append((stride, position))
+                            position += 1
+                        else:
+                            terms.append((stride * target[0], target[1]))
+                        taken += 1
+                    by[digit + one] = (0, tuple(terms))
+                dims.append(tuple(size for size, target in zip(fine, targets, strict=True) if target is None))
+            digit += len(sizes)
+            new += len(dims[-1])
+        return self.nodes.replaced(value, by, dims)
+
+    def given(self, leaf: Value, axes: Sequence[Sequence[int]]) -> Value:
+        """The shard of a leaf as a program is given it: nothing is known of what is behind the end of the leaf."""
+        value = self.laid_out(leaf, axes)
+        index = list(value.index)
+        for dim, along in enumerate(axes):
+            if along and leaf.dims[dim] == ():
+                index[dim] = 0, tuple(self._along(along, 1))
+        return self.nodes.value(value.node, tuple(index), value.dims)
+
+    def _along(self, axes: Sequence[int], unit: int) -> list[tuple[int, int]]:
+        """The strides of mesh axes, major to minor, where the minor one has `unit`."""
+        found, stride = list[tuple[int, int]](), unit
+        for axis in reversed(axes):
+            found.append((stride, -1 - axis))
+            stride *= self.nodes.mesh[axis]
+        return found[::-1]
+
+    def _digits_of(self, whole: Sequence[tuple[int, int | None]], fine: Sequence[int]) -> list[tuple[int, int] | None]:
+        """What each of the finer digits is of: None for the last whole; only axes that are not cut are known."""
+        found: list[tuple[int, int] | None] = []
+        at = 0
+        for size, name in whole:
+            left = size
+            while left > 1:
+                part = fine[at]
+                if name is not None and part != size:
+                    raise NotCertified("a mesh axis would have to be cut", "layout")
+                found.append(None if name is None else (1, name))
+                left //= part
+                at += 1
+        return found
+
+    def is_shard(self, found: Value, value: Value, axes: Sequence[Sequence[int]]) -> bool:
+        """Whether a value is the shard of a global one: it is equal, or all shards together are the global value."""
+        try:
+            if found == self.laid_out(value, axes):
+                return True
+        except NotCertified:
+            pass
+        if len(axes) != len(value.dims):
+            return False
+        try:
+            for dim, (along, size) in enumerate(zip(axes, value.shape, strict=True)):
+                if along:
+                    found = self.sliced(self.gathered(found, dim, along), dim, (0, ()), size)
+        except NotCertified:
+            return False
+        return found == value
+
+    def gathered(self, value: Value, dim: int, axes: Sequence[int]) -> Value:
+        """An all-gather: the mesh axes become the major digits of a dimension."""
+        self.check_tables(value)
+        first = sum(map(len, value.dims[:dim]))
+        by: dict[Any, Entry] = {one: (0, ((1, one + len(axes)),)) for one in range(first, sum(map(len, value.dims)))}
+        by |= {-1 - axis: (0, ((1, first + at),)) for at, axis in enumerate(axes)}
+        sizes = [self.nodes.mesh[axis] for axis in axes]
+        return self.nodes.replaced(value, by, [*value.dims[:dim], (*sizes, *value.dims[dim]), *value.dims[dim + 1 :]])
+
+    def check_tables(self, value: Value) -> None:
+        """Raises NotCertified where a value depends on the device by more than the mesh axes in its index."""
+        if any(-1 - variable >= len(self.nodes.real_mesh) for _, terms in value.index for _, variable in terms):
+            raise NotCertified("what devices hold is not a shard along mesh axes", "collective")
+
+    def transposed(self, value: Value, permutation: Sequence[int]) -> Value:
+        """A transpose renames digits."""
+        starts = self._starts(value.dims)
+        dims = [value.dims[dim] for dim in permutation]
+        by, new = dict[Any, Entry](), 0
+        for dim in permutation:
+            for one in range(len(value.dims[dim])):
+                by[starts[dim] + one] = (0, ((1, new),))
+                new += 1
+        return self.nodes.replaced(value, by, dims)
+
+    @staticmethod
+    def _starts(dims: Sequence[Sequence[int]]) -> list[int]:
+        starts, total = [0], 0
+        for dim in dims:
+            total += len(dim)
+            starts.append(total)
+        return starts
+
+    def broadcast(self, value: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
+        """A broadcast adds digits that no index has."""
+        starts, new = self._starts(value.dims), 0
+        by, found = dict[Any, Entry](), list[tuple[int, ...]]()
+        for dim, size in enumerate(shape):
+            source = dims.index(dim) if dim in dims else None
+            sizes: tuple[int, ...] = (size,)
+            if source is not None and prod(value.dims[source]) == size:
+                sizes = value.dims[source]
+                by.update({starts[source] + one: (0, ((1, new + one),)) for one in range(len(sizes))})
+            found.append(sizes)
+            new += len(sizes)
+        return self.nodes.replaced(value, by, found)
+
+    def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
+        """A reshape groups digits anew; where it cannot, it is an op of its own on the dimensions that it mixes."""
+        if value.shape == tuple(shape):
+            return value
+        flat = [size for dim in value.dims for size in dim]
+        fine = refined(flat, [size for size in shape if size > 1]) if 0 not in shape else None
+        if fine is None:
+            return self._mixed(value, shape)
+        cut = self.nodes.digits(Value(value.node, value.index, (tuple(flat),)), [fine])
+        dims, taken = list[tuple[int, ...]](), 0
+        for size in shape:
+            first = taken
+            while prod(fine[first:taken]) < size:
+                taken += 1
+            dims.append(tuple(fine[first:taken]))
+        return self.nodes.value(value.node, cut, dims)
+
+    def _mixed(self, value: Value, shape: Sequence[int]) -> Value:
+        before, after = value.shape, tuple(shape)
+        first = 0
+        while first < min(len(before), len(after)) and before[first] == after[first]:
+            first += 1
+        kept = [f"d{dim}" for dim in range(first)]
+        labels = kept + [f"i{dim}" for dim in range(first, len(before))]
+        results = {f"o{dim}": after[dim] for dim in range(first, len(after))}
+        op = ("reshape", before[first:], after[first:])
+        return self.opaque(op, [(value, labels)], [*kept, *results], labels[first:], results)
+
+    def sliced(self, value: Value, dim: int, start: Entry, size: int, step: int = 1, lemma: str = "slice") -> Value:
+        """A slice adds its start, which may depend on the device, to the index."""
+        whole = value.shape[dim]
+        if start == (0, ()) and step == 1 and size == whole:
+            return value
+        low, high = span(start, self._mesh_size)
+        if low < 0 or high + (size - 1) * step >= whole:
+            raise NotCertified(f"the slice of dimension {dim} is out of bounds on some devices", lemma)
+        digits, starts = value.dims[dim], self._starts(value.dims)
+        first = starts[dim]
+        shift = 1 - len(digits)
+        later: dict[Any, Entry] = {one: (0, ((1, one + shift),)) for one in range(first + len(digits), starts[-1])}
+        dims = [*value.dims[:dim], (size,), *value.dims[dim + 1 :]]
+        if len(digits) <= 1:
+            by = {first: (start[0], (*start[1], (step, first)))} if digits else {}
+            return self.nodes.replaced(value, later | by, dims)
+        strides = [stride for stride, _ in start[1]]
+        if step != 1 or any(one % size for one in (start[0], *strides)) or whole % size:
+            raise NotCertified(f"the slice of dimension {dim} is not a digit of it", lemma)
+        cut = self.nodes.cut(value, dim, [whole // size, size], lemma)
+        fine = cut.dims[dim]
+        lead = 0
+        while prod(fine[lead:]) > size:
+            lead += 1
+        left = entry_of(start[0] // size, {axis: stride // size for stride, axis in start[1]})
+        heads = self._split(left, fine[:lead], lemma)
+        starts = self._starts(cut.dims)
+        by = {first + one: head for one, head in enumerate(heads)}
+        by |= {one: (0, ((1, one - lead),)) for one in range(first + lead, starts[-1])}
+        return self.nodes.replaced(cut, by, [*cut.dims[:dim], fine[lead:], *cut.dims[dim + 1 :]])
+
+    def _split(self, entry: Entry, sizes: Sequence[int], lemma: str) -> list[Entry]:
+        """An index as digits of these sizes, of which each is affine."""
+        found, strides, offset = list[Entry](), linear(entry[1]), entry[0]
+        for stride, size in zip([prod(sizes[one + 1 :]) for one in range(len(sizes))], sizes, strict=True):
+            taken = {axis: one // stride for axis, one in strides.items() if one >= stride}
+            if any(strides[axis] % stride for axis in taken):
+                raise NotCertified("the number of the device is not a digit", lemma)
+            head = entry_of(offset // stride, taken)
+            offset %= stride
+            strides = {axis: one for axis, one in strides.items() if axis not in taken}
+            low, high = span(head, self._mesh_size)
+            rest = span(entry_of(offset, strides), self._mesh_size)
+            if low < 0 or high >= size or rest[0] < 0 or rest[1] >= stride:
+                raise NotCertified("the number of the device is not a digit", lemma)
+            found.append(head)
+        return found
+
+    def _mesh_size(self, variable: int) -> int:
+        return self.nodes.mesh[-1 - variable]
+
+    def windowed(self, value: Value, dim: int, count: int, stride: int, size: int, dilation: int) -> Value:
+        """The windows of a dimension: a dimension that counts them, and one that counts the elements of each."""
+        if len(value.dims[dim]) > 1:
+            value = self.copied(value, dim)
+        digits, starts = value.dims[dim], self._starts(value.dims)
+        first, shift = starts[dim], 2 - len(digits)
+        by: dict[Any, Entry] = {one: (0, ((1, one + shift),)) for one in range(first + len(digits), starts[-1])}
+        if digits:
+            by[first] = (0, ((stride, first), (dilation, first + 1)))
+        return self.nodes.replaced(value, by, [*value.dims[:dim], (count,), (size,), *value.dims[dim + 1 :]])
+
+    def reversed(self, value: Value, dims: Collection[int]) -> Value:
+        """A reverse counts digits down."""
+        starts, by = self._starts(value.dims), dict[Any, Entry]()
+        for dim in dims:
+            for one, size in enumerate(value.dims[dim], starts[dim]):
+                by[one] = (size - 1, ((-1, one),))
+        return self.nodes.replaced(value, by, value.dims)
+
+    def padded(self, value: Value, number: Value, low: Sequence[int], high: Sequence[int]) -> Value:
+        """A pad reads the node extended by the number; a negative one slices."""
+        for dim, (before, behind) in enumerate(zip(low, high, strict=True)):
+            if before < 0 or behind < 0:
+                start = max(-before, 0)
+                value = self.sliced(value, dim, (start, ()), value.shape[dim] - start - max(-behind, 0), 1, "pad")
+        for dim, ends in enumerate(zip(low, high, strict=True)):
+            before, behind = (max(end, 0) for end in ends)
+            if before or behind:
+                value = self._padded(value, self.number_of(number, "pad"), dim, before, behind)
+        return value
+
+    def _padded(self, value: Value, number: str, dim: int, before: int, behind: int) -> Value:
+        size = value.shape[dim]
+        first, digits = self._starts(value.dims)[dim], value.dims[dim]
+        alone = [
+            at
+            for at, (entry, bound) in enumerate(zip(value.index, value.node.bounds, strict=True))
+            if entry == (0, ((1, first),)) and bound == (0, size)
+        ]
+        if len(digits) != 1 or len(alone) != 1:
+            # A copy has the dimension as its last variable.
+            value = self.copied(value, dim)
+            first, digits, alone = self._starts(value.dims)[dim], value.dims[dim], [len(value.index) - 1]
+        index = list(value.index if digits else self._with_digit(value, dim))
+        at = alone[0]
+        index[at] = -before, ((1, first),)
+        sides = tuple((before > 0, behind > 0) if one == at else (False, False) for one in range(len(index)))
+        dims = [*value.dims[:dim], (before + size + behind,), *value.dims[dim + 1 :]]
+        return self.nodes.value(self.nodes.extended(value.node, number, sides), tuple(index), dims)
+
+    def copied(self, value: Value, dim: int) -> Value:
+        """The value as a node that has a dimension of it, from 0 to its size, as one of its own."""
+        labels = [f"d{one}" for one in range(len(value.dims))]
+        results = list(labels)
+        results[dim] = "copy"
+        return self.opaque(("copy",), [(value, labels)], results, [labels[dim]], {"copy": value.shape[dim]})
+
+    def is_zero(self, value: Value) -> bool:
+        """Whether a value is zero everywhere: a constant, or behind the end of what zeros extend."""
+        if self._is_number(value):
+            return self.number_of(value, "zero") in _ZEROS
+        if value.node.op[0] != "extended" or value.node.op[1] not in _ZEROS:
+            return False
+        inner, size_of = value.node.reads[0][0], self.nodes.size_in(value)
+        for entry, (low, high), (first, last) in zip(value.index, value.node.op[2], inner.bounds, strict=True):
+            least, most = span(entry, size_of)
+            if (low and first is not None and most < first) or (high and last is not None and least >= last):
+                return True
+        return False
+
+    @staticmethod
+    def _is_number(value: Value) -> bool:
+        return value.node.op[0] == "constant" or (value.node.op[0] == "index" and not value.index[0][1])
+
+    def number_of(self, value: Value, lemma: str) -> str:
+        """The number that a value is everywhere."""
+        if value.node.op[0] == "constant":
+            return str(value.node.op[2])
+        if value.node.op[0] == "index" and not value.index[0][1]:
+            return str(value.index[0][0])
+        raise NotCertified("a number is not a constant", lemma)
+
+    def joined(self, values: Sequence[Value], dim: int) -> Value:
+        """A concatenation of values that continue each other is one value; else an op of its own along `dim`.
+
+        Constants at the ends are padding.
+        """
+        values = [value for value in values if 0 not in value.shape] or values[:1]
+        ends = [self._is_number(value) for value in values]
+        if len(values) > 1 and not all(ends) and (ends[0] or ends[-1]):
+            at, rest = (0, values[1:]) if ends[0] else (-1, values[:-1])
+            size = values[at].shape[dim]
+            pads = [
+                [size if one == dim and at == side else 0 for one in range(len(values[0].dims))] for side in (0, -1)
+            ]
+            return self.padded(self.joined(rest, dim), values[at], *pads)
+        found: list[Value] = []
+        for value in values:
+            joint = self._continued(found[-1], value, dim) if found else None
+            if joint is None:
+                found.append(value)
+            else:
+                found[-1] = joint
+        if len(found) == 1:
+            return found[0]
+        total = sum(value.shape[dim] for value in found)
+        labels = [f"d{one}" for one in range(len(found[0].dims))]
+        reads = [(value, [*labels[:dim], f"c{at}", *labels[dim + 1 :]]) for at, value in enumerate(found)]
+        results = [*labels[:dim], "o", *labels[dim + 1 :]]
+        op = ("concatenate", *(value.shape[dim] for value in found))
+        return self.opaque(op, reads, results, [f"c{at}" for at in range(len(found))], {"o": total})
+
+    def _continued(self, first: Value, second: Value, dim: int) -> Value | None:
+        """The two values as one, if the index of the second goes on where that of the first ends."""
+        if len(first.dims[dim]) > 1 or len(second.dims[dim]) > 1:
+            return None
+        node = first.node if first.node is second.node else self._common(first, second)
+        if node is None:
+            return None
+        firsts, seconds = (
+            self.nodes.digits(one, [d if at != dim else (prod(d),) for at, d in enumerate(one.dims)])
+            if one.dims[dim]
+            else self._with_digit(one, dim)
+            for one in (first, second)
+        )
+        dims = [list(one) for one in first.dims]
+        if dims[:dim] + dims[dim + 1 :] != [list(one) for at, one in enumerate(second.dims) if at != dim]:
+            return None
+        digit = self._starts(first.dims)[dim]
+        size, other = first.shape[dim], second.shape[dim]
+        joint = []
+        for (offset, terms), (offset2, terms2) in zip(firsts, seconds, strict=True):
+            strides, strides2 = linear(terms), linear(terms2)
+            stride, stride2 = strides.pop(digit, None), strides2.pop(digit, None)
+            if strides != strides2:
+                return None
+            known = next((one for one in (stride, stride2) if one is not None), None)
+            if size == 1 and other == 1:
+                known = offset2 - offset
+            elif known is None:
+                known = 0
+            if (
+                offset2 - offset != known * size
+                or (size > 1 and (stride or 0) != known)
+                or (other > 1 and (stride2 or 0) != known)
+            ):
+                return None
+            joint.append(entry_of(offset, strides | ({digit: known} if known else {})))
+        dims[dim] = [size + other]
+        return self.nodes.value(node, tuple(joint), dims)
+
+    def _common(self, first: Value, second: Value) -> Node | None:
+        """A node that both values are of, if one extends the other."""
+        inner = [one.node.reads[0][0] if one.node.op[0] == "extended" else one.node for one in (first, second)]
+        numbers = {one.node.op[1] for one in (first, second) if one.node.op[0] == "extended"}
+        if inner[0] is not inner[1] or len(numbers) != 1:
+            return None
+        none = ((False, False),) * len(inner[0].bounds)
+        sides = [one.node.op[2] if one.node.op[0] == "extended" else none for one in (first, second)]
+        every = tuple((a or c, b or d) for (a, b), (c, d) in zip(*sides, strict=True))
+        for value, own in zip((first, second), sides, strict=True):
+            size_of = self.nodes.size_in(value)
+            for entry, (low, high), (of_low, of_high), (least, most) in zip(
+                value.index, own, every, inner[0].bounds, strict=True
+            ):
+                bound = (least if of_low and not low else None, most if of_high and not high else None)
+                if not is_inside(entry, bound, size_of):
+                    return None
+        return self.nodes.extended(inner[0], numbers.pop(), every)
+
+    def _with_digit(self, value: Value, dim: int) -> Index:
+        """The index of a value whose dimension has no digit, numbered as if it had one."""
+        first = self._starts(value.dims)[dim]
+        total = self._starts(value.dims)[-1]
+        by: dict[Any, Entry] = {one: (0, ((1, one + 1),)) for one in range(first, total)}
+        return tuple(substituted(entry, by) for entry in value.index)
+
+    # What computes.
+
+    def _aligned(
+        self, values: Sequence[tuple[Value, Sequence[str]]], lemma: str
+    ) -> tuple[dict[str, tuple[int, ...]], list[Index], dict[str, int]]:
+        """Digits for each label that fit all values, and the indices of the values in them; labels number digits."""
+        factors: dict[str, list[tuple[int, ...]]] = {}
+        unused: dict[str, tuple[int, ...]] = {}
+        shapes: dict[str, int] = {}
+        for value, labels in values:
+            occurring = {variable for _, terms in value.index for _, variable in terms}
+            first = 0
+            for label, sizes in zip(labels, value.dims, strict=True):
+                size = prod(sizes)
+                if shapes.setdefault(label, size) != size:
+                    raise NotCertified("operands differ in shape", lemma)
+                if occurring.isdisjoint(range(first, first + len(sizes))):
+                    unused.setdefault(label, sizes)
+                else:
+                    factors.setdefault(label, []).append(sizes)
+                first += len(sizes)
+        dims: dict[str, tuple[int, ...]] = {}
+        for label in shapes:
+            fine = refined(*factors[label]) if label in factors else unused[label]
+            if fine is None:
+                raise NotCertified("operands are divided in ways that do not refine each other", lemma)
+            dims[label] = fine
+        starts, total = dict[str, int](), 0
+        for label, fine in dims.items():
+            starts[label] = total
+            total += len(fine)
+        indices = []
+        for value, labels in values:
+            occurring = {variable for _, terms in value.index for _, variable in terms}
+            by, first = dict[Any, Entry](), 0
+            for label, sizes in zip(labels, value.dims, strict=True):
+                if not occurring.isdisjoint(range(first, first + len(sizes))):
+                    new, taken = starts[label], 0
+                    for one, size in enumerate(sizes):
+                        terms, left = list[tuple[int, int]](), size
+                        while left > 1:
+                            left //= dims[label][taken]
+                            terms.append((left, new + taken))
+                            taken += 1
+                        by[first + one] = (0, tuple(terms))
+                first += len(sizes)
+            indices.append(tuple(substituted(entry, by) for entry in value.index))
+        return dims, indices, starts
+
+    def opaque(
+        self,
+        op: tuple[Any, ...],
+        values: Sequence[tuple[Value, Sequence[str]]],
+        results: Sequence[str],
+        core: Collection[str],
+        made: Mapping[str, int] | None = None,
+        kind: str = "",
+        extra: Collection[int] = (),
+    ) -> Value:
+        """An op that does the same for each position of labels that are not in `core`.
+
+        Args:
+            op: its name with all that matters of it.
+            values: the operands, with a label for each dimension.
+            results: the labels of the result; core: labels that the op works along; made: sizes of new ones.
+            kind: the reduction along labels that are in no result and not in `core`.
+            extra: mesh axes that are reduced too.
+        """
+        dims, indices, starts = self._aligned(values, str(op[0]))
+        made, total = made or {}, sum(map(len, dims.values()))
+        classes: dict[int, str] = {-1 - axis: "r" for axis in extra}
+        sizes: dict[int, int] = {-1 - axis: size for axis, size in enumerate(self.nodes.mesh)}
+        reads: list[Read] = [(value.node, index) for (value, _), index in zip(values, indices, strict=True)]
+        for label, fine in dims.items():
+            for digit, size in enumerate(fine, starts[label]):
+                sizes[digit] = size
+                if label in core:
+                    classes[digit] = "c" + label
+                elif label not in results:
+                    classes[digit] = "r"
+            if label in core:
+                strides = {
+                    digit: prod(fine[digit - starts[label] + 1 :])
+                    for digit in range(starts[label], starts[label] + len(fine))
+                }
+                reads.append((self._position, (entry_of(0, strides),)))
+        outs: list[tuple[int, ...]] = []
+        order: list[int] = []
+        for label in results:
+            if label in made:
+                dims[label] = (made[label],)
+                starts[label] = total
+                sizes[total], classes[total] = made[label], "o" + label
+                total += 1
+            outs.append(dims[label])
+            order += range(starts[label], starts[label] + len(dims[label]))
+        made_digits = [starts[label] for label in made]
+        node, index = self._built(op, kind, reads, sizes, classes, made_digits)
+        by: dict[Any, Entry] = {digit: (0, ((1, new),)) for new, digit in enumerate(order)}
+        return self.nodes.value(node, tuple(substituted(entry, by) for entry in index), outs)
+
+    def _built(
+        self,
+        op: tuple[Any, ...],
+        kind: str,
+        reads: Sequence[Read],
+        sizes: dict[int, int],
+        classes: dict[int, str],
+        made: Sequence[int],
+    ) -> tuple[Node, Index]:
+        """The canonical node of an op, and its index in the given variables."""
+        if kind and op == ("identity",):
+            op, reads = self._flattened(kind, reads, sizes, classes)
+        groups = self._groups(reads, sizes, classes, made)
+        times = 1
+        if kind and kind not in IDEMPOTENT:
+            seen = {digit for group in groups for digit in group}
+            times = prod(size for digit, size in sizes.items() if classes.get(digit) == "r" and digit not in seen)
+        strides = [[linear(terms) for _, terms in index] for _, index in reads]
+        offsets = [[offset for offset, _ in index] for _, index in reads]
+        counts = [prod(sizes[digit] for digit in group) for group in groups]
+        kinds = [classes.get(group[-1], "b") for group in groups]
+        rows = [
+            [{at: of[group[-1]] for at, group in enumerate(groups) if of.get(group[-1])} for of in row]
+            for row in strides
+        ]
+        lows = [0] * len(groups)
+        for at, of_kind in enumerate(kinds):
+            if of_kind == "b":
+                low, high = self._valid(at, counts[at], reads, rows, offsets)
+            elif of_kind == "r":
+                low, high = self._neutral(at, counts[at], kind, op, reads, rows, offsets)
+            else:
+                continue
+            if (low, high) != (0, counts[at]) and low < high:
+                lows[at], counts[at] = low, high - low
+                for row, offset in zip(rows, offsets, strict=True):
+                    for dim, of in enumerate(row):
+                        offset[dim] += of.get(at, 0) * low
+        free = [at for at, of_kind in enumerate(kinds) if of_kind[0] in "bo"]
+        number = {at: new for new, at in enumerate([*free, *(at for at in range(len(groups)) if at not in free)])}
+        final = {new: counts[at] for at, new in number.items()}
+        found = []
+        for (node, _), row, offset in zip(reads, rows, offsets, strict=True):
+            index = tuple(
+                entry_of(one, {number[at]: stride for at, stride in of.items()})
+                for one, of in zip(offset, row, strict=True)
+            )
+            found.append(self.nodes.narrowed(node, index, final.__getitem__))
+        bound = tuple((kinds[at], counts[at]) for at in number if at not in free)
+        name = (*op, ("reduce", kind, times)) if kind else op
+        node = self.nodes.node(name, tuple((0, counts[at]) for at in free), bound, tuple(found))
+        return node, tuple(
+            entry_of(
+                -lows[at],
+                {digit: prod(sizes[one] for one in groups[at][place + 1 :]) for place, digit in enumerate(groups[at])},
+            )
+            for at in free
+        )
+
+    def _flattened(
+        self, kind: str, reads: Sequence[Read], sizes: dict[int, int], classes: dict[int, str]
+    ) -> tuple[tuple[Any, ...], Sequence[Read]]:
+        """A reduction of a reduction of the same kind is one, along the variables of both."""
+        node, index = reads[0]
+        if node.op[-1] != ("reduce", kind, 1) or not all(
+            is_inside(entry, bound, sizes.__getitem__) for entry, bound in zip(index, node.bounds, strict=True)
+        ):
+            return ("identity",), reads
+        by: dict[Any, Entry] = dict(enumerate(index))
+        new = max(sizes, default=0) + 1
+        for one, (of_class, size) in enumerate(node.sizes, len(node.bounds)):
+            sizes[new], classes[new] = size, of_class
+            by[one] = (0, ((1, new),))
+            new += 1
+        return node.op[:-1], [
+            (inner, tuple(substituted(entry, by) for entry in entries)) for inner, entries in node.reads
+        ]
+
+    def _groups(
+        self, reads: Sequence[Read], sizes: Mapping[int, int], classes: Mapping[int, str], made: Sequence[int]
+    ) -> list[list[int]]:
+        """The variables in the order in which they first occur; those that are always side by side together."""
+        order: dict[int, None] = {}
+        for _, index in reads:
+            for _, terms in index:
+                for _, variable in sorted(
+                    terms, key=lambda term: (-abs(term[0]), classes.get(term[1], "b"), term[1] < 0, abs(term[1]))
+                ):
+                    if sizes[variable] > 1:
+                        order.setdefault(variable)
+        rows = [linear(terms) for _, index in reads for _, terms in index]
+        groups: list[list[int]] = []
+        for variable in order:
+            if groups:
+                last = groups[-1][-1]
+                if classes.get(last, "b") == classes.get(variable, "b") and all(
+                    of.get(last, 0) == of.get(variable, 0) * sizes[variable] for of in rows
+                ):
+                    groups[-1].append(variable)
+                    continue
+            groups.append([variable])
+        return groups + [[variable] for variable in made]
+
+    @staticmethod
+    def _valid(
+        at: int,
+        count: int,
+        reads: Sequence[Read],
+        rows: Sequence[Sequence[Mapping[int, int]]],
+        offsets: Sequence[Sequence[int]],
+    ) -> tuple[int, int]:
+        """Where all reads that depend on one variable alone are in bounds."""
+        low, high = 0, count
+        for (node, _), row, offset in zip(reads, rows, offsets, strict=True):
+            for (first, last), of, start in zip(node.bounds, row, offset, strict=True):
+                if list(of) != [at]:
+                    continue
+                stride = of[at]
+                least, most = (
+                    (first, last)
+                    if stride > 0
+                    else (
+                        None if last is None else 1 - last,
+                        None if first is None else 1 - first,
+                    )
+                )
+                begin, step = (start, stride) if stride > 0 else (-start, -stride)
+                if least is not None:
+                    low = max(low, -((begin - least) // step))
+                if most is not None:
+                    high = min(high, -((begin - most) // step))
+        return low, high
+
+    @staticmethod
+    def _neutral(
+        at: int,
+        count: int,
+        kind: str,
+        op: tuple[Any, ...],
+        reads: Sequence[Read],
+        rows: Sequence[Sequence[Mapping[int, int]]],
+        offsets: Sequence[Sequence[int]],
+    ) -> tuple[int, int]:
+        """Where a reduction reads what may change it: elements that are neutral behind the end are left out."""
+        ranges = set[tuple[int, int]]()
+        neutral = (
+            NEUTRAL.get(kind, ()) if op == ("identity",) else _ZEROS if op[0] == "product" and kind == "add" else ()
+        )
+        for (node, _), row, offset in zip(reads, rows, offsets, strict=True):
+            for dim, (of, start) in enumerate(zip(row, offset, strict=True)):
+                if at not in of:
+                    continue
+                if node.op[0] != "extended" or node.op[1] not in neutral or of != {at: 1}:
+                    return 0, count
+                first, last = node.reads[0][0].bounds[dim]
+                low, high = node.op[2][dim]
+                begin = max(0, first - start) if low and first is not None else 0
+                end = min(count, last - start) if high and last is not None else count
+                ranges.add((begin, end))
+        return ranges.pop() if len(ranges) == 1 else (0, count)
+
+    def pointwise(self, op: tuple[Any, ...], values: Sequence[Value], lemma: str = "") -> Value:
+        """An op on elements at the same position."""
+        labels = [str(dim) for dim in range(len(values[0].dims))]
+        return self.opaque(op, [(value, labels) for value in values], labels, ())
+
+    def reduced(self, kind: str, value: Value, dims: Collection[int], axes: Collection[int] = ()) -> Value:
+        """A reduction along dimensions and mesh axes."""
+        if axes:
+            self.check_tables(value)
+        labels = [str(dim) for dim in range(len(value.dims))]
+        results = [label for dim, label in enumerate(labels) if dim not in dims]
+        return self.opaque(("identity",), [(value, labels)], results, (), None, kind, axes)

@@ -1,0 +1,361 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reads a program from its arguments to its results: functions, calls, loops and branches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import mlir_shard.check.collectives
+import mlir_shard.check.stablehlo
+import mlir_shard.check.upstream  # noqa: F401
+from mlir_shard.check.collectives import receive, send
+from mlir_shard.check.devices import covered, truth_by_device
+from mlir_shard.check.reading import READERS, Reading, reads
+from mlir_shard.check.values import NotCertified, Value
+from mlir_shard.host import ir
+
+Axes = tuple[tuple[int, ...], ...]
+"""The mesh axes that divide each dimension, major to minor."""
+_PURE = ("stablehlo.", "chlo.", "arith.", "math.", "tensor.", "linalg.", "complex.", "tosa.")
+_IMPURE = frozenset(
+    f"stablehlo.{name}"
+    for name in re.findall(
+        r"\S+",
+        "rng all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter infeed outfeed "
+        "send recv partition_id replica_id custom_call while if case after_all create_token composite",
+    )
+)
+LOOPS = ("stablehlo.while",)
+BRANCHES = ("stablehlo.if", "stablehlo.case", "scf.if")
+MOST_TRIALS = 4
+"""How many pairs of a loop and layouts are tried for a loop of the local program."""
+
+
+@reads("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier", "sdy.sharding_group")
+def _annotation(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return values[: len(op.results)]
+
+
+@reads("sdy.constant")
+def _constant(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.constant(op.attributes["value"], op.results[0].type)]
+
+
+_OF_TILES = frozenset(
+    ("stablehlo.slice", "stablehlo.dynamic_update_slice", "tensor.extract_slice", "tensor.insert_slice")
+)
+
+
+class Refused(Exception):
+    """A program that is not proved: where, and what fails."""
+
+    def __init__(self, op: Any, failure: NotCertified) -> None:
+        super().__init__(failure.message)
+        self.op, self.failure = op, failure
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of the global program: what it starts with, and its results by what its regions make."""
+
+    depth: int
+    initial: list[Value]
+    carried: list[Value]
+    made: tuple[Value, ...]
+    results: list[Value]
+
+
+class Program(Reading):
+    """A program that is read; the global one records its loops, and the local one is compared with them."""
+
+    def __init__(
+        self, lemmas: Any, name: str, module: Any, positions: Any, hints: Sequence[Any], axis_names: Sequence[str]
+    ) -> None:
+        super().__init__(lemmas, name)
+        self.position_of, self.hints = positions, hints
+        self.axis_names = tuple(axis_names)
+        self.different: tuple[Value, Value] | None = None
+        self.functions = {
+            op.operation.attributes["sym_name"].value: op.operation
+            for op in module.operation.regions[0].blocks[0].operations
+            if op.operation.name == "func.func"
+        }
+        self.ops = 0
+        self.loops: list[Loop] = []
+        self.known_loops: list[Loop] | None = None
+        self._met = 0
+        self._level = 0
+        self._unknown = 0
+        self.failure: Refused | None = None
+        self.lost: dict[str, int] = {}
+        self._depth = 0
+
+    def read(self, name: str, arguments: Sequence[Value]) -> list[Value]:
+        """The results of a function."""
+        function = self.functions.get(name)
+        if function is None or not len(function.regions[0].blocks):
+            raise NotCertified(f"function @{name} has no body", "call")
+        return self.block(function.regions[0].blocks[0], arguments)
+
+    def block(self, block: Any, arguments: Sequence[Value]) -> list[Value]:
+        """The operands of the terminator of a block."""
+        environment = self.environment
+        environment.update(zip(block.arguments, arguments, strict=True))
+        found: list[Value] = []
+        for op in block.operations:
+            op = op.operation
+            found = [environment[operand] for operand in op.operands]
+            if op.name not in _OF_TILES:
+                found = [self._whole(value) for value in found]
+            if op.name in ("func.return", "stablehlo.return", "scf.yield", "sdy.return"):
+                return found
+            environment.update(zip(op.results, self.results(op, found), strict=True))
+        return found
+
+    def _whole(self, value: Value) -> Value:
+        """A tensor that is assembled of tiles as what they are tiles of."""
+        if value.node.op[0] != "assembly":
+            return value
+        return covered(self.lemmas, value, [0] * len(value.dims), value.shape) or value
+
+    def results(self, op: Any, values: list[Value]) -> list[Value]:
+        """The results of an op; those of an op that is not certified are values that equal no other."""
+        self.lemmas.nodes.place = op
+        self.ops += 1
+        try:
+            if len(op.results):
+                self.element = self.type_of(op.results[0].type)[1]
+            reader = READERS.get(op.name)
+            if reader is not None:
+                found = reader(self, op, values)
+            elif op.name in (*LOOPS, *BRANCHES):
+                found = self.region(op, values)
+            elif op.name == "sdy.manual_computation":
+                found = self.manual(op, values)
+            elif op.name == "sdy.named_computation":
+                found = self.block(op.regions[0].blocks[0], values)
+            elif op.name == "func.call":
+                found = self.call(op, values)
+            else:
+                found = self.unknown(op, values)
+            for result, value in zip(op.results, found, strict=True):
+                if self.type_of(result.type)[0] != value.shape:
+                    raise NotCertified(f"a result of shape {value.shape}", "shape")
+            return found
+        except NotCertified as failure:
+            if self.failure is None:
+                self.failure = Refused(op, failure)
+            self.lost[f"{op.name}: {failure.message}"] = self.lost.get(f"{op.name}: {failure.message}", 0) + 1
+            return [self.nothing(result.type) for result in op.results]
+
+    def nothing(self, type_: Any) -> Value:
+        """A value of which nothing is known: each device has its own."""
+        shape = tuple(type_.shape) if isinstance(type_, ir.RankedTensorType) else ()
+        self._unknown += 1
+        return self.lemmas.leaf(("unknown", self.name, self._unknown), [one if one >= 0 else 1 for one in shape])
+
+    def unknown(self, op: Any, values: list[Value]) -> list[Value]:
+        """An op that works along all dimensions: the same function of the same operands."""
+        if (
+            op.name == "stablehlo.custom_call"
+            and str(op.attributes["call_target_name"])
+            and "has_side_effect" in op.attributes
+            and not op.attributes["has_side_effect"].value
+        ):
+            self.trusted.add(f"custom call {op.attributes['call_target_name']}")
+        elif not op.name.startswith(_PURE) or op.name in _IMPURE or not self._is_pure(op):
+            raise NotCertified("no lemma", op.name)
+        operands = [(value, [f"{at}.{dim}" for dim in range(len(value.dims))]) for at, value in enumerate(values)]
+        core = [label for _, labels in operands for label in labels]
+        key = (op.name, self.key(op), self.region_key(op))
+        found = []
+        for at, result in enumerate(op.results):
+            shape, element = self.type_of(result.type)
+            made = {f"o{dim}": size for dim, size in enumerate(shape)}
+            found.append(self.lemmas.opaque((*key, element, at), operands, list(made), core, made))
+        return found
+
+    def _is_pure(self, op: Any) -> bool:
+        return all(
+            one.operation.name.startswith(_PURE)
+            and one.operation.name not in _IMPURE - {"stablehlo.return"}
+            and self._is_pure(one.operation)
+            for region in op.regions
+            for block in region.blocks
+            for one in block.operations
+        )
+
+    def call(self, op: Any, values: list[Value]) -> list[Value]:
+        """A call is the body of its function."""
+        if self._depth > 64:
+            raise NotCertified("calls are nested too deeply", "call")
+        self._depth += 1
+        found = self.read(str(op.attributes["callee"]).removeprefix("@"), values)
+        self._depth -= 1
+        return found
+
+    def region(self, op: Any, values: list[Value]) -> list[Value]:
+        """A loop or a branch."""
+        blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
+        if op.name == "scf.if":
+            return self._between_some(op, blocks, values[0])
+        if op.name in BRANCHES:
+            if any(variable < 0 for _, terms in values[0].index for _, variable in terms):
+                raise NotCertified("devices take different branches", op.name)
+            found = [self.block(block, ()) for block in blocks]
+            return [self._chosen(values[0], branches) for branches in zip(*found, strict=True)]
+        self._met += 1
+        if self.known_loops is None:
+            return self._loop(op, blocks, values)
+        return self._local_loop(op, blocks, values, self._met - 1)
+
+    def _between_some(self, op: Any, blocks: Sequence[Any], condition: Value) -> list[Value]:
+        """Some devices send, or some receive and the others keep what they have."""
+        chosen = truth_by_device(self.lemmas, condition)
+        inner = [one.operation for one in blocks[0].operations]
+        names = [one.name for one in inner]
+        if chosen is None or names[0] not in ("shard.send", "shard.recv") or names[1:] != ["scf.yield"]:
+            raise NotCertified("a branch of some devices", "send and recv")
+        values = [self.environment[operand] for operand in inner[0].operands]
+        if names[0] == "shard.send":
+            send(self, inner[0], values, chosen)
+            return []
+        kept = [one.operation for one in blocks[1].operations]
+        if len(kept) != 1 or list(inner[1].operands) != list(inner[0].results):
+            raise NotCertified("a branch of some devices", "send and recv")
+        own = self.environment[kept[0].operands[0]]
+        return [receive(self, inner[0], [own, *values[1:]], chosen)]
+
+    def _chosen(self, condition: Value, branches: Sequence[Value]) -> Value:
+        if all(branch == branches[0] for branch in branches):
+            return branches[0]
+        labels = [str(dim) for dim in range(len(branches[0].dims))]
+        operands = [(condition, ()), *((branch, labels) for branch in branches)]
+        return self.lemmas.opaque(("branch",), operands, labels, ())
+
+    def _made(self, blocks: Sequence[Any], carried: list[Value]) -> tuple[Value, ...]:
+        """The condition of a loop, then what its body makes."""
+        self._level += 1
+        try:
+            found = [one for block in blocks for one in self.block(block, carried)]
+        finally:
+            self._level -= 1
+        return tuple(found)
+
+    def _loop(self, op: Any, blocks: Sequence[Any], values: list[Value]) -> list[Value]:
+        types = [self.type_of(result.type) for result in op.results]
+        leaf = self.lemmas.leaf
+        carried = [leaf(("carried", self._level, at, element), shape) for at, (shape, element) in enumerate(types)]
+        made = self._made(blocks, carried)
+        results = [leaf(("loop", at, element, tuple(values), made), shape) for at, (shape, element) in enumerate(types)]
+        self.loops.append(Loop(self._level, values, carried, made, results))
+        return results
+
+    def _local_loop(self, op: Any, blocks: Sequence[Any], values: list[Value], number: int) -> list[Value]:
+        """The results of a loop that keeps the layouts of what it carries, as one of the global program does."""
+        tried = 0
+        known = [one for one in self.known_loops or () if one.depth == self._level]
+        for loop in known:
+            if len(loop.initial) != len(values):
+                continue
+            for layouts in dict.fromkeys((*self.hints[number : number + 1], *self.hints)):
+                if not self._starts(loop, layouts, values) or tried >= MOST_TRIALS:
+                    continue
+                tried += 1
+                carried = [self.lemmas.given(*one) for one in zip(loop.carried, layouts, strict=True)]
+                before = self.failure, dict(self.lost), self._met
+                made = self._made(blocks, carried)
+                wanted = list(zip(loop.made, ((), *layouts), strict=True))
+                same = [self.lemmas.is_shard(one, *other) for one, other in zip(made, wanted, strict=True)]
+                if all(same):
+                    return [self.lemmas.given(*one) for one in zip(loop.results, layouts, strict=True)]
+                failed = same.index(False)
+                self.different = self.different or (wanted[failed][0], made[failed])
+                if self.failure is None or tried < MOST_TRIALS:
+                    self.failure, self.lost, self._met = before
+        raise NotCertified(
+            "its body does not keep the layouts of what it carries"
+            if tried
+            else "no loop of the global program starts with the same",
+            "loop",
+        )
+
+    def _starts(self, loop: Loop, layouts: Sequence[Axes], values: Sequence[Value]) -> bool:
+        """Whether values are the shards of those that a loop of the global program starts with."""
+        if len(layouts) != len(values):
+            return False
+        for first, axes, value in zip(loop.initial, layouts, values, strict=True):
+            if len(axes) != len(first.dims) or not self.lemmas.is_shard(value, first, axes):
+                return False
+        return True
+
+    def manual(self, op: Any, values: list[Value]) -> list[Value]:
+        """A manual computation: its body has shards along the manual axes, which are joined behind it."""
+        axes = {axis for name in names_in(str(op.attributes["manual_axes"])) for axis in self.mesh_axes(name)}
+        given, made = (self.shardings(op.attributes[name]) for name in ("in_shardings", "out_shardings"))
+        inner = []
+        for value, dims in zip(values, given, strict=True):
+            own = [[axis for axis in dim if axis in axes] for dim in dims]
+            mesh = self.lemmas.nodes.real_mesh
+            if any(size % prod(mesh[axis] for axis in along) for size, along in zip(value.shape, own, strict=True)):
+                raise NotCertified("uneven shards", "manual computation")
+            inner.append(self.lemmas.laid_out(value, own))
+        found = []
+        for value, dims in zip(self.block(op.regions[0].blocks[0], inner), made, strict=True):
+            for dim, along in enumerate(dims):
+                value = self.lemmas.gathered(value, dim, [axis for axis in along if axis in axes])
+            if any(-1 - variable in axes for _, terms in value.index for _, variable in terms):
+                raise NotCertified(
+                    "devices have different results where they are said to be equal", "manual computation"
+                )
+            found.append(value)
+        return found
+
+    def shardings(self, attribute: Any) -> list[list[list[int]]]:
+        """The mesh axes of each dimension of each value."""
+        found = []
+        text = quoted(str(attribute))
+        if "unreduced" in text:
+            raise NotCertified("unreduced axes", "manual computation")
+        for dims in re.findall(r"<(?:@[^,]*|mesh<.*?>), \[(.*?)\](?:, replicated=\{.*?\})?>", text):
+            found.append(
+                [
+                    [axis for name in names_in(dim) for axis in self.mesh_axes(name)]
+                    for dim in re.findall(r"\{(.*?)\}", dims)
+                ]
+            )
+        return found
+
+    def mesh_axes(self, name: str) -> list[int]:
+        """The mesh axes of the certificate that an axis or a sub-axis consists of, major to minor."""
+        if name in self.axis_names:
+            return [self.axis_names.index(name)]
+        parts = [
+            (int(re.findall(r"\d+", one.rpartition(":(")[2])[0]), at)
+            for at, one in enumerate(self.axis_names)
+            if one.startswith(f"{name}:(")
+        ]
+        if not parts:
+            raise NotCertified(f"the certificate has no axis {name}", "manual computation")
+        return [at for _, at in sorted(parts)]
+
+
+def names_in(text: str) -> list[str]:
+    """The axes and sub-axes that are named in a text."""
+    return [name + part for name, part in re.findall(r'"(\w+)"((?::\(\d+\)\d+)?)', quoted(text))]
+
+
+def quoted(text: str) -> str:
+    """The text of an attribute of sdy, which is escaped in a string."""
+    return text[text.find('<"') + 2 :].replace("\\22", '"') if '<"' in text else text
+
+
+def axes_of(names: Sequence[Sequence[str]], mesh: Mapping[str, int]) -> Axes:
+    """Axes by their names in the certificate."""
+    order = list(mesh)
+    return tuple(tuple(order.index(name) for name in dim) for dim in names)

@@ -1,0 +1,166 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the readers of ops share: attributes, types, constants and the keys of ops and regions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from mlir_shard.check.lemmas import Lemmas
+from mlir_shard.check.values import NotCertified, Value
+from mlir_shard.host import ir
+
+Reader = Callable[["Reading", Any, list[Value]], list[Value]]
+READERS: dict[str, Reader] = {}
+"""The function that reads each op, by name."""
+
+_INTEGER = re.compile(r"(?:[us]?i(\d+)|index)$")
+_MODULUS = 64
+# Attributes that say nothing of what an op computes.
+_IGNORED = ("sdy.", "mhlo.", "mlir_shard.", "xla.", "jax.", "operandSegmentSizes", "resultSegmentSizes")
+_DYNAMIC = -(2**63)
+
+
+def reads(*names: str) -> Callable[[Reader], Reader]:
+    """Registers the reader of ops."""
+
+    def register(reader: Reader) -> Reader:
+        READERS.update(dict.fromkeys(names, reader))
+        return reader
+
+    return register
+
+
+def width(type_: str) -> int:
+    """The bits of an integer type, 0 for another type and for booleans."""
+    found = _INTEGER.match(type_)
+    return 0 if found is None or found[1] == "1" else int(found[1] or _MODULUS)
+
+
+def fits(type_: str, low: int, high: int) -> bool:
+    """Whether numbers are in an integer type, so that arithmetic on them does not wrap."""
+    bits = width(type_)
+    if not bits:
+        return False
+    return low >= 0 and high < 2**bits if type_[0] == "u" else -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1)
+
+
+class Reading:
+    """What reading one program needs.
+
+    Attributes:
+        lemmas: over the nodes of this check.
+        trusted: what is trusted without a lemma.
+        environment: the values of the program so far.
+        sent: what was sent and not received, to whom, and by which devices.
+        groups: what groups and pairs of devices are, by their attributes.
+        position_of: the position on the mesh of the device of each number.
+        element: the element type of the first result of the op that is read.
+    """
+
+    def __init__(self, lemmas: Lemmas, name: str) -> None:
+        self.lemmas, self.name = lemmas, name
+        self.trusted: set[str] = set()
+        self.environment: dict[Any, Value] = {}
+        self.sent: list[tuple[Value, Any, Any]] = []
+        self.groups: dict[Any, Any] = {}
+        self.position_of: Any = None
+        self.element = ""
+        self._types: dict[Any, tuple[tuple[int, ...], str]] = {}
+
+    def check_order(self) -> None:
+        """Raises NotCertified where the number of a device is not its position on the mesh."""
+        if any(at != position for at, position in enumerate(self.position_of)):
+            raise NotCertified("the devices of the mesh are permuted", "groups of devices")
+
+    def type_of(self, type_: Any) -> tuple[tuple[int, ...], str]:
+        """The shape and the element type of a type; a scalar has no dimensions."""
+        found = self._types.get(type_)
+        if found is None:
+            if isinstance(type_, ir.RankedTensorType):
+                if not type_.has_static_shape:
+                    raise NotCertified("a tensor of dynamic shape")
+                found = tuple(type_.shape), str(type_.element_type)
+            else:
+                found = (), str(type_)
+            self._types[type_] = found
+        return found
+
+    def key(self, op: Any, without: Sequence[str] = ()) -> tuple[Any, ...]:
+        """The attributes of an op that matter."""
+        return tuple(
+            (name, attribute)
+            for name, attribute in op.attributes.items()
+            if name not in without and not name.startswith(_IGNORED)
+        )
+
+    def region_key(self, op: Any) -> tuple[Any, ...]:
+        """What the regions of an op compute, whatever their values are called."""
+        numbers: dict[Any, Any] = {}
+
+        def block_key(block: Any) -> tuple[Any, ...]:
+            for argument in block.arguments:
+                numbers[argument] = len(numbers)
+            found: list[Any] = [tuple(argument.type for argument in block.arguments)]
+            for one in block.operations:
+                one = one.operation
+                operands = tuple(
+                    numbers[operand] if operand in numbers else self.environment[operand] for operand in one.operands
+                )
+                inner = tuple(block_key(inner) for region in one.regions for inner in region.blocks)
+                for result in one.results:
+                    numbers[result] = len(numbers)
+                found.append((one.name, self.key(one), operands, tuple(result.type for result in one.results), inner))
+            return tuple(found)
+
+        return tuple(block_key(block) for region in op.regions for block in region.blocks)
+
+    def constant(self, attribute: Any, type_: Any) -> Value:
+        """The value of a constant."""
+        shape, element = self.type_of(type_)
+        lemmas = self.lemmas
+        if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+            attribute = attribute.get_splat_value()
+        attribute = attribute.maybe_downcast() if hasattr(attribute, "maybe_downcast") else attribute
+        dims = [(size,) for size in shape]
+        if isinstance(attribute, ir.BoolAttr) or (isinstance(attribute, ir.IntegerAttr) and element == "i1"):
+            return lemmas.constant(element, str(bool(attribute.value)), shape)
+        if isinstance(attribute, ir.IntegerAttr) and width(element):
+            return lemmas.index(element, (attribute.value, ()), dims)
+        if isinstance(attribute, ir.FloatAttr):
+            return lemmas.constant(element, repr(attribute.value), shape)
+        if isinstance(attribute, ir.DenseElementsAttr) and not attribute.is_splat:
+            return lemmas.leaf(("table", attribute), shape)
+        if prod(shape) == 1 or isinstance(attribute, ir.DenseElementsAttr):
+            return lemmas.constant(element, str(attribute), shape)
+        return lemmas.leaf(("table", attribute), shape)
+
+
+def numbers(attribute: Any) -> list[int]:
+    """The integers of an array attribute or of dense elements."""
+    if isinstance(attribute, ir.ArrayAttr):
+        return [ir.IntegerAttr(one).value for one in attribute]
+    return list(attribute)
+
+
+def numbers_of(op: Any, name: str) -> list[int]:
+    """The integers of an attribute of an op, none if it does not have it."""
+    return numbers(op.attributes[name]) if name in op.attributes else []
+
+
+def reduction_kind(op: Any, region: int = 0) -> str | None:
+    """The op that a body combines its two arguments with, None if it does something else."""
+    block = op.regions[region].blocks[0]
+    ops = [one.operation for one in block.operations]
+    if len(ops) != 2 or len(ops[0].operands) != 2 or list(ops[1].operands) != list(ops[0].results):
+        return None
+    if list(ops[0].operands) not in (list(block.arguments), list(block.arguments)[::-1]):
+        return None
+    dialect, _, name = ops[0].name.partition(".")
+    return name if dialect == "stablehlo" and name in KINDS else None
+
+
+KINDS = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))

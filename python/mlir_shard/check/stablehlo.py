@@ -1,0 +1,462 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The ops of StableHLO by the lemmas: which dimensions they work along, and what they do to indices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from mlir_shard.check.devices import (
+    assembled,
+    by_device,
+    computed_by_device,
+    covered,
+    entry_by_device,
+    is_by_device,
+    looked_up,
+    number_by_device,
+)
+from mlir_shard.check.index_arithmetic import compared, computed, selected
+from mlir_shard.check.lemmas import NEUTRAL
+from mlir_shard.check.reading import Reading, numbers_of, reads, reduction_kind
+from mlir_shard.check.values import Entry, NotCertified, Value
+
+_POINTWISE = (
+    "abs add and atan2 cbrt ceil clamp complex convert cosine count_leading_zeros divide exponential "
+    "exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or "
+    "popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt shift_left "
+    "shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor"
+)
+
+
+@reads(*(f"stablehlo.{name}" for name in _POINTWISE.split()))
+def _pointwise(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    shape, element = reading.type_of(op.results[0].type)
+    values = [
+        value if len(value.dims) == len(shape) else reading.lemmas.broadcast(value, shape, ()) for value in values
+    ]
+    name = op.name.partition(".")[2]
+    found = computed(reading.lemmas, name, values, element)
+    if found is None and not shape:
+        entries = computed_by_device(reading.lemmas, name, values)
+        found = None if entries is None else number_by_device(reading.lemmas, element, entries)
+    return [found or reading.lemmas.pointwise((op.name, element, *reading.key(op)), values)]
+
+
+@reads(
+    *(
+        f"chlo.{name}"
+        for name in (
+            "erf",
+            "erfc",
+            "erf_inv",
+            "lgamma",
+            "digamma",
+            "square",
+            "acosh",
+            "asinh",
+            "atanh",
+            "sinh",
+            "cosh",
+            "acos",
+            "asin",
+            "atan",
+            "tan",
+        )
+    )
+)
+def _chlo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.pointwise((op.name, reading.type_of(op.results[0].type)[1], *reading.key(op)), values)]
+
+
+@reads("stablehlo.compare")
+def _compare(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    found = re.search(r"(EQ|NE|LT|LE|GT|GE)", str(op.attributes["comparison_direction"]))
+    assert found is not None
+    result = compared(reading.lemmas, found[1], *values)
+    return [result or reading.lemmas.pointwise((op.name, *reading.key(op)), values)]
+
+
+@reads("stablehlo.select")
+def _select(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    shape = reading.type_of(op.results[0].type)[0]
+    if len(values[0].dims) != len(shape):
+        values = [reading.lemmas.broadcast(values[0], shape, ()), *values[1:]]
+    return [selected(reading.lemmas, *values)]
+
+
+@reads("stablehlo.constant")
+def _constant(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.constant(op.attributes["value"], op.results[0].type)]
+
+
+@reads("stablehlo.iota")
+def _iota(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    shape, element = reading.type_of(op.results[0].type)
+    dim = op.attributes["iota_dimension"].value
+    return [reading.lemmas.index(element, (0, ((1, dim),)), [(size,) for size in shape])]
+
+
+@reads("stablehlo.optimization_barrier")
+def _barrier(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return values
+
+
+@reads("stablehlo.transpose")
+def _transpose(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.transposed(values[0], numbers_of(op, "permutation"))]
+
+
+@reads("stablehlo.broadcast_in_dim")
+def _broadcast(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    shape = reading.type_of(op.results[0].type)[0]
+    return [reading.lemmas.broadcast(values[0], shape, numbers_of(op, "broadcast_dimensions"))]
+
+
+@reads("stablehlo.reshape")
+def _reshape(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.reshaped(values[0], reading.type_of(op.results[0].type)[0])]
+
+
+@reads("stablehlo.reverse")
+def _reverse(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.reversed(values[0], numbers_of(op, "dimensions"))]
+
+
+@reads("stablehlo.slice")
+def _slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    value, shape = values[0], reading.type_of(op.results[0].type)[0]
+    starts, steps = numbers_of(op, "start_indices"), numbers_of(op, "strides")
+    whole = covered(reading.lemmas, value, starts, shape) if set(steps) == {1} else None
+    if whole is not None:
+        return [whole]
+    for dim, size in enumerate(shape):
+        value = reading.lemmas.sliced(value, dim, (starts[dim], ()), size, steps[dim])
+    return [value]
+
+
+@reads("stablehlo.pad")
+def _pad(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    low, high, interior = (
+        numbers_of(op, f"{name}") for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
+    )
+    if not any(interior):
+        return [reading.lemmas.padded(values[0], values[1], low, high)]
+    value, shape = values[0], reading.type_of(op.results[0].type)[0]
+    changed = [dim for dim in range(len(shape)) if low[dim] or high[dim] or interior[dim]]
+    labels = [f"d{dim}" for dim in range(len(shape))]
+    results = [f"o{dim}" if dim in changed else label for dim, label in enumerate(labels)]
+    name = ("pad", *((dim, low[dim], high[dim], interior[dim]) for dim in changed))
+    made = {f"o{dim}": shape[dim] for dim in changed}
+    return [
+        reading.lemmas.opaque(
+            (*name, len(shape)), [(value, labels), (values[1], ())], results, [labels[dim] for dim in changed], made
+        )
+    ]
+
+
+@reads("stablehlo.concatenate")
+def _concatenate(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.joined(values, op.attributes["dimension"].value)]
+
+
+@reads("stablehlo.dynamic_slice")
+def _dynamic_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    value, starts = values[0], values[1:]
+    sizes = reading.type_of(op.results[0].type)[0]
+    moving = [dim for dim, size in enumerate(sizes) if size != value.shape[dim]]
+    if all(is_by_device(starts[dim]) for dim in moving):
+        for dim in moving:
+            start = clamped(reading, starts[dim], value.shape[dim] - sizes[dim])
+            value = reading.lemmas.sliced(value, dim, start, sizes[dim], 1, "slice by device")
+        return [looked_up(reading.lemmas, value)]
+    labels = [f"d{dim}" for dim in range(len(sizes))]
+    results = [f"o{dim}" if dim in moving else label for dim, label in enumerate(labels)]
+    operands: list[tuple[Value, Sequence[str]]] = [(value, labels), *((starts[dim], ()) for dim in moving)]
+    made = {f"o{dim}": sizes[dim] for dim in moving}
+    return [
+        reading.lemmas.opaque(
+            ("dynamic_slice", len(sizes), *moving), operands, results, [labels[dim] for dim in moving], made
+        )
+    ]
+
+
+def clamped(reading: Reading, start: Value, last: int) -> Entry:
+    """The start of a slice of each device, moved into bounds."""
+    entry = start.index[0]
+    if not entry[1]:
+        return max(0, min(entry[0], last)), ()
+    entries = by_device(reading.lemmas, entry)
+    return (
+        entry
+        if entries.min() >= 0 and entries.max() <= last
+        else entry_by_device(reading.lemmas, entries.clip(0, last))
+    )
+
+
+@reads("stablehlo.dynamic_update_slice")
+def _dynamic_update_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    value, update, starts = values[0], values[1], values[2:]
+    moving = [dim for dim, size in enumerate(value.shape) if size != update.shape[dim]]
+    labels = [f"d{dim}" for dim in range(len(value.dims))]
+    updated = [f"u{dim}" if dim in moving else label for dim, label in enumerate(labels)]
+    results = [f"o{dim}" if dim in moving else label for dim, label in enumerate(labels)]
+    core = [one[dim] for one in (labels, updated) for dim in moving]
+    if not moving:
+        return [update]
+    if all(is_by_device(starts[dim]) for dim in moving):
+        places = [
+            clamped(reading, starts[dim], value.shape[dim] - update.shape[dim]) if dim in moving else (0, ())
+            for dim in range(len(labels))
+        ]
+        return [inserted(reading, value, update, places)]
+    made = {f"o{dim}": value.shape[dim] for dim in moving}
+    operands: list[tuple[Value, Sequence[str]]] = [(value, labels), (update, updated)]
+    operands += [(starts[dim], ()) for dim in moving]
+    return [reading.lemmas.opaque(("dynamic_update_slice", len(labels), *moving), operands, results, core, made)]
+
+
+def inserted(reading: Reading, into: Value, piece: Value, starts: Sequence[Entry]) -> Value:
+    """A piece at a place of each device; at the same place on all of them it is joined with what is around it."""
+    lemmas = reading.lemmas
+    if any(terms for _, terms in starts) or into.node.op[0] == "assembly":
+        return assembled(lemmas, into, piece, starts)
+    sizes = piece.shape
+    for dim, (start, _) in enumerate(starts):
+        # What is around the piece along this dimension, and along the others where the piece is.
+        around, whole = into, into.shape[dim]
+        for other in range(dim + 1, len(sizes)):
+            around = lemmas.sliced(around, other, starts[other], sizes[other])
+        parts = [piece]
+        if start:
+            parts.insert(0, lemmas.sliced(around, dim, (0, ()), start))
+        if start + sizes[dim] < whole:
+            parts.append(lemmas.sliced(around, dim, (start + sizes[dim], ()), whole - start - sizes[dim]))
+        piece = lemmas.joined(parts, dim)
+    return piece
+
+
+@reads("stablehlo.dot_general")
+def _dot(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    text = str(op.attributes["dot_dimension_numbers"])
+    names = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
+    found = [_dims(text, f"{name}_dimensions") for name in names]
+    sides = [[f"l{dim}" for dim in range(len(values[0].dims))], [f"r{dim}" for dim in range(len(values[1].dims))]]
+    for at, (left, right) in enumerate(zip(found[0] + found[2], found[1] + found[3], strict=True)):
+        sides[0][left] = sides[1][right] = f"{'b' if at < len(found[0]) else 'k'}{at}"
+    results = [f"b{at}" for at in range(len(found[0]))]
+    results += [label for side in sides for label in side if label[0] in "lr"]
+    name = ("product", reading.type_of(op.results[0].type)[1], *reading.key(op, ("dot_dimension_numbers",)))
+    return [reading.lemmas.opaque(name, list(zip(values, sides, strict=True)), results, (), None, "add")]
+
+
+@reads("stablehlo.reduce")
+def _reduce(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    dims, count = numbers_of(op, "dimensions"), len(values) // 2
+    kind = reduction_kind(op) if count == 1 else None
+    if kind is None:
+        labels = [f"d{dim}" for dim in range(len(values[0].dims))]
+        results = [label for dim, label in enumerate(labels) if dim not in dims]
+        operands = [(value, labels if at < count else ()) for at, value in enumerate(values)]
+        core, name = [labels[dim] for dim in dims], ("reduce of several", reading.region_key(op), *dims)
+        return [reading.lemmas.opaque((*name, at), operands, results, core) for at in range(count)]
+    return [initial(reading, kind, values[1], reading.lemmas.reduced(kind, values[0], dims))]
+
+
+def initial(reading: Reading, kind: str, start: Value, value: Value) -> Value:
+    """A reduction that starts with a value."""
+    try:
+        if reading.lemmas.number_of(start, "reduce") in NEUTRAL.get(kind, ()):
+            return value
+    except NotCertified:
+        pass
+    shape = value.shape
+    start = reading.lemmas.broadcast(start, shape, ())
+    return reading.lemmas.pointwise((f"stablehlo.{kind}", "initial"), [start, value])
+
+
+@reads("stablehlo.sort")
+def _sort(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    dim = op.attributes["dimension"].value
+    labels = [f"d{one}" for one in range(len(values[0].dims))]
+    results = [*labels[:dim], "o", *labels[dim + 1 :]]
+    name = ("sort", dim, len(labels), reading.region_key(op), op.attributes["is_stable"])
+    operands, made = [(value, labels) for value in values], {"o": values[0].shape[dim]}
+    return [reading.lemmas.opaque((*name, at), operands, results, [labels[dim]], made) for at in range(len(values))]
+
+
+@reads("stablehlo.convolution")
+def _convolution(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    lemmas, text = reading.lemmas, str(op.attributes["dimension_numbers"])
+    left, right, out = (part.split(", ") for part in re.findall(r"\[(.*?)\]", text))
+    spatial = sorted(one for one in left if one.isdigit())
+    lhs = lemmas.transposed(values[0], [left.index(one) for one in ("b", "f", *spatial)])
+    rhs = lemmas.transposed(values[1], [right.index(one) for one in ("i", "o", *spatial)])
+    if any(one != 1 for one in numbers_of(op, "lhs_dilation")):
+        raise NotCertified("a convolution of a dilated operand", "convolution")
+    strides = numbers_of(op, "window_strides") or [1] * len(spatial)
+    dilation = numbers_of(op, "rhs_dilation") or [1] * len(spatial)
+    padding = numbers_of(op, "padding") or [0] * (2 * len(spatial))
+    reverse = numbers_of(op, "window_reversal") or [0] * len(spatial)
+    rhs = lemmas.reversed(rhs, [2 + at for at, one in enumerate(reverse) if one])
+    shape, element = reading.type_of(op.results[0].type)
+    zero = lemmas.constant(element, "0.0", ()) if element[0] in "fb" else lemmas.index(element, (0, ()), ())
+    for at in range(len(spatial)):
+        dim = 2 + 2 * at
+        pads = [[end if one == dim else 0 for one in range(len(lhs.dims))] for end in padding[2 * at : 2 * at + 2]]
+        lhs = lemmas.padded(lhs, zero, *pads)
+        lhs = lemmas.windowed(lhs, dim, shape[out.index(str(at))], strides[at], rhs.shape[2 + at], dilation[at])
+    groups, batches = (op.attributes[f"{name}_group_count"].value for name in ("feature", "batch"))
+    window = [label for at in range(len(spatial)) for label in (f"o{at}", f"k{at}")]
+    kernel = [f"k{at}" for at in range(len(spatial))]
+    made = [f"o{at}" for at in range(len(spatial))]
+    split = max(groups, batches)
+    if split > 1:
+        group_dim = 1 if groups > 1 else 0
+        sizes = list(lhs.shape)
+        lhs = lemmas.reshaped(lhs, [*sizes[:group_dim], split, sizes[group_dim] // split, *sizes[group_dim + 1 :]])
+        rhs = lemmas.reshaped(rhs, [rhs.shape[0], split, rhs.shape[1] // split, *rhs.shape[2:]])
+    labels = [["b", "g", "f"] if groups > 1 else ["g", "b", "f"], ["f", "g", "o"]]
+    if split == 1:
+        labels = [["b", "f"], ["f", "o"]]
+    operands = [(lhs, [*labels[0], *window]), (rhs, [*labels[1], *kernel])]
+    features = ["g", "o"] if split > 1 else ["o"]
+    name = ("product", element, *(one for one in reading.key(op) if one[0] == "precision_config"))
+    found = lemmas.opaque(name, operands, ["b", *features, *made], (), None, "add")
+    found = lemmas.reshaped(found, [found.shape[0], -1 * -shape[out.index("f")], *found.shape[1 + len(features) :]])
+    order = ["b", "f", *map(str, range(len(spatial)))]
+    return [lemmas.transposed(found, [order.index(one) for one in out])]
+
+
+@reads("stablehlo.reduce_window")
+def _reduce_window(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    lemmas, shape = reading.lemmas, reading.type_of(op.results[0].type)[0]
+    rank, kind = len(shape), reduction_kind(op) if len(values) == 2 else None
+    sizes = numbers_of(op, "window_dimensions")
+    strides, dilation, base = (
+        numbers_of(op, name) or [1] * rank for name in ("window_strides", "window_dilations", "base_dilations")
+    )
+    padding = numbers_of(op, "padding") or [0] * (2 * rank)
+    if kind is None or any(one != 1 for one in base):
+        raise NotCertified("windows of several operands or of a dilated one", "reduce_window")
+    value = values[0]
+    for at in range(rank):
+        dim = 2 * at
+        pads = [[end if one == dim else 0 for one in range(len(value.dims))] for end in padding[2 * at : 2 * at + 2]]
+        value = lemmas.padded(value, values[1], *pads)
+        value = lemmas.windowed(value, dim, shape[at], strides[at], sizes[at], dilation[at])
+    return [initial(reading, kind, values[1], lemmas.reduced(kind, value, [2 * at + 1 for at in range(rank)]))]
+
+
+def _dims(text: str, name: str) -> list[int]:
+    found = re.search(rf"{name} = \[([\d, ]*)\]", text)
+    return [int(one) for one in re.findall(r"\d+", found[1])] if found else []
+
+
+def _dim(text: str, name: str) -> int:
+    found = re.search(rf"{name} = (\d+)", text)
+    return int(found[1]) if found else 0
+
+
+@reads("stablehlo.gather")
+def _gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    text, (operand, indices) = str(op.attributes["dimension_numbers"]), values
+    shape, sizes = reading.type_of(op.results[0].type)[0], numbers_of(op, "slice_sizes")
+    offsets, collapsed = _dims(text, "offset_dims"), _dims(text, "collapsed_slice_dims")
+    batching, of_indices = _dims(text, "operand_batching_dims"), _dims(text, "start_indices_batching_dims")
+    vector = _dim(text, "index_vector_dim")
+    of_start = [f"s{dim}" for dim in range(len(indices.dims))]
+    labels = [f"d{dim}" for dim in range(len(operand.dims))]
+    for dim, other in zip(batching, of_indices, strict=True):
+        labels[dim] = of_start[other]
+    core, made, inner = [label for dim, label in enumerate(of_start) if dim == vector], dict[str, int](), list[str]()
+    for dim, size in enumerate(sizes):
+        if dim in batching:
+            continue
+        if size != operand.shape[dim] or dim in collapsed:
+            core.append(labels[dim])
+            if dim not in collapsed:
+                made[f"o{dim}"] = size
+                inner.append(f"o{dim}")
+        else:
+            inner.append(labels[dim])
+    outer = [label for dim, label in enumerate(of_start) if dim != vector]
+    results = [inner[offsets.index(dim)] if dim in offsets else outer.pop(0) for dim in range(len(shape))]
+    name = ("gather", op.attributes["dimension_numbers"], tuple(made.items()))
+    return [reading.lemmas.opaque(name, [(operand, labels), (indices, of_start)], results, core, made)]
+
+
+@reads("stablehlo.scatter")
+def _scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    text, count = str(op.attributes["scatter_dimension_numbers"]), len(values) // 2
+    operand, indices, update = values[0], values[count], values[count + 1]
+    windows, inserted = _dims(text, "update_window_dims"), _dims(text, "inserted_window_dims")
+    batching, of_indices = _dims(text, "input_batching_dims"), _dims(text, "scatter_indices_batching_dims")
+    vector = _dim(text, "index_vector_dim")
+    of_start = [f"s{dim}" for dim in range(len(indices.dims))]
+    labels = [f"d{dim}" for dim in range(len(operand.dims))]
+    for dim, other in zip(batching, of_indices, strict=True):
+        labels[dim] = of_start[other]
+    outer = [label for dim, label in enumerate(of_start) if dim != vector]
+    inner = [dim for dim in range(len(operand.dims)) if dim not in inserted and dim not in batching]
+    of_update = [""] * len(update.dims)
+    core, made, results = (
+        [label for dim, label in enumerate(of_start) if dim not in of_indices],
+        dict[str, int](),
+        list(labels),
+    )
+    for dim, target in zip(windows, inner, strict=True):
+        if update.shape[dim] == operand.shape[target]:
+            of_update[dim] = labels[target]
+        else:
+            of_update[dim] = f"u{dim}"
+            core.append(f"u{dim}")
+    for dim, label in enumerate(of_update):
+        if not label:
+            of_update[dim] = outer.pop(0)
+    for dim, label in enumerate(labels):
+        if label not in of_update and dim not in batching:
+            core.append(label)
+            made[f"o{dim}"] = operand.shape[dim]
+            results[dim] = f"o{dim}"
+    name = ("scatter", op.attributes["scatter_dimension_numbers"], reading.region_key(op))
+    operands = [
+        (value, labels if at < count else of_start if at == count else of_update) for at, value in enumerate(values)
+    ]
+    return [reading.lemmas.opaque((*name, at), operands, results, core, made) for at in range(count)]
+
+
+def _along(op: Any, values: list[Value]) -> list[list[str]]:
+    """The labels of operands of an op along its last dimensions; those of its result are the first operand's."""
+    rank = len(values[0].dims)
+    core = len(numbers_of(op, "fft_length")) if op.name == "stablehlo.fft" else 2
+    batch = [f"b{dim}" for dim in range(rank - core)]
+    return [[*batch, *(f"{at}.{dim}" for dim in range(core))] for at in range(len(values))]
+
+
+@reads("stablehlo.fft", "stablehlo.cholesky", "stablehlo.triangular_solve")
+def _of_matrices(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    shape, element = reading.type_of(op.results[0].type)
+    labels = _along(op, values)
+    core = [label for of in labels for label in of if label[0] != "b"]
+    made = {f"o{dim}": size for dim, size in enumerate(shape) if labels[0][dim][0] != "b"}
+    results = [label for label in labels[0] if label[0] == "b"] + list(made)
+    operands = list(zip(values, labels, strict=True))
+    return [reading.lemmas.opaque((op.name, element, reading.key(op)), operands, results, core, made)]
+
+
+@reads("stablehlo.batch_norm_inference")
+def _normalized(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    shape, feature = values[0].shape, op.attributes["feature_index"].value
+    values = [values[0], *(reading.lemmas.broadcast(value, shape, [feature]) for value in values[1:])]
+    return [reading.lemmas.pointwise((op.name, op.attributes["epsilon"]), values)]
+
+
+@reads("stablehlo.dot")
+def _plain_dot(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    labels = [["l", "k"][2 - len(values[0].dims) :], ["k", "r"][: len(values[1].dims)]]
+    results = [label for of in labels for label in of if label != "k"]
+    name = ("product", reading.type_of(op.results[0].type)[1], *reading.key(op))
+    return [reading.lemmas.opaque(name, list(zip(values, labels, strict=True)), results, (), None, "add")]

@@ -1,0 +1,137 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops of upstream's arith, math and tensor dialects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir_shard.check.devices import computed_by_device, covered, looked_up, number_by_device
+from mlir_shard.check.index_arithmetic import NAMES, compared, computed, selected
+from mlir_shard.check.reading import Reading, numbers, numbers_of, reads
+from mlir_shard.check.stablehlo import inserted
+from mlir_shard.check.values import Entry, NotCertified, Value
+
+_DYNAMIC = -(2**63)
+_ARITH = (
+    "addf addi andi divf divsi divui extf extsi extui fptosi fptoui index_cast index_castui maximumf maxnumf maxsi "
+    "maxui minimumf minnumf minsi minui mulf muli negf ori remf remsi remui shli shrsi shrui sitofp subf subi truncf "
+    "trunci uitofp xori bitcast cmpf ceildivsi ceildivui floordivsi"
+)
+_MATH = (
+    "absf absi acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 floor fma "
+    "ipowi log log10 log1p log2 powf round roundeven rsqrt sin sinh sqrt tan tanh trunc"
+)
+_PREDICATES = {0: "EQ", 1: "NE", 2: "LT", 3: "LE", 4: "GT", 5: "GE", 6: "LT", 7: "LE", 8: "GT", 9: "GE"}
+
+
+@reads(*(f"arith.{name}" for name in _ARITH.split()), *(f"math.{name}" for name in _MATH.split()))
+def _pointwise(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    element = reading.type_of(op.results[0].type)[1]
+    name = op.name.partition(".")[2]
+    found = computed(reading.lemmas, name, values, element)
+    if found is None and not values[0].dims:
+        entries = computed_by_device(reading.lemmas, NAMES.get(name, name), values)
+        found = None if entries is None else number_by_device(reading.lemmas, element, entries)
+    return [found or reading.lemmas.pointwise((op.name, element, *reading.key(op)), values)]
+
+
+@reads("arith.cmpi")
+def _compare(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    result = compared(reading.lemmas, _PREDICATES[op.attributes["predicate"].value], *values)
+    return [result or reading.lemmas.pointwise((op.name, *reading.key(op)), values)]
+
+
+@reads("arith.select")
+def _select(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    shape = reading.type_of(op.results[0].type)[0]
+    if len(values[0].dims) != len(shape):
+        values = [reading.lemmas.broadcast(values[0], shape, ()), *values[1:]]
+    return [selected(reading.lemmas, *values)]
+
+
+@reads("arith.constant")
+def _constant(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.constant(op.attributes["value"], op.results[0].type)]
+
+
+@reads("tensor.expand_shape", "tensor.collapse_shape")
+def _reshape(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.reshaped(values[0], reading.type_of(op.results[0].type)[0])]
+
+
+@reads("tensor.extract")
+def _extract(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    value = values[0]
+    starts = _entries(values[1:])
+    for dim, start in enumerate(starts):
+        value = reading.lemmas.sliced(value, dim, start, 1, 1, "extract")
+    return [reading.lemmas.reshaped(looked_up(reading.lemmas, value), ())]
+
+
+def _entries(values: list[Value]) -> list[Entry]:
+    if any(value.node.op[0] != "index" for value in values):
+        raise NotCertified("a start that is not affine", "slice by device")
+    return [value.index[0] for value in values]
+
+
+def offsets(op: Any, values: list[Value]) -> tuple[list[Entry], list[int], list[int]]:
+    """The offsets, sizes and strides of a slice, of which sizes and strides are static."""
+    starts, left = list[Entry](), list(values)
+    for number in numbers_of(op, "static_offsets"):
+        starts += [(number, ())] if number != _DYNAMIC else _entries([left.pop(0)])
+    sizes, strides = numbers_of(op, "static_sizes"), numbers_of(op, "static_strides")
+    if left or _DYNAMIC in (*sizes, *strides):
+        raise NotCertified("a slice of dynamic size", "slice")
+    return starts, sizes, strides
+
+
+@reads("tensor.extract_slice")
+def _extract_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    value = values[0]
+    starts, sizes, strides = offsets(op, values[1:])
+    if set(strides) == {1} and not any(terms for _, terms in starts):
+        value = covered(reading.lemmas, value, [start for start, _ in starts], sizes) or value
+        starts = starts if value is values[0] else [(0, ())] * len(sizes)
+    for dim, (start, size, stride) in enumerate(zip(starts, sizes, strides, strict=True)):
+        value = reading.lemmas.sliced(value, dim, start, size, stride)
+    value = looked_up(reading.lemmas, value)
+    return [reading.lemmas.reshaped(value, reading.type_of(op.results[0].type)[0])]
+
+
+@reads("tensor.insert_slice")
+def _insert_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    piece, into = values[:2]
+    starts, sizes, strides = offsets(op, values[2:])
+    piece = reading.lemmas.reshaped(piece, sizes)
+    if any(stride != 1 for stride in strides):
+        raise NotCertified("a slice is inserted with strides", "insert_slice")
+    return [inserted(reading, into, piece, starts)]
+
+
+@reads("tensor.pad")
+def _pad(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    low, high = numbers_of(op, "static_low"), numbers_of(op, "static_high")
+    block = op.regions[0].blocks[0]
+    terminator = list(block.operations)[-1].operation.operands[0]
+    if terminator not in reading.environment or _DYNAMIC in (*low, *high):
+        raise NotCertified("a pad by what depends on the position", "pad")
+    return [reading.lemmas.padded(values[0], reading.environment[terminator], low, high)]
+
+
+@reads("tensor.empty")
+def _empty(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.constant("empty", "empty", reading.type_of(op.results[0].type)[0])]
+
+
+@reads("tensor.cast")
+def _cast(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [values[0]]
+
+
+@reads("tensor.splat")
+def _splat(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.broadcast(values[0], reading.type_of(op.results[0].type)[0], ())]
+
+
+__all__ = ["numbers", "offsets"]

@@ -1,0 +1,317 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Nodes, which are functions from integers to numbers, and values, which are nodes read at an affine index.
+
+A node has a name for what it computes, and reads other nodes at indices that are affine in its variables. Equal nodes
+are one object. A value tells for each device d and each local index i which element of which node is there. Where the
+index is out of the bounds of the node, nothing is known of the element. The certified fact is always of this form, so a
+global tensor is a value without mesh axes in its index, and a shard is one with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+Terms = tuple[tuple[int, Any], ...]
+"""Products of a stride and a variable; they are added up."""
+Entry = tuple[int, Terms]
+"""An offset and terms: the index along one dimension of a node."""
+Index = tuple[Entry, ...]
+Read = tuple["Node", Index]
+Bound = tuple[int | None, int | None]
+"""The first index along a dimension and the one behind the last; None if there is no end."""
+
+
+class NotCertified(Exception):
+    """An op that the checker has no lemma for, or whose operands fit none. `lemma` names the one that failed."""
+
+    def __init__(self, message: str, lemma: str = "") -> None:
+        super().__init__(message)
+        self.message, self.lemma = message, lemma
+
+
+class Node:
+    """A function of as many variables as it has bounds; further variables are bound, with a class each.
+
+    Attributes:
+        op: what it computes of what it reads, with all that matters for it.
+        bounds: of the free variables; sizes: of the bound ones.
+        place: of the op that made it first, for diagnostics.
+        padded: the variables along which it reads, at whatever distance, what a node is extended by.
+    """
+
+    __slots__ = ("bounds", "number", "op", "padded", "place", "reads", "sizes")
+
+    def __init__(
+        self, op: tuple[Any, ...], bounds: tuple[Bound, ...], sizes: tuple[Any, ...], reads: tuple[Read, ...]
+    ) -> None:
+        self.op, self.bounds, self.sizes, self.reads = op, bounds, sizes, reads
+        self.number, self.place = 0, None
+        self.padded: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A node, an index into it, and the dimensions of the local tensor.
+
+    A dimension is a tuple of sizes, major to minor, of digits that are numbered through all dimensions; they are the
+    variables of the index, beside the mesh axes, -1 for the first one.
+    """
+
+    node: Node
+    index: Index
+    dims: tuple[tuple[int, ...], ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The local shape."""
+        return tuple(map(prod, self.dims))
+
+
+def linear(terms: Iterable[tuple[int, Any]]) -> dict[Any, int]:
+    """The stride of each variable."""
+    found: dict[Any, int] = {}
+    for stride, variable in terms:
+        found[variable] = found.get(variable, 0) + stride
+    return found
+
+
+def entry_of(offset: int, strides: Mapping[Any, int]) -> Entry:
+    """An index of an offset and strides, in its canonical order."""
+    terms = [(stride, variable) for variable, stride in strides.items() if stride]
+    terms.sort(key=lambda term: (-abs(term[0]), str(term[1])))
+    return offset, tuple(terms)
+
+
+def span(entry: Entry, size_of: Any) -> tuple[int, int]:
+    """The least and the greatest value of an index."""
+    low = high = entry[0]
+    for stride, variable in entry[1]:
+        reach = stride * (size_of(variable) - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high
+
+
+def is_inside(entry: Entry, bound: Bound, size_of: Any) -> bool:
+    """Whether an index is in bounds for all variables."""
+    low, high = span(entry, size_of)
+    return (bound[0] is None or bound[0] <= low) and (bound[1] is None or high < bound[1])
+
+
+def substituted(entry: Entry, by: Mapping[Any, Entry]) -> Entry:
+    """An index with variables replaced by indices."""
+    offset, strides = entry[0], dict[Any, int]()
+    for stride, variable in entry[1]:
+        inner = by.get(variable)
+        if inner is None:
+            strides[variable] = strides.get(variable, 0) + stride
+            continue
+        offset += stride * inner[0]
+        for one, other in inner[1]:
+            strides[other] = strides.get(other, 0) + stride * one
+    return entry_of(offset, strides)
+
+
+def refined(*factors: Sequence[int]) -> tuple[int, ...] | None:
+    """The coarsest factors of which all the lists, of one product, are products; None if there are none."""
+    first = factors[0]
+    if all(tuple(one) == tuple(first) for one in factors):
+        return tuple(first)
+    cuts = {1}
+    for sizes in factors:
+        product = 1
+        for size in reversed(sizes):
+            product *= size
+            cuts.add(product)
+    ordered = sorted(cuts)
+    if any(high % low for low, high in pairwise(ordered)):
+        return None
+    return tuple(high // low for low, high in pairwise(ordered))[::-1]
+
+
+class Nodes:
+    """All nodes of one check, and the values on them.
+
+    Attributes:
+        real_mesh: the sizes of the mesh axes; mesh: with those of tables, which are digits too.
+        tables: a number from 0 for each device.
+    """
+
+    def __init__(self, mesh: Sequence[int]) -> None:
+        self.real_mesh = tuple(mesh)
+        self.mesh = list(mesh)
+        self.tables: list[Any] = []
+        self._numbers: dict[bytes, int] = {}
+        self.place: Any = None
+        self._known: dict[Any, Node] = {}
+        self._narrowed: dict[Any, Node] = {}
+
+    def node(
+        self, op: tuple[Any, ...], bounds: tuple[Bound, ...], sizes: tuple[Any, ...], reads: tuple[Read, ...]
+    ) -> Node:
+        """The node of this name, bounds and reads."""
+        key = (op, bounds, sizes, tuple((node.number, index) for node, index in reads))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Node(op, bounds, sizes, reads)
+            found.number, found.place = len(self._known), self.place
+            if op[0] == "extended":
+                found.padded = frozenset(at for at, sides in enumerate(op[2]) if any(sides)) | reads[0][0].padded
+            else:
+                along = {
+                    variable
+                    for inner, index in reads
+                    if inner.padded
+                    for at in inner.padded
+                    for _, variable in index[at][1]
+                }
+                found.padded = frozenset(one for one in along if one < len(bounds))
+        return found
+
+    def table(self, entries: Any) -> int:
+        """The variable that is a number of each device."""
+        key = entries.tobytes()
+        if key not in self._numbers:
+            self._numbers[key] = -1 - len(self.mesh)
+            self.mesh.append(int(entries.max()) + 1)
+            self.tables.append(entries)
+        return self._numbers[key]
+
+    def size_in(self, value: Value) -> Any:
+        """A function from the variables of a value's index to their sizes."""
+        sizes = [size for dim in value.dims for size in dim]
+        mesh = self.mesh
+        return lambda variable: sizes[variable] if variable >= 0 else mesh[-1 - variable]
+
+    def value(self, node: Node, index: Index, dims: Sequence[Sequence[int]]) -> Value:
+        """The value in canonical form: digits that always occur side by side are one, and none is of size 1."""
+        strides = [linear(terms) for _, terms in index]
+        first, kept, new, by = 0, list[tuple[int, ...]](), 0, dict[int, int]()
+        for dim in dims:
+            sizes: list[int] = []
+            for digit, size in enumerate(dim, first):
+                if size == 1:
+                    continue
+                previous = by.get(new - 1) if sizes else None
+                if previous is not None and all(of.get(previous, 0) == of.get(digit, 0) * size for of in strides):
+                    sizes[-1] *= size
+                    by[new - 1] = digit
+                else:
+                    by[new] = digit
+                    sizes.append(size)
+                    new += 1
+            first += len(dim)
+            kept.append(tuple(sizes))
+        renumbered = {digit: number for number, digit in by.items()}
+        entries = []
+        for (offset, _), of in zip(index, strides, strict=True):
+            moved = {}
+            for variable, stride in of.items():
+                if variable < 0:
+                    if self.mesh[-1 - variable] > 1:
+                        moved[variable] = stride
+                elif variable in renumbered:
+                    moved[renumbered[variable]] = stride
+            entries.append(entry_of(offset, moved))
+        value = Value(node, tuple(entries), tuple(kept))
+        return Value(*self.narrowed(node, value.index, self.size_in(value)), value.dims) if node.padded else value
+
+    def narrowed(self, node: Node, index: Index, size_of: Any) -> Read:
+        """What is read of a node, of one without the padding that is not read.
+
+        An op on padded values that is read where there is no padding is the op on values without it.
+        """
+        node = self.stripped(node, index, size_of)
+        if not node.padded or node.op[0] == "extended":
+            return node, index
+        ranges, lows = list[Bound](), dict[int, int]()
+        for at, (entry, bound) in enumerate(zip(index, node.bounds, strict=True)):
+            low, high = span(entry, size_of)
+            first, last = bound
+            if at in node.padded and first is not None and last is not None and first <= low and high < last:
+                if (low, high + 1) != bound:
+                    lows[at] = low
+                ranges.append((0, high + 1 - low) if at in lows else bound)
+            else:
+                ranges.append(bound)
+        if not lows:
+            return node, index
+        key = node.number, tuple(lows.items()), tuple(ranges)
+        found = self._narrowed.get(key)
+        if found is None:
+            count = len(ranges)
+            sizes = [0 if high is None or low is None else high - low for low, high in ranges]
+            sizes += [size for _, size in node.sizes]
+            by: dict[Any, Entry] = {at: (low, ((1, at),)) for at, low in lows.items()}
+            reads = tuple(
+                self.narrowed(inner, tuple(substituted(entry, by) for entry in entries), sizes.__getitem__)
+                for inner, entries in node.reads
+            )
+            assert count == len(node.bounds)
+            found = self._narrowed[key] = self.node(node.op, tuple(ranges), node.sizes, reads)
+        return found, tuple((entry[0] - lows.get(at, 0), entry[1]) for at, entry in enumerate(index))
+
+    def stripped(self, node: Node, index: Index, size_of: Any) -> Node:
+        """What an extended node extends, along those of its dimensions where the index is in the bounds of that."""
+        if node.op[0] != "extended":
+            return node
+        inner, _ = node.reads[0]
+        sides = tuple(
+            (low and not is_inside(entry, (first, None), size_of), high and not is_inside(entry, (None, last), size_of))
+            for (low, high), entry, (first, last) in zip(node.op[2], index, inner.bounds, strict=True)
+        )
+        return node if sides == node.op[2] else self.extended(inner, node.op[1], sides)
+
+    def extended(self, node: Node, number: Any, sides: tuple[tuple[bool, bool], ...]) -> Node:
+        """The node with a number behind the ends of its dimensions, at the low or at the high sides."""
+        if not any(low or high for low, high in sides):
+            return node
+        if node.op[0] == "extended" and node.op[1] == number:
+            sides = tuple((a or c, b or d) for (a, b), (c, d) in zip(sides, node.op[2], strict=True))
+            node = node.reads[0][0]
+        bounds = tuple(
+            (None if low else first, None if high else last)
+            for (low, high), (first, last) in zip(sides, node.bounds, strict=True)
+        )
+        index = tuple((0, ((1, dim),)) for dim in range(len(bounds)))
+        return self.node(("extended", number, sides), bounds, (), ((node, index),))
+
+    def digits(self, value: Value, dims: Sequence[Sequence[int]]) -> Index:
+        """The index of a value with its digits cut into finer ones; the value's dims refine to `dims`."""
+        by: dict[Any, Entry] = {}
+        old = new = 0
+        for coarse, fine in zip(value.dims, dims, strict=True):
+            taken = 0
+            for size in coarse:
+                parts: list[int] = []
+                while prod(parts) < size:
+                    parts.append(fine[taken])
+                    taken += 1
+                terms, stride = list[tuple[int, int]](), size
+                for part in parts:
+                    stride //= part
+                    terms.append((stride, new))
+                    new += 1
+                by[old] = (0, tuple(terms))
+                old += 1
+            new += len(fine) - taken
+        return tuple(substituted(entry, by) for entry in value.index)
+
+    def replaced(self, value: Value, by: Mapping[Any, Entry], dims: Sequence[Sequence[int]]) -> Value:
+        """The value with variables of its index replaced, all at once, and other dimensions."""
+        return self.value(value.node, tuple(substituted(entry, by) for entry in value.index), dims)
+
+    def cut(self, value: Value, dim: int, factors: Sequence[int], lemma: str = "") -> Value:
+        """The value, not in canonical form, with the digits of a dimension cut so that `factors` are products of them.
+
+        Raises NotCertified where they cannot be.
+        """
+        fine = refined(value.dims[dim], [one for one in factors if one > 1])
+        if fine is None:
+            raise NotCertified(f"dimension {dim} cannot be cut into {'x'.join(map(str, factors))}", lemma)
+        dims = (*value.dims[:dim], fine, *value.dims[dim + 1 :])
+        return Value(value.node, self.digits(value, dims), dims)

@@ -1,0 +1,108 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Counts the local programs that are proved by their certificates: from the folder `test`,
+
+    python -m certified_programs [--sources random,lit,zoo] [--programs 200] [--seed 0] [--mesh-axes 1..3] [--even]
+    python -m certified_programs --mutants 4 [--programs 200] [--seed 0]
+
+prints for each source how many local programs are proved whole, and why the others are not, by op and lemma. With
+--mutants up to so many mistakes are made in each local program that is proved, one at a time. A mutant that is proved
+is run beside the local program, and 1 is the exit status where its results differ. Models of the zoo need
+XLA_FLAGS=--xla_force_host_platform_device_count=8.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from random_programs import generate
+
+from certified_programs import partitioned
+from certified_programs.partitioned import Source
+
+
+def main() -> int:
+    """Prints counts."""
+    parser = argparse.ArgumentParser(
+        prog="python -m certified_programs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sources", default="random,lit,zoo", help="of random, lit and zoo, separated by commas")
+    parser.add_argument("--programs", type=int, default=200, help="how many random programs")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first random program")
+    parser.add_argument("--seed", type=int, default=0, help="which random programs")
+    parser.add_argument("--mesh-axes", default="1..3", metavar="N..M", help="how many axes meshes have")
+    parser.add_argument("--even", action="store_true", help="sizes, of axes too, that are powers of two")
+    parser.add_argument("--dialects", default=generate.STABLEHLO, help="of random programs, separated by commas")
+    parser.add_argument("--targets", default=",".join(partitioned.TARGETS), help="dialects of collectives")
+    parser.add_argument("--mutants", type=int, default=0, help="how many mistakes to make in each proved program")
+    parser.add_argument("--list", action="store_true", help="print the verdict on each program")
+    arguments = parser.parse_args()
+    targets = tuple(arguments.targets.split(","))
+    wrong = 0
+    for name in arguments.sources.split(","):
+        sources = list(_sources(name, arguments))
+        if arguments.mutants:
+            from certified_programs.campaign import mutate
+
+            wrong += mutate(name, sources, targets, arguments.mutants, arguments.seed)
+        else:
+            _count(name, sources, targets, lists=arguments.list)
+    return 1 if wrong else 0
+
+
+def _sources(name: str, arguments: argparse.Namespace) -> Iterable[Source]:
+    if name == "lit":
+        return partitioned.lit_sources()
+    if name == "zoo":
+        return partitioned.model_sources()
+    least, _, most = arguments.mesh_axes.partition("..")
+    scale = generate.Scale.of(int(least), int(most or least), is_even=arguments.even)
+    return partitioned.random_sources(
+        arguments.programs, arguments.seed, scale, tuple(arguments.dialects.split(",")), arguments.first
+    )
+
+
+def _count(name: str, sources: Iterable[Source], targets: Iterable[str], *, lists: bool) -> None:
+    for target in targets:
+        proved = total = operations = 0
+        seconds = 0.0
+        reasons: Counter[str] = Counter()
+        for source in sources:
+            if target not in source.targets:
+                continue
+            one = partitioned.partitioned(source, target)
+            if one is None:
+                continue
+            started = time.perf_counter()
+            verdict = partitioned.checked(one, one.module)
+            seconds += time.perf_counter() - started
+            total += 1
+            operations += verdict.ops
+            proved += verdict.is_proved
+            found = set(_reasons(verdict))
+            reasons.update(found)
+            if lists:
+                print(f"{source.name} {target}: {'; '.join(sorted(found)) or 'proved'}", flush=True)
+        share = f"{proved / total:.0%}" if total else "none"
+        rate = f"{1e6 * seconds / operations:.0f} µs each" if operations else ""
+        print(f"{name}, {target}: {proved} of {total} proved ({share}); {operations} operations read, {rate}")
+        for reason, count in reasons.most_common():
+            print(f"  {count:4} {reason}")
+        sys.stdout.flush()
+
+
+def _reasons(verdict: partitioned.Verdict) -> Iterator[str]:
+    if verdict.is_proved:
+        return
+    if verdict.lost:
+        yield from verdict.lost
+    else:
+        yield f"another value: {verdict.refusals[0].op.name} (lemma: {verdict.refusals[0].failure.lemma})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
