@@ -225,6 +225,41 @@ def test_a_fourier_transform_of_columns_that_are_gathered() -> None:
     np.testing.assert_allclose(found, np.fft.fft(value * (1 + 1j)).imag, rtol=1e-5, atol=1e-5)
 
 
+SLICED = "stablehlo.dynamic_slice"
+AT = "%{}, sizes = [{}] : (tensor<{}xi32>, tensor<i32>) -> tensor<{}xi32>"
+SET = """"stablehlo.scatter"(%0, %place, %value) <{{scatter_dimension_numbers = #stablehlo.scatter<
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>}}> ({{
+      ^bb0(%old: tensor<i32>, %new: tensor<i32>):
+        stablehlo.return %new : tensor<i32>
+      }}) : (tensor<{0}xi32>, tensor<1xi32>, tensor<i32>) -> tensor<{0}xi32>"""
+GATHER = """"stablehlo.gather"(%0, %place) <{{dimension_numbers = #stablehlo.gather<
+      offset_dims = [0], start_index_map = [0]>, slice_sizes = array<i64: {}>}}>
+      : (tensor<{}xi32>, tensor<1xi32>) -> tensor<{}xi32>"""
+NESTED = {
+    "slice": (f"{SLICED} %0, {AT.format('second', 1, 2, 1)}", lambda cut, second: cut[min(max(second, 0), 1) :][:1]),
+    "gather": (GATHER.format(1, 2, 1), lambda cut, second: cut[min(max(second, 0), 1) :][:1]),
+    "scatter": (SET.format(2), lambda cut, second: np.where(np.arange(2) == second, -1, cut)),
+}
+
+
+@pytest.mark.parametrize("inner", NESTED)
+@pytest.mark.parametrize(("first", "second"), [(0, 15), (15, 0), (3, -7), (-1, 1), (4, 1)])
+def test_slices_of_slices_are_clamped_each(inner: str, first: int, second: int) -> None:
+    op, exact = NESTED[inner]
+    text = f"""func.func @main(%x: tensor<16xi32>, %first: tensor<i32>, %second: tensor<i32>, %value: tensor<i32>)
+        -> tensor<{1 if inner != "scatter" else 2}xi32> {{
+      %place = stablehlo.reshape %second : (tensor<i32>) -> tensor<1xi32>
+      %0 = {SLICED} %x, {AT.format("first", 2, 16, 2)}
+      %1 = {op}
+      return %1 : tensor<{1 if inner != "scatter" else 2}xi32>
+    }}"""
+    x = np.arange(16, dtype=np.int32)
+    arguments = [x, *(np.array(one, np.int32) for one in (first, second, -1))]
+    (got,) = execute(mlir_shard.parse(text), arguments, 1, engine="pjrt")
+    start = min(max(first, 0), 14)
+    np.testing.assert_array_equal(got, exact(x[start : start + 2], second))
+
+
 def test_an_engine_that_is_none() -> None:
     module = mlir_shard.parse(PROGRAM.replace("ROWS", "8"), mlir_shard.create_context())
     with pytest.raises(RunError, match="unknown engine 'tpu': choose mpi or pjrt"):

@@ -18,6 +18,7 @@ from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.interface import CROSSING, is_scalar
+from mlir_shard.runtime.pjrt.nested_slices import separate_slices
 from mlir_shard.runtime.program import Lowered
 
 TRANSFORM = "stablehlo.fft"
@@ -122,6 +123,7 @@ def _lower(module: Any, entry: str) -> str:
         replace_with(op, replica.results)
     for op in operations_named(module, TRANSFORM):
         constrain_layouts(op)
+    separate_slices(module, entry)
     _prepare_functions(module, entry)
     return str(module)
 
