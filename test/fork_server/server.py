@@ -28,6 +28,7 @@ _FRESH, _ELSEWHERE = 0, 2 ** (8 * _NUMBER) - 1
 _PROJECT = "mlir_shard"
 _ENGINE_OF_JAX = "mlir_shard.runtime.pjrt.executable"
 # They import torch, which no request needs.
+_OF_MODEL_EXPLORER = "mlir_shard.tools.model_explorer.main"
 _OF_TORCH = ("mlir_shard.frontend.from_torch", "mlir_shard.frontend.torch_import")
 _CHECKER = "filecheck.main"
 
@@ -182,12 +183,12 @@ def _receive(client: socket.socket) -> tuple[Request, list[int]] | None:
 
 
 def _import_all() -> None:
-    """Imports what any request may need but jax and torch, and sets up what a process sets up once."""
+    """Imports what any request may need but jax, torch and Model Explorer, and sets up what a process sets up once."""
     if importlib.util.find_spec(_CHECKER.partition(".")[0]) is not None:
         importlib.import_module(_CHECKER)
     package = importlib.import_module(_PROJECT)
     for module in pkgutil.walk_packages(package.__path__, f"{_PROJECT}."):
-        if module.name not in (_ENGINE_OF_JAX, *_OF_TORCH):
+        if module.name not in (_ENGINE_OF_JAX, _OF_MODEL_EXPLORER, *_OF_TORCH):
             importlib.import_module(module.name)
     package.create_context()
     _share_memory()

@@ -239,6 +239,8 @@ def serve(files: Iterable[str]) -> None:
     """Serves the client at standard input and output until it ends the session."""
     server = make_server(list(files))
     try:
-        server.start_io()
+        # pygls closes what it writes to, and the command flushes its standard output when it ends.
+        with open(os.dup(0), "rb") as given, open(os.dup(1), "wb") as answers:
+            server.start_io(given, answers)
     finally:
         server.end()

@@ -115,6 +115,8 @@ async def editing(*arguments: str, encodings: list[types.PositionEncodingKind] |
         await client.shutdown_async(None)
         client.exit(None)
         await client.stop()
+        assert client._server is not None
+        assert client._server.returncode == 0
     finally:
         if client._server is not None and client._server.returncode is None:
             client._server.kill()
