@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -22,7 +23,8 @@ def measured(model: Model) -> Measured:
 
 def lowered(model: Model) -> Any:
     """Returns what `jax.jit(...).lower(...)` does, on virtual devices of the CPU."""
-    devices = np.array(jax.devices()).reshape(tuple(model.mesh.values()))
+    shape = tuple(model.mesh.values())
+    devices = np.array(jax.devices()[: math.prod(shape)]).reshape(shape)
     mesh = jax.sharding.Mesh(devices, tuple(model.mesh))
 
     def shardings(specs: Any) -> Any:

@@ -29,7 +29,7 @@ class Model:
         name: unique in the zoo.
         function: what `jax.jit` takes; called where `mesh` is JAX's current mesh.
         arguments: pytrees of arrays.
-        mesh: the size of each axis; the product is `DEVICES`.
+        mesh: the size of each axis; the product is at most `DEVICES`.
         in_specs: for each argument.
         out_specs: for the results, None where they are left to propagation.
         tolerance: relative, where rounding adds up to more than usual.

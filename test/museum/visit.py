@@ -1,0 +1,131 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""An exhibit on each target and engine, and with the partitioner of jaxlib, compared with it without sharding."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from model_zoo.jax_models import expected, lowered, measured
+from model_zoo.measurement import check_results
+from model_zoo.program import Model
+from random_programs import ranks_engine
+from random_programs.ranks_engine import RanksEngine
+from random_programs.xla_engine import XlaEngine
+
+import mlir_shard
+from mlir_shard.runtime.backends import MPI, PJRT, SHARD, STABLEHLO, backend
+from mlir_shard.runtime.compile import Lower, Pipelines, compile_module
+from mlir_shard.runtime.execution import run_program
+from mlir_shard.runtime.pjrt import xla_module
+from mlir_shard.runtime.program import Engine
+from museum.exhibit import EXHIBITS, Exhibit
+
+RIGHT = "right"
+JAXLIB = "jaxlib"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A target, and an engine that runs its programs."""
+
+    target: str
+    engine_name: str
+    pipelines: Pipelines
+    lower: Lower
+    engine: Engine
+
+    @property
+    def name(self) -> str:
+        """As the table has it."""
+        return f"{self.target} on {self.engine_name}"
+
+
+def routes() -> tuple[Route, ...]:
+    """All there are: PJRT runs no collectives of `shard`."""
+    ranks = RanksEngine()
+    shard, stablehlo = backend(MPI).pipelines, backend(PJRT).pipelines
+    return (
+        Route(SHARD, "MPI", shard, ranks_engine.lower, ranks),
+        Route(STABLEHLO, "MPI", stablehlo, ranks_engine.lower, ranks),
+        Route(STABLEHLO, "PJRT", stablehlo, xla_module.lower, XlaEngine()),
+    )
+
+
+class Visit:
+    """Visits exhibits; jaxlib partitions in a process of its own, as it may end that."""
+
+    def __init__(self) -> None:
+        self._routes = routes()
+        self._other: ProcessPoolExecutor | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of what partitions and runs an exhibit."""
+        return (*(route.name for route in self._routes), JAXLIB)
+
+    def verdicts(self, exhibit: Exhibit) -> list[str]:
+        """Returns `RIGHT`, or what is wrong, for each column."""
+        model = exhibit.make()
+        with jax.enable_x64(_is_wide(model)):
+            program, wanted = measured(model), expected(model)
+            found = []
+            for route in self._routes:
+                found.append(_verdict(lambda route=route: _run(program.text, program.arrays, route), wanted))
+        return [*found, self._with_jaxlib(exhibit)]
+
+    def _with_jaxlib(self, exhibit: Exhibit) -> str:
+        if self._other is None:
+            self._other = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        try:
+            return self._other.submit(jaxlib_verdict, exhibit.name).result()
+        except BrokenProcessPool:
+            self._other = None
+            return "ends the process"
+
+
+def jaxlib_verdict(name: str) -> str:
+    """As `Visit.verdicts`, of jaxlib alone, for the exhibit of that name."""
+    from museum.__main__ import load_exhibits
+
+    load_exhibits()
+    model = EXHIBITS[name].make()
+    with jax.enable_x64(_is_wide(model)):
+        return _verdict(lambda: jax.tree.leaves(lowered(model).compile()(*model.arguments)), expected(model))
+
+
+def _run(text: str, inputs: Sequence[Any], route: Route) -> list[Any]:
+    module = mlir_shard.parse(text, mlir_shard.create_context())
+    compiled = compile_module(module, pipelines=route.pipelines, with_unsharded=False, lower=route.lower)
+    results = run_program(compiled.sharded, inputs, route.engine)
+    for result in results:
+        if result.disagreement:
+            raise ValueError(result.disagreement)
+    return [result.array for result in results]
+
+
+def _verdict(run: Callable[[], Sequence[Any]], wanted: Sequence[Any]) -> str:
+    try:
+        results = run()
+    except Exception as error:  # Whatever fails is what the museum is to show.
+        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        print(next((line for line in lines if "error" in line), lines[0]), file=sys.stderr)
+        return "an error"
+    try:
+        check_results(results, wanted, None)
+    except ValueError:
+        return "wrong"
+    return RIGHT
+
+
+def _is_wide(model: Model) -> bool:
+    """Whether its arguments have 64 bits, which JAX has to be told to keep."""
+    return any(np.asarray(leaf).dtype.itemsize == 8 for leaf in jax.tree.leaves(model.arguments))

@@ -1,0 +1,35 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""All exhibits of the museum, and the page about them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from runtime.local_program import needs_jax
+
+TESTS = Path(__file__).parents[1]
+PAGE = TESTS.parent / "docs" / "museum.md"
+
+
+def museum(*arguments: str) -> str:
+    """What the command prints, in a process of its own, as virtual devices have to be there before JAX is imported."""
+    command = [sys.executable, "-m", "museum", *arguments]
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@needs_jax
+def test_ours_are_right_and_the_page_says_so() -> None:
+    """Every exhibit is right on each target and engine; the page has its row, whatever jaxlib does."""
+    printed = [line for line in museum("--format", "markdown").splitlines() if line.startswith("| [")]
+    on_page = [line for line in PAGE.read_text().splitlines() if line.startswith("| [")]
+    assert len(printed) >= 25
+
+    def without_jaxlib(lines: list[str]) -> list[str]:
+        return [line.rpartition(" | ")[0] for line in lines]
+
+    assert without_jaxlib(printed) == without_jaxlib(on_page)
