@@ -7,10 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 from mlir_shard.explain.places import Place
 from mlir_shard.explain.propagation_trace import PropagationTrace, TracedNode
-from mlir_shard.explain.values import Annotation, AnnotationKind, Chain, Link
+from mlir_shard.explain.values import Annotation, AnnotationKind, Chain, Link, Step
 from mlir_shard.sharding import OpShardingRule, TensorSharding
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.sharding.propagation_edges import EdgeNodeType, EdgeValueRef
@@ -30,11 +31,22 @@ class _Arrival:
     target: EdgeValueRef
 
 
+class _State(NamedTuple):
+    """A tensor with an axis in a dimension, and how it came: in a step, or before one from a member of its group."""
+
+    tensor: int
+    axis: AxisRef
+    dim: int
+    by: _Arrival | tuple[int | None, float] | None
+
+
 class Chains:
     """The causes of the axes of one propagation."""
 
     def __init__(self, trace: PropagationTrace) -> None:
         self._trace = trace
+        self._origins: dict[_State, Annotation | Step] = {}
+        self._annotations: dict[_State, Annotation] = {}
 
     @cached_property
     def _arrivals(self) -> dict[int, list[_Arrival]]:
@@ -50,34 +62,74 @@ class Chains:
             arrivals.sort(key=lambda one: one.step)
         return found
 
+    def axes(self, tensor: int) -> list[tuple[int, AxisRef]]:
+        """The axes that a tensor is sharded on, each with its dimension."""
+        sharding = self._trace.sharding(tensor)
+        return [] if sharding is None else [(d, one) for d, of in enumerate(sharding.dim_shardings) for one in of.axes]
+
     def chains(self, tensor: int) -> list[Chain]:
         """For each axis of each dimension of a tensor, the annotation it is from and the steps on the way."""
-        sharding = self._trace.sharding(tensor)
-        if sharding is None:
-            return []
-        return [self.chain(tensor, axis, dim) for dim, of in enumerate(sharding.dim_shardings) for axis in of.axes]
+        return [self.chain(tensor, axis, dim) for dim, axis in self.axes(tensor)]
 
     def chain(self, tensor: int, axis: AxisRef, dim: int) -> Chain:
         """The annotation that an axis of a dimension of a tensor is from, and the steps on the way."""
         links: list[Link] = []
-        current, at_dim, before = tensor, dim, inf
+        origin = self.origin(tensor, axis, dim)
+        while isinstance(origin, Step):
+            links.append(origin.link)
+            origin = origin.before
+        return Chain(axis, dim, origin, tuple(reversed(links)))
+
+    def origin(self, tensor: int, axis: AxisRef, dim: int) -> Annotation | Step:
+        """The last step by which an axis of a dimension of a tensor came, or the annotation that gave it.
+
+        The chains of all tensors share their steps, so there are about as many steps as axes.
+        """
+        passed: list[tuple[_State, Link]] = []
+        state, before = _State(tensor, axis, dim, None), inf
         while True:
-            given = dim_with(self._trace.original(current), axis)
-            arrival = None if given is not None else self._arrival(current, axis, before)
-            member = self._group_member(current, axis, before) if given is None and arrival is None else None
-            if member is not None:
-                links.append(self._in_group(member, current, at_dim))
-                current = member
-                continue
-            if arrival is None:
-                annotation = self.annotation(current, axis, at_dim)
-                if links and annotation.kind is AnnotationKind.CONSTRAINT and links[-1].place == annotation.place:
-                    links.pop()  # From the result of the constraint to its operand.
-                return Chain(axis, dim, annotation, tuple(reversed(links)))
-            link = self._link(arrival, at_dim)
-            links.append(link)
-            found = dim_with(self._trace.sharding(link.source), axis)
-            current, at_dim, before = link.source, at_dim if found is None else found, arrival.step
+            arrival = member = None
+            if dim_with(self._trace.original(state.tensor), axis) is None:
+                arrival = self._arrival(state.tensor, axis, before)
+                member = None if arrival else self._group_member(state.tensor, axis, before)
+            if arrival is None and member is None:
+                return self._followed(passed, self._given(state), is_given=True)
+            state = _State(state.tensor, axis, state.dim, arrival or (member, before))
+            known = self._origins.get(state)
+            if known is not None:
+                return self._followed(passed, known)
+            dim = state.dim
+            if arrival is not None:
+                link, before = self._link(arrival, dim), arrival.step
+                at = dim_with(self._trace.sharding(link.source), axis)
+                dim = dim if at is None else at
+            else:
+                assert member is not None
+                link = self._in_group(member, state.tensor, dim)
+            passed.append((state, link))
+            state = _State(link.source, axis, dim, None)
+
+    def _followed(
+        self, passed: list[tuple[_State, Link]], origin: Annotation | Step, *, is_given: bool = False
+    ) -> Annotation | Step:
+        """The last of the steps that follow an origin; remembers each."""
+        for state, link in reversed(passed):
+            # The operand of a constraint is annotated as its result is.
+            is_passed_over = (
+                is_given
+                and isinstance(origin, Annotation)
+                and origin.kind is AnnotationKind.CONSTRAINT
+                and link.place == origin.place
+            )
+            origin = origin if is_passed_over else Step(link, origin)
+            is_given = False
+            self._origins[state] = origin
+        return origin
+
+    def _given(self, state: _State) -> Annotation:
+        if state not in self._annotations:
+            self._annotations[state] = self.annotation(state.tensor, state.axis, state.dim)
+        return self._annotations[state]
 
     def _arrival(self, tensor: int, axis: AxisRef, before: float) -> _Arrival | None:
         arrivals = [one for one in self._arrivals.get(tensor, ()) if one.step < before and one.axis.overlaps(axis)]

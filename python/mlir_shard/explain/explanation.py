@@ -18,7 +18,7 @@ from mlir_shard.explain.places import Place, SourceTexts, place_of
 from mlir_shard.explain.propagation_trace import PropagationTrace
 from mlir_shard.explain.recorded_moves import PlannedOp, RecordedReshard, op_tag, planned_op, read_reshards
 from mlir_shard.explain.selection import select
-from mlir_shard.explain.values import Chain, ExplainedCollective, Lost, Operation, Tensor
+from mlir_shard.explain.values import Annotation, Chain, ExplainedCollective, Lost, Operation, Step, Tensor
 from mlir_shard.ir.editing import functions, operations_named
 from mlir_shard.passes import resolution
 from mlir_shard.passes.instrumentation import Instrumentation
@@ -32,6 +32,8 @@ from mlir_shard.transforms.communication.shard_communication_report import commu
 from mlir_shard.transforms.shardings import Side, shardings_of
 
 if TYPE_CHECKING:
+    from mlir_shard.sharding import Mesh
+    from mlir_shard.sharding.axes import AxisRef
     from mlir_shard.transforms.debug_record import Record
     from mlir_shard.transforms.device_grid import DeviceGrid
     from mlir_shard.transforms.partition.op_decisions import OpPlan
@@ -120,6 +122,15 @@ class Explanation:
         number = self._trace.tensor_of_value(value)
         return None if number is None else self._trace.tensor(number)
 
+    @property
+    def meshes(self) -> Mapping[str, Mesh]:
+        """The meshes of the program by name."""
+        return self._trace.meshes
+
+    def regions(self, tensor: Tensor) -> tuple[tuple[str, Place], ...]:
+        """Returns the ops in whose regions a tensor is, with their places, from the outermost below the function."""
+        return self._trace.regions(tensor.number)
+
     def tensor(self, number: int) -> Tensor:
         """Returns a tensor by its number."""
         return self._trace.tensor(number)
@@ -127,6 +138,14 @@ class Explanation:
     def chains(self, tensor: Tensor | int) -> tuple[Chain, ...]:
         """Returns for each axis of a tensor the annotation it is from and the steps of propagation on the way."""
         return tuple(self._chains.chains(tensor if isinstance(tensor, int) else tensor.number))
+
+    def origins(self, tensor: Tensor | int) -> tuple[tuple[int, AxisRef, Annotation | Step], ...]:
+        """Returns the dimension, the axis and the end of the chain for each axis of a tensor.
+
+        Tensors share the steps of their chains, so those of all tensors take memory in proportion to the program.
+        """
+        number = tensor if isinstance(tensor, int) else tensor.number
+        return tuple((dim, axis, self._chains.origin(number, axis, dim)) for dim, axis in self._chains.axes(number))
 
     def lost(self, tensor: Tensor | int) -> tuple[Lost, ...]:
         """Returns the axes that a tensor could have had from its neighbours and has not, with the reasons."""

@@ -88,7 +88,7 @@ class Losses:
         name, place, symbol = trace.op_name(shown), trace.place(shown), factor_symbol(missed.factor)
         where = f"{missed.axis} shards factor {symbol} of {name} at {place} in {node.role(missed.source)}"
         text = f"{where}, {trace.tensor(source).name}: {why}"
-        return Lost(missed.axis, dim, reason, text, remedy, name, place, symbol, source, winner)
+        return Lost(missed.axis, dim, reason, text, why, remedy, name, place, symbol, source, winner)
 
     def _reason(
         self, node: TracedNode, position: int, missed: _Missed, dim: int, sharding: TensorSharding | None

@@ -248,6 +248,18 @@ class PropagationTrace:
         op = self._arrays.definers[tensor - 1]
         return self._arguments[tensor - 1][0] if op < 0 else self.owner(op)
 
+    def regions(self, tensor: int) -> tuple[tuple[str, Place], ...]:
+        """The ops in whose regions a tensor is, from the outermost below the function, with their places."""
+        if tensor >= self._first_result:
+            return ()
+        op = self._arrays.definers[tensor - 1]
+        return self._regions_at(self._arguments[tensor - 1][0] if op < 0 else self._arrays.parents[op])
+
+    def _regions_at(self, op: int) -> tuple[tuple[str, Place], ...]:
+        if op < 0 or op in self._symbols:
+            return ()
+        return (*self._regions_at(self._arrays.parents[op]), (self.op_name(op), self.place(op)))
+
     def _tensor(self, number: int) -> Tensor:
         sharding = self.sharding(number)
         if number >= self._first_result:

@@ -114,6 +114,14 @@ class Link:
     step: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """The last link of a chain and what comes before it: another step, or the annotation that the chain begins at."""
+
+    link: Link
+    before: Step | Annotation
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
     """Why a dimension of a tensor is sharded along an axis: an annotation, and the steps from it to the tensor."""
@@ -143,6 +151,7 @@ class Lost:
 
     Attributes:
         dim: the dimension of the tensor that would have been sharded.
+        text: where the neighbour has the axis, and why the tensor has not; why: that alone.
         op, place, factor: through which the axis would have come; source: the number of the neighbour.
         winner: the annotation that the tensor has its own axes or its closed dimension from.
         remedy: what would change it.
@@ -152,6 +161,7 @@ class Lost:
     dim: int
     reason: LossReason
     text: str
+    why: str
     remedy: str
     op: str
     place: Place

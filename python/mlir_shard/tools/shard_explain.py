@@ -161,6 +161,10 @@ def _text(
         if chosen or not content:
             content |= data.explanation_data(explanation, chosen)
         return json.dumps(content, indent=2) + "\n"
+    if form == "html":
+        from mlir_shard.explain.page.document import page_html
+
+        return page_html(explanation, os.path.basename(arguments.input) if arguments.input != "-" else "standard input")
     parts = [text.tensor_text(explanation, tensor) for tensor in dict.fromkeys(chosen)]
     if comparison is not None:
         parts.append(text.comparison_text(comparison))

@@ -1,0 +1,174 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the scripts of the page read: an explanation in memory proportional to the program.
+
+Chains are kept as steps that refer to the step before them, as tensors share most of their steps. Rows of tables refer
+to each other by number; `assets/model.js` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from mlir_shard.explain.page.outline import Outline
+from mlir_shard.explain.page.tables import Places, Table
+from mlir_shard.explain.values import Annotation, Cause, ExplainedCollective, Lost, Step, Tensor
+from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.sharding.axes import AxisRef
+from mlir_shard.sharding.tensor import mesh_of
+from mlir_shard.transforms.communication.communication_report import axes_text
+
+if TYPE_CHECKING:
+    from mlir_shard.explain.explanation import Explanation
+
+
+def page_data(explanation: Explanation) -> dict[str, Any]:
+    """Returns an explanation as tables of numbers and texts."""
+    return _Page(explanation).data()
+
+
+class _Page:
+    def __init__(self, explanation: Explanation) -> None:
+        self._explanation = explanation
+        known = Places()
+        self._texts, self._places = known.texts, known.places
+        self._meshes: Table[tuple[str, Mesh]] = Table(self._mesh)
+        self._types: Table[tuple[tuple[int, ...], str, int]] = Table(list)
+        self._shardings: Table[TensorSharding] = Table(self._sharding)
+        self._links: Table[tuple[str, str, str, str, int]] = Table(
+            lambda link: [*map(self._texts.row, link[:4]), link[4]]
+        )
+        self._annotations: Table[Annotation] = Table(self._annotation)
+        self._causes: Table[Cause] = Table(self._cause)
+        self._outline = Outline()
+        self._rows = {tensor.number: row for row, tensor in enumerate(explanation.tensors)}
+        self._steps: list[list[int]] = []
+        self._step_of: dict[Step, int] = {}
+
+    def data(self) -> dict[str, Any]:
+        """All of it."""
+        explanation = self._explanation
+        for symbol, mesh in explanation.meshes.items():
+            self._meshes.row((symbol, mesh))
+        tensors = [self._tensor(one) for one in explanation.tensors]
+        # An origin is a dimension, an axis, and a step, or below zero an annotation.
+        origins = [self._origins(one) for one in explanation.tensors]
+        lost = {row: found for row, one in enumerate(explanation.tensors) if (found := self._lost_by(one))}
+        collectives = [self._collective(one) for one in explanation.collectives]
+        return {
+            "tensors": _columns(tensors, "name op index place type sharding group"),
+            "origins": origins,
+            "lost": lost,
+            "collectives": collectives,
+            "causes": self._causes.rows,
+            "steps": _columns(self._steps, "link place source before"),
+            "links": self._links.rows,
+            "annotations": self._annotations.rows,
+            "groups": {"parent": self._outline.parents, "label": self._outline.labels},
+            "types": self._types.rows,
+            "shardings": self._shardings.rows,
+            "meshes": self._meshes.rows,
+            "places": _columns(self._places.rows, "file line column name around"),
+            "texts": self._texts.rows,
+            "totals": explanation.report.as_data()["totals"],
+        }
+
+    def _tensor(self, tensor: Tensor) -> list[int]:
+        text = self._texts.row
+        return [
+            text(tensor.name),
+            text(tensor.op),
+            tensor.index,
+            self._places.row(tensor.place),
+            self._types.row((tensor.shape, tensor.element, tensor.bytes)),
+            -1 if tensor.sharding is None else self._shardings.row(tensor.sharding),
+            self._outline.group(tensor, self._explanation.regions(tensor)),
+        ]
+
+    def _mesh(self, named: tuple[str, Mesh]) -> dict[str, Any]:
+        symbol, mesh = named
+        return {
+            "name": symbol,
+            "axes": [[axis.name, axis.size] for axis in mesh.axes],
+            "devices": list(mesh.device_ids),
+        }
+
+    def _sharding(self, sharding: TensorSharding) -> list[Any]:
+        mesh = mesh_of(sharding, self._explanation.meshes)
+        of = sharding.mesh_or_ref
+        row = -1 if mesh is None else self._meshes.row(("" if isinstance(of, Mesh) else of, mesh))
+        dims = [_axes(dim.axes, mesh) for dim in sharding.dim_shardings]
+        return [row, dims, _axes(sharding.unreduced_axes, mesh), self._texts.row(str(sharding))]
+
+    # Chains.
+
+    def _origins(self, tensor: Tensor) -> list[int]:
+        found: list[int] = []
+        for dim, axis, origin in self._explanation.origins(tensor):
+            found += (dim, self._texts.row(str(axis)), self._origin(origin))
+        return found
+
+    def _origin(self, origin: Annotation | Step) -> int:
+        """The row of a step, or for an annotation -1 less its row."""
+        fresh: list[Step] = []
+        while isinstance(origin, Step) and origin not in self._step_of:
+            fresh.append(origin)
+            origin = origin.before
+        row = self._step_of[origin] if isinstance(origin, Step) else -1 - self._annotations.row(origin)
+        for step in reversed(fresh):
+            link = step.link
+            kind = self._links.row((link.op, link.factor, link.source_role, link.target_role, link.dim))
+            source = self._rows.get(link.source, -1)
+            self._steps.append([kind, self._places.row(link.place), source, row])
+            row = self._step_of[step] = len(self._steps) - 1
+        return row
+
+    def _annotation(self, one: Annotation) -> list[Any]:
+        sharding = "" if one.sharding is None else str(one.sharding)
+        text = self._texts.row
+        return [text(one.kind.value), text(one.text), self._places.row(one.place), text(sharding), one.priority]
+
+    def _lost_by(self, tensor: Tensor) -> list[list[int]]:
+        return [self._lost(one) for one in self._explanation.lost(tensor)]
+
+    def _lost(self, one: Lost) -> list[int]:
+        texts = (str(one.axis), one.reason.value, one.why, one.remedy, one.op, one.factor)
+        return [one.dim, *map(self._texts.row, texts), self._places.row(one.place), self._rows.get(one.source, -1)]
+
+    # Collectives.
+
+    def _collective(self, one: ExplainedCollective) -> list[Any]:
+        found, communication = one.collective, one.collective.communication
+        return [
+            self._texts.row(communication.kind.value),
+            self._texts.row(axes_text(communication.axes)),
+            communication.groups,
+            communication.bytes_received,
+            communication.total_bytes,
+            found.time,
+            self._texts.row(found.op),
+            self._texts.row(found.place),
+            found.loops,
+            self._outline.function(found.function),
+            [self._causes.row(cause) for cause in one.causes],
+        ]
+
+    def _cause(self, one: Cause) -> list[Any]:
+        text = self._texts.row
+        tensor = -1 if one.tensor is None else self._rows.get(one.tensor, -1)
+        axes = ", ".join(map(str, one.axes))
+        texts = (one.kind.value, one.text, one.op, axes, one.alternative)
+        return [*map(text, texts), self._places.row(one.place), tensor]
+
+
+def _axes(axes: Iterable[AxisRef], mesh: Mesh | None) -> list[list[Any]]:
+    """The name, the product of the sizes to the left, and the size of axes; nothing where the mesh is unknown."""
+    return [] if mesh is None else [[axis.name, axis.pre_size, axis.size(mesh)] for axis in axes]
+
+
+def _columns(rows: Iterable[list[Any]], names: str) -> dict[str, list[Any]]:
+    """Rows as columns with names, which are shorter in JSON."""
+    listed = list(rows)
+    columns = zip(*listed, strict=True) if listed else ((),) * len(names.split())
+    return dict(zip(names.split(), map(list, columns), strict=True))
