@@ -79,11 +79,13 @@ class Changes:
 class Pass:
     """A pass: a subclass is a keyword-only dataclass whose fields are its options.
 
-    name: the command-line name, lower case words apart by dashes.
-    anchor: the name of the operations it runs on (`builtin.module`, `func.func`), or None for any operation.
-    summary: one line, for `--help`; description: more than a line.
-    needs: names of operations and discardable attributes, or a function that tells them from others. Where a module
-        holds none of them there is nothing to do, and the pass is not run.
+    Attributes:
+        name: the command-line name, lower case words apart by dashes.
+        anchor: the name of the operations it runs on (`builtin.module`, `func.func`), or None for any operation.
+        summary: one line, for `--help`.
+        description: more than a line.
+        needs: names of operations and discardable attributes, or a function that tells them from others. Where a module
+            holds none of them there is nothing to do, and the pass is not run.
     """
 
     name: ClassVar[str] = ""
