@@ -122,6 +122,7 @@ def _drive(arguments: DiffArguments) -> int:
     from mlir_shard.tools.source import Console
 
     crashes.report(TOOL, FAILED)
+    output.check_is_no_picture(arguments.output, "a comparison is written as text, Markdown or JSON, by --format")
     output.check(arguments.output)
     console = Console(sys.stderr)
     try:

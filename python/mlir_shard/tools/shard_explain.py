@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mlir_shard.explain.explanation import Explanation
     from mlir_shard.explain.suggestions import Suggestion
     from mlir_shard.explain.what_if import Comparison
+    from mlir_shard.resharding.cost.cost_model import CostModel
     from mlir_shard.tools.source import Console
 
 TOOL = "shard-explain"
@@ -118,6 +119,7 @@ def _explained(arguments: ExplainArguments, console: Console) -> str:
 
     costs = _costs(arguments.costs)
     module = modules.read_module(arguments.input, create_context(), console)
+    _check_links(costs, arguments.costs, module)
     options: dict[str, Any] = {"collectives": arguments.collectives, "sources": console.texts(), "costs": costs}
     try:
         explanation = explain(module, **options)
@@ -133,13 +135,26 @@ def _explained(arguments: ExplainArguments, console: Console) -> str:
         raise UsageError(str(wrong)) from None
 
 
-def _costs(path: str | None) -> Any:
+def _costs(path: str | None) -> CostModel | None:
     from mlir_shard.resharding.cost.cost_model import CostModel
 
     try:
         return None if path is None else CostModel.of_file(path)
     except ValueError as error:
         raise UsageError(f"costs: {error}") from None
+
+
+def _check_links(costs: CostModel | None, path: str | None, module: Any) -> None:
+    from mlir_shard.transforms.shardings import meshes_around
+
+    meshes = meshes_around(module.operation, listed=False).values()
+    # The meshes of upstream's dialect have names for their axes only when they are converted.
+    if costs is None or not meshes:
+        return
+    try:
+        costs.check_axes(axis for mesh in meshes for axis in mesh.axis_names)
+    except ValueError as error:
+        raise UsageError(f"costs: cost model {path}: {error}") from None
 
 
 def _text(

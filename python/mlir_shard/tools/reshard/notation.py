@@ -83,7 +83,7 @@ def read_tensor(text: str) -> TensorType:
     if compact.startswith("tensor<") and compact.endswith(">"):
         compact = compact[len("tensor<") : -1]
     match = _TENSOR.fullmatch(compact)
-    if not match or not compact:
+    if not match or not (match[2] or match[3]):
         raise ValueError(f"'{text}' is not a shape with an element type, as 12x18xf32 is")
     sizes = [*match[1].split("x")[:-1], *([match[2]] if match[2] else [])]
     if "?" in sizes:

@@ -76,6 +76,7 @@ def test_tensors(text: str, shape: tuple[int, ...], element_type: str, element_s
     [
         ("", "'' is not a shape"),
         ("-3xf32", "'-3xf32' is not a shape with an element type, as 12x18xf32 is"),
+        ("8x", "'8x' is not a shape with an element type, as 12x18xf32 is"),
         ("?x3xf32", "'?x3xf32' has a dynamic size: give the size to plan for"),
         ("3xfoo", "'foo' is not an element type of known size"),
         ("3xf0", "'f0' is not an element type"),
