@@ -1,16 +1,18 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Start-up: the processor time, user and system, of shard-opt as a process, beside the host's own, in one run.
+"""Start-up: the processor time, user and system, of the commands as processes, beside the host's own, in one run.
 
     python benchmarks/start_up.py [--repeat 15]
 
 `host` is a Python process that imports the bindings, makes a context with all dialects and parses an empty module. The
-small program is the example of the README. Prints medians.
+small program is the example of the README. The misspelt flag comes behind the other arguments of the command. An editor
+starts shard-lsp, and ends it when it has been told what it can do. Prints medians.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import statistics
 import subprocess
@@ -36,12 +38,36 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
 """
 
 
-def processor_seconds(command: list[str], repeat: int, status: int = 0) -> float:
+# What a command needs beside flags, `{}` for a file with the small program; None if it needs nothing.
+COMMANDS: dict[str, list[str] | None] = {
+    "shard-opt": ["{}"],
+    "shard-run": ["{}"],
+    "shard-explain": ["{}"],
+    "shard-diff": ["{}", "{}"],
+    "shard-reshard": ["--mesh", "x=2,y=3", "--shape", "1200x1800xf32", '[{"x"}, {"y"}]', '[{"y"}, {"x"}]'],
+    "shard-check": ["{}", "{}", "{}"],
+    "shard-lsp": None,
+}
+MISSPELT = "--verson"
+EDITOR = [
+    {"id": 1, "method": "initialize", "params": {"capabilities": {}, "processId": None, "rootUri": None}},
+    {"id": 2, "method": "shutdown"},
+    {"method": "exit"},
+]
+
+
+def requests() -> bytes:
+    """What an editor says that starts a server and ends it."""
+    bodies = [json.dumps({"jsonrpc": "2.0", **one}) for one in EDITOR]
+    return "".join(f"Content-Length: {len(body)}\r\n\r\n{body}" for body in bodies).encode()
+
+
+def processor_seconds(command: list[str], repeat: int, status: int = 0, given: bytes = b"module {}") -> float:
     """The median processor time of a command, which has to exit with `status`."""
     times = []
     for _ in range(repeat):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(command, input=b"module {}", capture_output=True, check=False)
+        done = subprocess.run(command, input=given, capture_output=True, check=False)
         if done.returncode != status:
             sys.exit(f"{' '.join(command)} has exited with {done.returncode}: {done.stderr.decode()}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -49,21 +75,28 @@ def processor_seconds(command: list[str], repeat: int, status: int = 0) -> float
     return statistics.median(times)
 
 
+def with_program(arguments: list[str] | None, program: Path) -> list[str]:
+    """The arguments of a command on a program."""
+    return [str(program) if argument == "{}" else argument for argument in arguments or ()]
+
+
+def command_of(name: str) -> list[str]:
+    """What to run for a command."""
+    return [sys.executable, "-m", f"mlir_shard.tools.{name.replace('-', '_')}"]
+
+
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=15)
     repeat = parser.parse_args().repeat
-    shard_opt = [sys.executable, "-m", "mlir_shard.tools.shard_opt"]
+    shard_opt = command_of("shard-opt")
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder, "small.mlir")
         small.write_text(SMALL)
         rows = {
             "python -c pass": processor_seconds([sys.executable, "-c", "pass"], repeat),
             "host, empty module": processor_seconds([sys.executable, "-c", HOST_EMPTY], repeat),
-            "shard-opt --version": processor_seconds([*shard_opt, "--version"], repeat),
-            "shard-opt --help": processor_seconds([*shard_opt, "--help"], repeat),
-            "a misspelt flag": processor_seconds([*shard_opt, str(small), "--spmd-pipelin"], repeat, status=1),
             "shard-opt, empty module": processor_seconds([*shard_opt, "-"], repeat),
             "a small program": processor_seconds([*shard_opt, str(small)], repeat),
             "its shard-propagate": processor_seconds([*shard_opt, str(small), "--shard-propagate"], repeat),
@@ -72,6 +105,19 @@ def main() -> None:
                 [*shard_opt, str(small), "--spmd-pipeline=collectives=stablehlo"], repeat
             ),
         }
+        for name, arguments in COMMANDS.items():
+            command, given = command_of(name), with_program(arguments, small)
+            rows[f"{name} --version"] = processor_seconds([*command, "--version"], repeat)
+            rows[f"{name} --help"] = processor_seconds([*command, "--help"], repeat)
+            status = 2 if name == "shard-diff" else 1
+            rows[f"{name}, a misspelt flag"] = processor_seconds([*command, *given, MISSPELT], repeat, status=status)
+        rows["shard-opt, a misspelt pass"] = processor_seconds(
+            [*shard_opt, str(small), "--spmd-pipelin"], repeat, status=1
+        )
+        for name in ("shard-explain", "shard-diff", "shard-reshard"):
+            given = with_program(COMMANDS[name], small)
+            rows[f"{name}, a small problem"] = processor_seconds([*command_of(name), *given], repeat)
+        rows["shard-lsp, for an editor"] = processor_seconds(command_of("shard-lsp"), repeat, given=requests())
     for name, seconds in rows.items():
         print(f"{name:<28} {seconds * 1000:6.0f} ms  {seconds / rows['host, empty module']:.2f} of the host's")
 
