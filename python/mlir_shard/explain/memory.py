@@ -16,7 +16,8 @@ from mlir_shard.explain.allocation.instructions import Reader
 from mlir_shard.explain.allocation.local_values import LocalValues
 from mlir_shard.explain.allocation.mpi_rules import MpiRules
 from mlir_shard.explain.allocation.xla_rules import XlaRules
-from mlir_shard.explain.places import place_of
+from mlir_shard.explain.memory_curve import MemoryPoint, memory_curve
+from mlir_shard.explain.places import Place, place_of
 from mlir_shard.ir.editing import contents
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.runtime.interface import donated_arguments, entry_function, name_of
@@ -99,11 +100,23 @@ def peak_memory(module: Any, function: str = "main", *, engine: Engine | None = 
     Raises:
         PassFailure: tensors are of dynamic shape, or control flow is not structured.
     """
+    return memory_over_program(module, function, engine=engine)[0]
+
+
+def memory_over_program(
+    module: Any, function: str = "main", *, engine: Engine | None = None
+) -> tuple[PeakMemory, list[MemoryPoint]]:
+    """Predicts as `peak_memory` does; returns also what is live at each operation.
+
+    In XLA's memory there may be gaps: more than is live.
+    """
     chosen = engine or _engine_of(module)
     rules = XlaRules() if chosen == "pjrt" else MpiRules()
     entry = entry_function(module, function)
     with _without_collections():
-        return _Prediction(LocalValues(module, rules.opens), rules, entry).predicted(chosen)
+        prediction = _Prediction(LocalValues(module, rules.opens), rules, entry)
+        peak = prediction.predicted(chosen)
+        return peak, memory_curve(prediction.buffers, prediction.named, always=prediction.always)
 
 
 @contextmanager
@@ -128,6 +141,9 @@ class _Prediction:
         self._program, self._rules, self._entry = program, rules, entry
         self._reader = Reader(program, rules)
         self._needs: dict[str, int] = {}
+        # Those of the entry, and the bytes of results that are there from the beginning.
+        self.buffers: list[Buffer] = []
+        self.always = 0
 
     def predicted(self, engine: Engine) -> PeakMemory:
         """The memory of the entry."""
@@ -158,13 +174,14 @@ class _Prediction:
         results = sum(one.size for one in assigned.results)
         if count > 1:
             results += count * self._rules.pointer_bytes
+        self.buffers, self.always = temporaries, results
         _, time = most_live(temporaries)
         live = live_at(temporaries, time)
         collectives = sum(one.size for one in live if one.kind is Kind.COLLECTIVE)
         return self._memory("pjrt", arguments, results, assigned.aliased, heap - collectives, collectives, live)
 
     def _of_mpi(self, assigned: Assignment, arguments: int) -> PeakMemory:
-        every = assigned.temporaries + assigned.results
+        every = self.buffers = assigned.temporaries + assigned.results
         _, time = most_live(every)
         live = live_at(every, time)
         results, temporaries, collectives = (
@@ -198,11 +215,16 @@ class _Prediction:
         constants = self._program.constant_bytes
         return PeakMemory(engine, arguments, results, aliased, constants, temporaries, collectives, at, tuple(listed))
 
+    def named(self, number: int) -> tuple[str, Place]:
+        """The name and the place of an operation."""
+        op = self._program.arrays.operation(number)
+        return op.name, place_of(op.location)
+
     def _shown(self, buffer: Buffer) -> LiveValue:
         if buffer.op < 0:
             return LiveValue(buffer.size, buffer.kind.name.lower(), f"result {buffer.index}", "")
-        op = self._program.arrays.operation(buffer.op)
-        return LiveValue(buffer.size, buffer.kind.name.lower(), op.name, str(place_of(op.location)))
+        name, place = self.named(buffer.op)
+        return LiveValue(buffer.size, buffer.kind.name.lower(), name, str(place))
 
 
 def _donations(entry: Any) -> Mapping[int, int | None]:

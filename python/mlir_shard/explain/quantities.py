@@ -105,10 +105,15 @@ def memory_of(module: Any, engine: Engine | None = None) -> PeakMemory:
     Raises:
         PassFailure: it cannot be predicted, or there is no such function.
     """
-    entries = [name for name, op in functions(module).items() if op.regions[0].blocks and not is_private(op)]
+    entries = entries_of(module)
     if not entries:
         raise PassFailure("the program has no function to run", module)
     return max((peak_memory(module, name, engine=engine) for name in entries), key=lambda one: one.peak)
+
+
+def entries_of(module: Any) -> list[str]:
+    """The functions of a module that can be run: the public ones with a body."""
+    return [name for name, op in functions(module).items() if op.regions[0].blocks and not is_private(op)]
 
 
 def amount_text(name: str, amount: float) -> str:

@@ -179,7 +179,8 @@ def _text(
     if form == "html":
         from mlir_shard.explain.page.document import page_html
 
-        return page_html(explanation, os.path.basename(arguments.input) if arguments.input != "-" else "standard input")
+        title = os.path.basename(arguments.input) if arguments.input != "-" else "standard input"
+        return page_html(explanation, title, suggested or ())
     parts = [text.tensor_text(explanation, tensor) for tensor in dict.fromkeys(chosen)]
     if comparison is not None:
         parts.append(text.comparison_text(comparison))

@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 from explain.pages import EVIL, LAYER, Page, evil_page, explained, sums
 
+import mlir_shard
 from mlir_shard.explain.page.data import page_data
 from mlir_shard.explain.page.document import page_html, write_page
 from mlir_shard.explain.page.outline import scopes
+from mlir_shard.explain.quantities import memory_of
+from mlir_shard.explain.suggestions import suggest
 
 LOOP = """sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
@@ -144,3 +147,26 @@ def test_a_program_without_shardings_has_a_page(tmp_path: Path) -> None:
     write_page(explained(text), tmp_path / "a.html", "plain")
     data = Page((tmp_path / "a.html").read_text()).data
     assert data["title"] == "plain" and not data["collectives"]
+
+
+def test_memory_and_suggestions_are_in_the_data() -> None:
+    explanation = explained(LAYER)
+    module = mlir_shard.parse(LAYER, filename="a.mlir")
+    suggested = suggest(module, explanation, sources={"a.mlir": LAYER}, most=1)
+    data = page_data(explanation, suggested)
+    texts, points = data["texts"], data["memory"]["points"]
+    assert data["memory"]["peak"] == memory_of(explanation.module).peak
+    assert [texts[op] for op in points["op"]][:1] == ["stablehlo.dot_general"]
+    assert all(len(column) == len(points["op"]) for column in points.values())
+    (row, sharding, saved, before, _), *others = data["suggestions"]
+    assert not others
+    assert texts[data["tensors"]["name"][row]] == suggested[0].tensor.name
+    assert texts[sharding] == suggested[0].change.sharding
+    assert 0 < saved == suggested[0].saved <= before == explanation.report.bytes_received
+
+
+def test_a_program_of_dynamic_shapes_has_a_page_without_memory() -> None:
+    text = LAYER.replace("func.func @layer", "func.func private @other(tensor<?xf32>)\nfunc.func @layer")
+    assert "memory" in page_data(explained(text))
+    dynamic = "func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {\n  return %a : tensor<?xf32>\n}\n"
+    assert "memory" not in page_data(explained(dynamic))

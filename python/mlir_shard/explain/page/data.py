@@ -8,12 +8,17 @@ to each other by number; `assets/model.js` reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlir_shard.explain.memory import memory_over_program
 from mlir_shard.explain.page.outline import Outline
 from mlir_shard.explain.page.tables import Places, Table
+from mlir_shard.explain.places import Place
+from mlir_shard.explain.quantities import entries_of
+from mlir_shard.explain.suggestions import Suggestion
 from mlir_shard.explain.values import Annotation, Cause, ExplainedCollective, Lost, Step, Tensor
+from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.sharding.tensor import mesh_of
@@ -23,9 +28,9 @@ if TYPE_CHECKING:
     from mlir_shard.explain.explanation import Explanation
 
 
-def page_data(explanation: Explanation) -> dict[str, Any]:
-    """Returns an explanation as tables of numbers and texts."""
-    return _Page(explanation).data()
+def page_data(explanation: Explanation, suggested: Sequence[Suggestion] = ()) -> dict[str, Any]:
+    """Returns an explanation as tables of numbers and texts, with annotations that save bytes."""
+    return _Page(explanation).data(suggested)
 
 
 class _Page:
@@ -46,7 +51,7 @@ class _Page:
         self._steps: list[list[int]] = []
         self._step_of: dict[Step, int] = {}
 
-    def data(self) -> dict[str, Any]:
+    def data(self, suggested: Sequence[Suggestion]) -> dict[str, Any]:
         """All of it."""
         explanation = self._explanation
         for symbol, mesh in explanation.meshes.items():
@@ -56,7 +61,10 @@ class _Page:
         origins = [self._origins(one) for one in explanation.tensors]
         lost = {row: found for row, one in enumerate(explanation.tensors) if (found := self._lost_by(one))}
         collectives = [self._collective(one) for one in explanation.collectives]
+        memory = self._memory()
         return {
+            "suggestions": [self._suggestion(one) for one in suggested],
+            **({} if memory is None else {"memory": memory}),
             "tensors": _columns(tensors, "name op index place type sharding group"),
             "origins": origins,
             "lost": lost,
@@ -100,6 +108,36 @@ class _Page:
         row = -1 if mesh is None else self._meshes.row(("" if isinstance(of, Mesh) else of, mesh))
         dims = [_axes(dim.axes, mesh) for dim in sharding.dim_shardings]
         return [row, dims, _axes(sharding.unreduced_axes, mesh), self._texts.row(str(sharding))]
+
+    def _suggestion(self, one: Suggestion) -> list[Any]:
+        row = self._rows.get(one.tensor.number, -1)
+        return [row, self._texts.row(one.change.sharding), one.saved, one.bytes_before, one.time_before - one.time]
+
+    def _memory(self) -> dict[str, Any] | None:
+        """The memory of the function that needs most; None where it is not predicted, as for dynamic shapes."""
+        module = self._explanation.module
+        try:
+            every = [memory_over_program(module, name) for name in entries_of(module)]
+        except PassFailure:
+            return None
+        if not every:
+            return None
+        peak, points = max(every, key=lambda one: one[0].peak)
+        rows: dict[Place, int] = {}
+        for row, tensor in enumerate(self._explanation.tensors):
+            rows.setdefault(tensor.place, row)
+        text, place = self._texts.row, self._places.row
+        lines = [
+            [one.values, one.collectives, text(one.op), place(one.place), rows.get(one.place, -1)] for one in points
+        ]
+        return {
+            "peak": peak.peak,
+            "arguments": peak.arguments,
+            "constants": peak.constants,
+            "at": text(peak.at),
+            "live": [[one.bytes, text(one.kind), text(one.name), text(one.place)] for one in peak.live],
+            "points": _columns(lines, "values collectives op place tensor"),
+        }
 
     # Chains.
 

@@ -9,6 +9,7 @@ import hashlib
 import html
 import json
 import os
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from string import Template
@@ -18,6 +19,7 @@ from mlir_shard.explain.page.data import page_data
 
 if TYPE_CHECKING:
     from mlir_shard.explain.explanation import Explanation
+    from mlir_shard.explain.suggestions import Suggestion
 
 # In the order in which they run.
 _SCRIPTS = ("model", "elements", "mesh", "tree", "outline", "chains", "details", "bill", "memory", "replicated", "main")
@@ -42,12 +44,12 @@ _FRAME = Template("""<!doctype html>
 """)
 
 
-def page_html(explanation: Explanation, title: str) -> str:
-    """Returns a page that shows an explanation under a title."""
+def page_html(explanation: Explanation, title: str, suggested: Sequence[Suggestion] = ()) -> str:
+    """Returns a page that shows an explanation under a title, with annotations that save bytes."""
     style, script = _assets()
     # Nothing but these two runs, whatever the names in the program are.
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
-    content = {"title": title, **page_data(explanation)}
+    content = {"title": title, **page_data(explanation, suggested)}
     # A JSON text with `<` spelled otherwise cannot end the element that it is in.
     data = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return _FRAME.substitute(policy=policy, title=html.escape(title), style=style, data=data, script=script)

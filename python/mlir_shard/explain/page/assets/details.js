@@ -108,6 +108,20 @@ function groupDetails(node) {
   return [make("h2", {}, node.label, " ", make("small", {}, "group")), factList(facts)];
 }
 
+/** Single annotations that save bytes, each tried by partitioning the program with it. */
+function suggestionsPart() {
+  const head = make("h3", {}, "Annotations that save bytes");
+  if (!data.suggestions.length) {
+    return make("section", {}, head, make("p", {}, make("code", {}, "--suggest 10"), " tries annotations, and shows here those that save the most."));
+  }
+  const items = data.suggestions.map(([row, sharding, saved, before, time]) => {
+    const share = `${Number(((100 * saved) / before).toPrecision(2))} %`;
+    const faster = time > 0 ? `, ${timeText(time)} less` : time < 0 ? `, ${timeText(-time)} more` : "";
+    return make("li", {}, valueLink(row), " ", make("code", {}, texts[sharding]), ` saves ${bytesText(saved)} of a device (${share})${faster}`);
+  });
+  return make("section", {}, head, make("ol", {class: "suggestions"}, items));
+}
+
 function startDetails() {
   const keys = [
     ["↑ ↓", "move through the values"],
@@ -120,5 +134,6 @@ function startDetails() {
     make("h2", {}, "Select a value"),
     make("p", {}, "A value shows its shards on the devices, where each of its axes is from, and what moves it."),
     factList(keys.map(([key, what]) => [make("kbd", {}, key), what])),
+    suggestionsPart(),
   ];
 }

@@ -79,7 +79,7 @@ function makeMemory(shown) {
   });
   if (count) select(peak);
   const legend = make("div", {class: "legend"}, LAYERS.map(([name, text]) => make("span", {class: `layer ${name}`}, text)));
-  const largest = memory.live.map(([bytes, kind, name, place]) => [bytesText(bytes), make("span", {}, `${texts[kind]} `, make("code", {}, texts[name]), " ", placeNote(place))]);
+  const largest = memory.live.map(([bytes, kind, name, place]) => [bytesText(bytes), make("span", {}, `${texts[kind]} `, make("code", {}, texts[name]), " ", make("span", {class: "place"}, texts[place]))]);
   return make(
     "div",
     {class: "memory"},
