@@ -7,7 +7,6 @@ The format is that of Model Explorer's `graph_builder`: https://github.com/googl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,13 +14,12 @@ from typing import Any
 
 from mlir_shard.explain import text
 from mlir_shard.explain.explanation import Explanation
+from mlir_shard.explain.page.outline import scopes
 from mlir_shard.explain.places import Place
-from mlir_shard.explain.values import Annotation, ExplainedCollective, Link, Operation, Tensor
+from mlir_shard.explain.values import Annotation, ExplainedCollective, Link, Operation, Step, Tensor
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.transforms.communication.communication_report import duration
 
-# The parts of the name of a location, `jit(step)`: slashes in brackets are inside them.
-_SCOPE = re.compile(r"(?:\([^()]*\)|\[[^\[\]]*\]|[^/])+")
 _RETURNS = frozenset({"func.return", "return"})
 # A colour for each axis of a mesh: it comes back after so many.
 _COLORS = ("#1a73e8", "#d93025", "#188038", "#9334e6", "#e37400", "#12858d", "#c5221f", "#7b5800")
@@ -139,10 +137,7 @@ class Graphs:
     def _origins(self) -> dict[int, list[_Origin]]:
         """By tensor where its axes came from."""
         return {
-            tensor.number: [
-                _Origin(chain.dim, chain.axis, chain.annotation, len(chain.links), (chain.links or (None,))[-1])
-                for chain in self.explanation.chains(tensor)
-            ]
+            tensor.number: [_origin(dim, axis, end) for dim, axis, end in self.explanation.origins(tensor)]
             for tensor in self.explanation.tensors
         }
 
@@ -218,7 +213,7 @@ class Graphs:
     def _around(self, op: Operation) -> str:
         """The namespace of an op: what a front end named, else the ops in whose regions it is."""
         if op.place.name:
-            return _joined(_SCOPE.findall(op.place.name)[:-1])
+            return _joined(scopes(op.place.name)[:-1])
         return self._inside(self._operations[op.parent]) if op.parent in self._operations else ""
 
     def _inside(self, op: Operation) -> str:
@@ -281,6 +276,14 @@ def sharding_text(tensor: Tensor) -> str:
     if sharding is None or sharding.is_fully_replicated:
         return "replicated"
     return f"[{', '.join(str(dim.closed()) for dim in sharding.dim_shardings)}]"
+
+
+def _origin(dim: int, axis: AxisRef, end: Annotation | Step) -> _Origin:
+    last = None if isinstance(end, Annotation) else end.link
+    steps = 0
+    while isinstance(end, Step):
+        end, steps = end.before, steps + 1
+    return _Origin(dim, axis, end, steps, last)
 
 
 def _origin_text(origin: _Origin) -> str:
