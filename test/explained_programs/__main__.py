@@ -3,10 +3,14 @@
 """How much of programs is explained, and whether explanations change anything: from `test`,
 
     python -m explained_programs [FILE.mlir ...] [--random 100] [--seed 1] [--mesh-axes 1..4] [--models] [--verbose]
+    python -m explained_programs --what-if 500 [--seed 1] [--mesh-axes 1..4]
 
 takes files with programs between lines of `// -----`, by default those of the lit tests, and random programs, and
 counts for both targets the axes whose chain ends at an annotation and the collectives with a cause. Exits with 1 where
 a local program differs from the one without explanations.
+
+With --what-if it compares instead what a change of an annotation is predicted to cost with the program that has the
+annotation in its text, for random programs and annotations, and exits with 1 where bytes or collectives differ.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from random_programs.generate import Scale, program
 from rich.console import Console
 from rich.table import Table
 
+from explained_programs.annotations import annotated_at_random, costs_of_change, costs_of_text
 from explained_programs.coverage import Coverage, coverage
 
 _LIT = Path(__file__).parents[1] / "transforms"
@@ -39,9 +44,13 @@ def main() -> int:
     parser.add_argument("--mesh-axes", default="1..4", metavar="A..B")
     parser.add_argument("--models", action="store_true", help="the models of the zoo too")
     parser.add_argument("--verbose", action="store_true", help="what is not explained")
+    parser.add_argument("--what-if", type=int, default=0, metavar="N", help="compare so many changes with programs")
     arguments = parser.parse_args()
     fewest, _, most = arguments.mesh_axes.partition("..")
-    scale = Scale.of(int(fewest), int(most or fewest))
+    axes = int(fewest), int(most or fewest)
+    if arguments.what_if:
+        return _changes(arguments.what_if, arguments.seed, axes)
+    scale = Scale.of(*axes)
     files = arguments.files or sorted(_LIT.rglob("*.mlir"))
     table = Table("programs", "target", "count", "refused", "different", "axes", "with origin", "collectives", "caused")
     different = 0
@@ -62,6 +71,22 @@ def main() -> int:
             different += total.different
     Console(width=120).print(table)
     return int(different > 0)
+
+
+def _changes(count: int, seed: int, axes: tuple[int, int]) -> int:
+    equal = refused = moved = 0
+    for number in range(count):
+        one = annotated_at_random(f"{seed}/{number}", axes)
+        target = ("shard", "stablehlo")[number % 2]
+        tried, written = costs_of_change(one, target), costs_of_text(one.after, target)
+        equal += tried == written
+        refused += written is None
+        moved += written is not None and written != costs_of_text(one.before, target)
+        if tried != written:
+            print(f"{seed}/{number}, {target}: {one.change}: {tried}, but {written}", file=sys.stderr, flush=True)
+    print(f"{equal} of {count} changes cost what the program costs that has them in its text")
+    print(f"{moved} of them change the collectives, {refused} cannot be partitioned")
+    return int(equal < count)
 
 
 def _share(part: int, of: int) -> str:

@@ -10,6 +10,12 @@ from random import Random
 
 from random_programs.generate import Scale, program
 
+import mlir_shard
+from mlir_shard.explain.what_if import Change, what_if
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.transforms.communication.communication_report import CommunicationReport
+from mlir_shard.transforms.communication.shard_communication_report import communication_report
+
 _MESH = re.compile(r"sdy\.mesh @(\w+) = <\[(.*?)\]>")
 _AXIS = re.compile(r'"(\w+)"=')
 _ARGUMENT = re.compile(r"(%\w+): tensor<((?:\d+x)+)\w+>(?: \{sdy\.sharding = #sdy\.sharding<[^>]*>\})?")
@@ -53,3 +59,32 @@ def _change(text: str, random: Random) -> Annotated | None:
     annotated = f"{typed} {{sdy.sharding = #sdy.sharding<@{mesh[1]}, {sharding}>}}"
     after = text[: chosen.start()] + annotated + text[chosen.end() :]
     return Annotated(text, f"@main:{chosen[1]}: @{mesh[1]}, {sharding}", after)
+
+
+# The bytes that a device receives, and the kinds of the collectives with the bytes of each.
+Costs = tuple[int, list[tuple[str, int]]]
+
+
+def costs_of_change(one: Annotated, target: str) -> Costs | None:
+    """Returns what a change is predicted to cost; None where the program cannot be partitioned with it."""
+    module = mlir_shard.parse(one.before)
+    try:
+        found = what_if(module, [Change.read(one.change)], collectives=target, sources={"-": one.before})
+        return _costs(found.after.report)
+    except PassFailure:
+        return None
+
+
+def costs_of_text(text: str, target: str) -> Costs | None:
+    """Returns what a program costs that the pipeline partitions; None where it cannot be."""
+    module = mlir_shard.parse(text)
+    try:
+        mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={target} remarks-above=none}})")
+    except PassFailure:
+        return None
+    return _costs(communication_report(module))
+
+
+def _costs(report: CommunicationReport) -> Costs:
+    found = [one.communication for one in report.collectives]
+    return report.bytes_received, [(one.kind.value, one.bytes_received) for one in found]
