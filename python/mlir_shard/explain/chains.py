@@ -180,13 +180,15 @@ class Chains:
             return annotation(AnnotationKind.UNKNOWN, "unknown", of.place)
         if of.op == "result":
             return annotation(AnnotationKind.RESULT, f"result {of.index} of @{of.function}", of.place)
+        # One without a name of its own is called by its number.
+        argument = of.name if of.name == f"argument {of.index}" else f"argument {of.name}"
         if of.op == "argument" and of.place in self._trace.annotated:
-            return annotation(AnnotationKind.ARGUMENT, f"argument {of.name}", of.place)
+            return annotation(AnnotationKind.ARGUMENT, argument, of.place)
         constraint = self._constraint(tensor, axis)
         if constraint is not None:
             return annotation(AnnotationKind.CONSTRAINT, "constraint", self._trace.place(constraint))
         if of.op == "argument":
-            return annotation(AnnotationKind.ARGUMENT, f"argument {of.name}", of.place)
+            return annotation(AnnotationKind.ARGUMENT, argument, of.place)
         shown = self._trace.owner_of_tensor(tensor)
         name, place = self._trace.op_name(shown), self._trace.place(shown)
         if name == "sdy.manual_computation":

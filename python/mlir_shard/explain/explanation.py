@@ -32,6 +32,7 @@ from mlir_shard.transforms.communication.shard_communication_report import commu
 from mlir_shard.transforms.shardings import Side, shardings_of
 
 if TYPE_CHECKING:
+    from mlir_shard.explain.suggestions import Suggestion
     from mlir_shard.sharding import Mesh
     from mlir_shard.sharding.axes import AxisRef
     from mlir_shard.transforms.debug_record import Record
@@ -78,6 +79,17 @@ class Explanation:
     def value(self, query: str) -> str:
         """Returns why the tensors that a query means are sharded as they are, as text. Raises NothingSelected."""
         return "\n\n".join(text.tensor_text(self, tensor) for tensor in self.select(query))
+
+    def html(self, title: str = "program", suggested: Sequence[Suggestion] = ()) -> str:
+        """Returns one HTML page that shows the explanation, and loads nothing.
+
+        Args:
+            title: of the page.
+            suggested: annotations that save bytes, see `suggestions.suggest`.
+        """
+        from mlir_shard.explain.page.document import page_html
+
+        return page_html(self, title, suggested)
 
     def __str__(self) -> str:
         return text.program_text(self)

@@ -180,7 +180,7 @@ class _Page:
         found, communication = one.collective, one.collective.communication
         return [
             self._texts.row(communication.kind.value),
-            self._texts.row(axes_text(communication.axes)),
+            [self._texts.row(axes_text([axis])) for axis in communication.axes],
             communication.groups,
             communication.bytes_received,
             communication.total_bytes,

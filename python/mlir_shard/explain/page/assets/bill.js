@@ -105,7 +105,7 @@ function makeBill(shown, entered) {
     text: (node) => {
       if (node.label !== undefined) return node.label.toLowerCase();
       const causes = node.cause ? [node.cause] : node.one.causes;
-      return [node.one.kind, node.one.axes, ...causes.map((cause) => `${cause.kind} ${cause.text}`)].join(" ").toLowerCase();
+      return [node.one.kind, ...node.one.axes, ...causes.map((cause) => `${cause.kind} ${cause.text}`)].join(" ").toLowerCase();
     },
     chosen: shown,
     entered,

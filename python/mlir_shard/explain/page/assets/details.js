@@ -54,7 +54,7 @@ function collectiveLine(one) {
   return make("div", {}, collectiveLink(one), " on ", axesChips(one), ` ${cost}${share}`);
 }
 
-const axesChips = (one) => (one.axes ? one.axes.split(" ").map(axisChip) : "no axes");
+const axesChips = (one) => (one.axes.length ? one.axes.map(axisChip) : "no axes");
 
 function causeElement(cause) {
   return make(

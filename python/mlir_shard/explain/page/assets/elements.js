@@ -31,7 +31,7 @@ const axisText = ([name, pre, size], mesh) => {
 
 /** The name of an axis on its color. */
 function axisChip(text) {
-  const name = text.startsWith('"') ? text.slice(1, text.lastIndexOf('"')) : text.split("=")[0];
+  const name = text.startsWith('"') ? text.slice(1, text.lastIndexOf('"')) : text.replace(/=\d+$/, "");
   return make("span", {class: `axis ${axisClass(name)}`}, text.startsWith('"') ? text.replaceAll('"', "") : text);
 }
 

@@ -149,7 +149,7 @@ const collectives = data.collectives.map(
   ([kind, axes, groups, bytes, total, time, op, place, loops, group, causes], row) => ({
     row,
     kind: texts[kind],
-    axes: texts[axes],
+    axes: axes.map((axis) => texts[axis]),
     groups,
     bytes,
     total,

@@ -1,0 +1,219 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The page of an explanation in headless Chromium: by keyboard, in two widths and color schemes, with hostile names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from explain.browser import chromium
+from explain.pages import EVIL, LAYER, evil_page, explained, sums
+
+Open = Callable[..., Any]
+
+# The contrast of each visible text with what is behind it, as the Web Content Accessibility Guidelines define it.
+_LEAST_CONTRAST = """() => {
+  const light = ([r, g, b]) => {
+    const linear = (one) => (one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
+    const [x, y, z] = [r, g, b].map((one) => linear(one / 255));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = parts(getComputedStyle(at).backgroundColor);
+      if (color.length === 3 || color[3] === 1) return color.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  let least = [21, "nothing"];
+  for (const element of document.querySelectorAll("#app *")) {
+    const own = [...element.childNodes].filter((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own.length || !element.checkVisibility() || element.closest("svg")) continue;
+    const [one, other] = [light(parts(getComputedStyle(element).color)), light(behind(element))];
+    const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (contrast < least[0]) least = [contrast, `${element.className}: ${element.textContent}`];
+  }
+  return least;
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Opens a page; a test fails where a script of it did."""
+    errors: list[str] = []
+    contexts = []
+
+    def open_page(text: str, width: int = 1280, scheme: str = "light") -> Any:
+        file = tmp_path / "page.html"
+        file.write_text(text, encoding="utf-8")
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text))
+        page.goto(file.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not errors
+
+
+def layer_page() -> str:
+    return explained(LAYER).html("layer")
+
+
+def views(page: Any) -> Iterator[str]:
+    """Shows one view of a page after the other, and then the details of a value."""
+    for number, tab in enumerate(page.get_by_role("tab").all(), 1):
+        page.keyboard.press(str(number))
+        assert tab.get_attribute("aria-selected") == "true"
+        yield tab.inner_text()
+    page.keyboard.press("1")
+    page.keyboard.press("/")
+    page.keyboard.type("dot_general")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    yield "details"
+
+
+def focused(page: Any) -> str:
+    return str(page.evaluate("document.activeElement.id || document.activeElement.className"))
+
+
+def test_a_value_shows_its_shards_its_chain_and_what_moves_it(opened: Open) -> None:
+    page = opened(layer_page())
+    page.locator(".rows .row", has_text="dot_general").first.click()
+    details = page.locator("#details")
+    assert details.locator("h2").inner_text().startswith("dot_general")
+    assert details.locator(".shard").count() == 4
+    assert "constraint" in details.locator(".chain .origin").inner_text()
+    assert "partial sum" in details.inner_text()
+    # A link in it goes to another value.
+    page.locator(".rows .row", has_text="tanh").first.click()
+    details.locator(".chain a").first.click()
+    assert not details.locator("h2").inner_text().startswith("tanh")
+
+
+def test_a_lost_axis_is_named_with_its_remedy(opened: Open) -> None:
+    page = opened(layer_page())
+    page.keyboard.press("/")
+    page.keyboard.type("%closed")
+    page.keyboard.press("Enter")
+    text = page.locator("#details").inner_text()
+    assert "closed dimension" in text and "To change it" in text
+
+
+def test_the_keyboard_reaches_everything(opened: Open) -> None:
+    page = opened(layer_page())
+    page.keyboard.press("/")
+    page.keyboard.type("tanh")
+    page.keyboard.press("Enter")
+    assert "rows" in focused(page)
+    assert page.locator("#details h2").inner_text().startswith("tanh")
+    page.keyboard.press("Enter")
+    assert focused(page) == "details"
+    page.keyboard.press("Escape")
+    assert "rows" in focused(page)
+    # Groups close and open.
+    page.keyboard.press("/")
+    page.keyboard.press("Escape")
+    count = page.locator(".rows:visible .row").count()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(".rows:visible .row").count() < count
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".rows:visible .row").count() == count
+    # The collectives, from the tabs.
+    page.get_by_role("tab").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Communication"
+    page.keyboard.press("2")
+    page.keyboard.press("Home")
+    assert page.locator(".rows:visible .row.active").count() == 1
+    page.keyboard.press("Enter")
+    assert focused(page) == "details"
+
+
+def test_the_curve_of_memory_begins_at_the_peak(opened: Open) -> None:
+    page = opened(layer_page())
+    page.keyboard.press("4")
+    slider = page.locator(".memory input")
+    points = page.evaluate("JSON.parse(document.getElementById('data').textContent).memory.points")
+    totals = [sum(both) for both in zip(points["values"], points["collectives"], strict=True)]
+    assert int(slider.input_value()) == totals.index(max(totals))
+    assert page.locator(".memory polygon").count() == 3
+    slider.focus()
+    page.keyboard.press("End")
+    assert f"operation {len(totals)} of {len(totals)}" in slider.get_attribute("aria-valuetext")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_names_of_the_program_run_nothing(opened: Open, width: int) -> None:
+    page = opened(evil_page(), width)
+    for _ in views(page):
+        assert page.evaluate("window.ran") is None
+        assert page.locator("#app script, #app img").count() == 0
+    assert EVIL in page.locator("#app").inner_text()
+    assert page.title() == EVIL
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("make", [layer_page, evil_page])
+def test_nothing_is_wider_than_the_page(opened: Open, make: Callable[[], str], width: int) -> None:
+    page = opened(make(), width)
+    for view in views(page):
+        for part in ("document.documentElement", "document.body", "document.getElementById('details')"):
+            assert page.evaluate(f"{part}.scrollWidth - {part}.clientWidth") <= 0, (view, part)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_are_read_in_both_schemes(opened: Open, scheme: str) -> None:
+    page = opened(layer_page(), scheme=scheme)
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+    for view in views(page):
+        contrast, where = page.evaluate(_LEAST_CONTRAST)
+        assert contrast >= 4.5, (view, where)
+
+
+def test_details_take_the_place_of_the_list_where_the_page_is_narrow(opened: Open) -> None:
+    page = opened(layer_page(), 400)
+    assert not page.locator("#details").is_visible()
+    *_, last = views(page)
+    assert last == "details" and page.locator("#details").is_visible()
+    page.locator(".back").click()
+    assert not page.locator("#details").is_visible()
+
+
+def test_scrolling_draws_the_rows_in_sight_alone(opened: Open) -> None:
+    count = 2000
+    page = opened(explained(sums(count)).html("sums"))
+    rows = page.locator(".rows:visible .row")
+    assert rows.count() < 100
+    page.evaluate("document.querySelector('.rows').scrollTop = 20000")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.rows .row')].some((row) => row.getBoundingClientRect().top > 600)"
+    )
+    assert rows.count() < 100
+    page.keyboard.press("/")
+    page.keyboard.type(f"%{count}")
+    page.keyboard.press("Enter")
+    assert page.locator("#details h2").inner_text().startswith(f"%{count}")
+    assert rows.count() < 100
+    # A chain through all operations shows its ends, and the rest when it is asked for.
+    steps = page.locator("#details .chain li")
+    assert steps.count() < 20
+    page.get_by_role("button", name="more").click()
+    assert steps.count() > count
