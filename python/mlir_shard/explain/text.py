@@ -57,6 +57,14 @@ def _sharding(tensor: Tensor) -> str:
     return f"sharded as {sharding.close()}"
 
 
+def sharding_text(tensor: Tensor) -> str:
+    """Returns the axes of each dimension, `[{"data"}, {}]`, or `replicated`."""
+    sharding = tensor.sharding
+    if sharding is None or sharding.is_fully_replicated:
+        return "replicated"
+    return f"[{', '.join(str(dim.closed()) for dim in sharding.dim_shardings)}]"
+
+
 def _chain_lines(explanation: Explanation, chain: Chain) -> Iterator[str]:
     given = chain.annotation
     priority = f", priority {given.priority}" if given.priority else ""

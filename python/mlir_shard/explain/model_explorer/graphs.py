@@ -198,7 +198,7 @@ class Graphs:
         }
 
     def _attributes(self, tensor: Tensor, prefix: str) -> Iterator[Data]:
-        yield _attribute(f"{prefix}sharding", sharding_text(tensor))
+        yield _attribute(f"{prefix}sharding", text.sharding_text(tensor))
         for origin in self._origins[tensor.number]:
             dimension = f"{prefix}dimension {origin.dim} on {origin.axis}"
             yield _attribute(dimension, _origin_text(origin))
@@ -270,14 +270,6 @@ class Graphs:
         return None if source is None or target is None or source == target else (source, target)
 
 
-def sharding_text(tensor: Tensor) -> str:
-    """Returns the axes of each dimension, `[{"data"}, {}]`, or `replicated`."""
-    sharding = tensor.sharding
-    if sharding is None or sharding.is_fully_replicated:
-        return "replicated"
-    return f"[{', '.join(str(dim.closed()) for dim in sharding.dim_shardings)}]"
-
-
 def _origin(dim: int, axis: AxisRef, end: Annotation | Step) -> _Origin:
     last = None if isinstance(end, Annotation) else end.link
     steps = 0
@@ -298,7 +290,7 @@ def _origin_text(origin: _Origin) -> str:
 
 def _output_attributes(tensor: Tensor) -> Iterator[Data]:
     yield _attribute("__tensor_tag", tensor.name)
-    yield _attribute("shape", f"{tensor.type} {sharding_text(tensor)}")
+    yield _attribute("shape", f"{tensor.type} {text.sharding_text(tensor)}")
 
 
 def _attribute(key: str, value: str) -> Data:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mlir_shard.explain.explanation import Explanation
-from mlir_shard.explain.model_explorer.graphs import Data, Graphs, sharding_text
+from mlir_shard.explain.model_explorer.graphs import Data, Graphs
+from mlir_shard.explain.text import sharding_text
 from mlir_shard.explain.values import Tensor
 
 _WHITE_TO_RED = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f28b82"}]

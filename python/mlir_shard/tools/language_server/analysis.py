@@ -53,6 +53,10 @@ class Analysis:
         found = self._document and self._document.definition(line, column)
         return found and asdict(found)
 
+    def hints(self, first: int, last: int) -> Any:
+        """Returns the shardings of the values that are defined in lines."""
+        return [asdict(one) for one in self._document.hints(first, last)] if self._document else []
+
     def references(self, line: int, column: int) -> Any:
         """Returns where the name at a place is written."""
         return [asdict(one) for one in self._document.references(line, column)] if self._document else []
@@ -71,7 +75,8 @@ def answer(methods: Mapping[str, Callable[..., Any]], line: str) -> dict[str, An
 
 def _serve(requests: IO[str], answers: IO[str], files: Sequence[str]) -> None:
     analysis = Analysis(files)
-    methods = {one.__name__: one for one in (analysis.open, analysis.hover, analysis.definition, analysis.references)}
+    answers_to = analysis.open, analysis.hover, analysis.hints, analysis.definition, analysis.references
+    methods = {one.__name__: one for one in answers_to}
     for line in requests:
         print(json.dumps(answer(methods, line)), file=answers, flush=True)
 

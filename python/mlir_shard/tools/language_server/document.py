@@ -71,6 +71,15 @@ class Hover:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """The sharding of a value, to be shown behind its name; the column is that of the end of the name."""
+
+    line: int
+    column: int
+    text: str
+
+
 class Document:
     """A text of one or several modules, those between lines `// -----`.
 
@@ -115,6 +124,16 @@ class Document:
         if word is None or part is None or part.outline is None or word.kind is WordKind.OTHER:
             return []
         return [self._span(one) for one in part.outline.occurrences(word) if part.contains(one)]
+
+    def hints(self, first: int, last: int) -> list[Hint]:
+        """Returns the shardings of the values that are defined in lines, those that are sharded."""
+        found: dict[tuple[int, int], list[str]] = {}
+        for part in self._parts:
+            for word, shown in part.shardings():
+                span = self._span(word)
+                if first <= span.line <= last:
+                    found.setdefault((span.line, span.end), []).append(shown)
+        return [Hint(line, column, ", ".join(shown)) for (line, column), shown in found.items()]
 
     def _part_with(self, word: Word | None) -> _Part | None:
         return next((part for part in self._parts if word and part.contains(word)), None)
@@ -190,6 +209,15 @@ class _Part:
             values = [values[word.index]]
         for value in values:
             yield self._value(value)
+
+    def shardings(self) -> Iterator[tuple[Word, str]]:
+        """Yields the names and the shardings of the values that are sharded."""
+        if self.outline is None or self._explanation is None:
+            return
+        for value in self.outline.values():
+            tensor = self._tensors.get((*value.place, value.index))
+            if tensor is not None and tensor.sharding is not None and not tensor.sharding.is_fully_replicated:
+                yield value.word, explanation_text.sharding_text(tensor)
 
     def _value(self, value: Value) -> str:
         several = f"#{value.index}" if value.index else ""

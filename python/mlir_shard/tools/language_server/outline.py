@@ -80,6 +80,11 @@ class Outline:
                 found.setdefault(value.place, []).append(value)
         return found
 
+    def values(self) -> Iterator[Value]:
+        """Yields all values, each before those inside its op."""
+        for values in self._defined.values():
+            yield from values
+
     def values_defined_at(self, word: Word) -> Sequence[Value]:
         """Returns the values that a word defines."""
         return self._defined.get(word.start, ())

@@ -129,6 +129,22 @@ class Server(LanguageServer):
         places, found = await self._ask("references", params)
         return [types.DocumentHighlight(places.range_of(one)) for one in found or ()]
 
+    async def hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
+        """The shardings of the values that are defined in a range."""
+        uri = params.text_document.uri
+        if uri not in self.workspace.text_documents:
+            return []
+        places = self._places(self.workspace.text_documents[uri].source)
+        found = await self._analyses.ask(uri, "hints", params.range.start.line, params.range.end.line)
+        return [
+            types.InlayHint(
+                places.range_of({"line": one["line"], "start": one["column"], "end": one["column"]}).start,
+                one["text"],
+                padding_left=True,
+            )
+            for one in found or ()
+        ]
+
     async def symbols(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
         """The functions, meshes and modules of a document."""
         uri = params.text_document.uri
@@ -218,6 +234,7 @@ def make_server(files: Sequence[str]) -> Server:
 
     for name, answer in (
         (types.TEXT_DOCUMENT_HOVER, server.hover),
+        (types.TEXT_DOCUMENT_INLAY_HINT, server.hints),
         (types.TEXT_DOCUMENT_DEFINITION, server.definition),
         (types.TEXT_DOCUMENT_REFERENCES, server.references),
         (types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, server.highlights),

@@ -94,6 +94,13 @@ class Editor:
         found = await self.client.text_document_references_async(types.ReferenceParams(context, document, position))
         return [(one.range.start.line, one.range.start.character) for one in found or ()]
 
+    async def hints(self, first: int, last: int) -> list[tuple[int, int, Any]]:
+        """The lines, characters and texts of the hints in lines."""
+        where = types.Range(types.Position(first, 0), types.Position(last, 0))
+        params = types.InlayHintParams(types.TextDocumentIdentifier(URI), where)
+        found = await self.client.text_document_inlay_hint_async(params)
+        return [(one.position.line, one.position.character, one.label) for one in found or ()]
+
     async def symbols(self) -> Any:
         """The outline."""
         params = types.DocumentSymbolParams(types.TextDocumentIdentifier(URI))
@@ -151,6 +158,12 @@ def test_valid_program() -> None:
             assert lines(await editor.hover(7, 36)) == ['sdy.mesh @mesh = <["data"=4, "model"=2]>']
             assert await editor.hover(1, 0) == ""
 
+            assert await editor.hints(4, 5) == [
+                (4, 6, '[{}, {"model"}]'),
+                (5, 4, '[{"data"}, {"model"}]'),
+            ]
+            assert await editor.hints(8, 9) == []
+
             assert await editor.definition(5, 34) == (4, 4)
             assert await editor.definition(7, 36) == (0, 9)
             assert await editor.definition(5, 10) is None
@@ -190,6 +203,7 @@ def test_errors() -> None:
                 assert found.range == types.Range(types.Position(line, start), types.Position(line, end))
                 assert await editor.hover(4, 5) == ""
                 assert await editor.definition(5, 34) is None
+                assert await editor.hints(0, 10) == []
                 assert list(await editor.symbols()) == []
 
     run(script())
