@@ -108,6 +108,8 @@ def read_dictionary(cursor: Cursor, attributes: dict[str, str]) -> None:
 
 
 def _read_region(cursor: Cursor) -> RegionText:
+    if not cursor.at("{"):
+        raise cursor.error(f"expected '{{', found {cursor.found()}")
     close = cursor.closing()
     cursor.expect("{")
     arguments: Span | None = None

@@ -200,15 +200,20 @@ class _Source:
                 return ir.Module._CAPICreate(module)
         except ir.MLIRError as error:
             errors += [self.in_user_text(one) for one in error.error_diagnostics]
+        except MemoryError:
+            # As of a list of affine dimensions or attributes whose length the text gives.
+            errors.append(self._at_start("the memory does not hold what the text says"))
         finally:
             handler.detach()
             self.context.emit_error_diagnostics = emits
         if not errors:
             # Of some texts the parser says nothing.
-            start = ir.Location.file(self.filename, 1, 1, context=self.context)
-            message = "the text is not a module: the parser has given up without saying where"
-            errors.append(ParseDiagnostic(ir.DiagnosticSeverity.ERROR, message, start))
+            errors.append(self._at_start("the text is not a module: the parser has given up without saying where"))
         raise ParseError(tuple(errors))
+
+    def _at_start(self, message: str) -> ParseDiagnostic:
+        start = ir.Location.file(self.filename, 1, 1, context=self.context)
+        return ParseDiagnostic(ir.DiagnosticSeverity.ERROR, message, start)
 
     def in_user_text(self, reported: Any) -> ParseDiagnostic:
         """A diagnostic of the host, moved to the user's text and in its syntax."""

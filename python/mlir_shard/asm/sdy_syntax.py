@@ -18,6 +18,8 @@ from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, factor_index, factor
 _PRIORITY = re.compile(r"p(0|[1-9]\d*)")
 _FACTORS = re.compile(r"z_\d+|[a-z]")
 
+_DIGITS_OF_64_BITS = 19
+
 
 class _AxesAndOpenness:
     """`"x", "y", ?`: axes major to minor, and `?` where the dimension is open."""
@@ -53,9 +55,12 @@ class _Priority:
         match = _PRIORITY.fullmatch(word)
         if not match:
             raise AsmSyntaxError(start, f"expected a priority 'p<number>' without leading zeros, found '{word}'")
-        if int(match[1]) >= 2**63:
-            raise AsmSyntaxError(start, f"the priority {match[1]} does not fit in 64 bits")
-        return {"priority": int(match[1])}
+        digits = match[1]
+        if len(digits) > _DIGITS_OF_64_BITS:
+            raise AsmSyntaxError(start, f"the priority of {len(digits)} digits does not fit in 64 bits")
+        if int(digits) >= 2**63:
+            raise AsmSyntaxError(start, f"the priority {digits} does not fit in 64 bits")
+        return {"priority": int(digits)}
 
     def print(self, syntax: DialectSyntax, value: Any, arguments: tuple[str, ...]) -> str:
         return "" if value.priority is None else f"p{value.priority}"

@@ -73,7 +73,7 @@ def _at_word(one: ParseDiagnostic, content: bytes, filename: str) -> ParseDiagno
     text = content.decode("latin-1")
     lines = text.split("\n", location.start_line)
     start = sum(map(len, lines[: location.start_line - 1])) + location.start_line - 1 + location.start_col - 1
-    if (found := offset_of_word(one.message.encode().decode("latin-1"), text, start)) is None:
+    if (found := offset_of_word(one.message.encode(errors="surrogateescape").decode("latin-1"), text, start)) is None:
         return one
     moved = ir.Location.file(filename, *position_of(text, found), context=location.context)
     message = one.message

@@ -210,7 +210,11 @@ def part_halo(size: int, result_size: int, blocks: int, start: int) -> WindowHal
     """
     block, result_block = -(-size // blocks), -(-result_size // blocks)
     below = above = 0
-    for number in range(blocks):
+    # What a device needs is linear in its number, but for where the operand begins and ends in the result.
+    begin, end_of_all = start // max(1, result_block), (size + start) // max(1, result_block)
+    for number in {0, begin, begin + 1, end_of_all - 1, end_of_all, blocks - 1}:
+        if not 0 <= number < blocks:
+            continue
         first = max(0, number * result_block - start)
         end = min(size, (number + 1) * result_block - start)
         if first < end:

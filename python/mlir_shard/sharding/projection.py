@@ -20,6 +20,7 @@ from mlir_shard.sharding.axes import (
     Axes,
     AxisRef,
     add_axes_or_merge,
+    axes_difference,
     greatest_common_prefix,
     is_strict_prefix,
     total_size,
@@ -86,9 +87,15 @@ class TensorFactorShardings:
     def to_sharding(
         self, mapping: TensorMapping, factor_sizes: Sequence[int], mesh_or_ref: str | Mesh, mesh: Mesh
     ) -> TensorSharding:
-        """The sharding by dimension; priorities are those of the user and not given back."""
+        """The sharding by dimension; priorities are those of the user and not given back.
+
+        Axes that factors have are not replicated any more.
+        """
         dims = tuple(self.join_dimension(of, factor_sizes, mesh) for of in mapping.dim_mappings)
-        return TensorSharding(mesh_or_ref, dims, self.replicated_axes, self.unreduced_axes, self.reduction_op)
+        replicated = self.replicated_axes
+        if replicated:
+            replicated = axes_difference(replicated, [axis for dim in dims for axis in dim.axes], mesh)
+        return TensorSharding(mesh_or_ref, dims, replicated, self.unreduced_axes, self.reduction_op)
 
     def join_dimension(self, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh) -> DimensionSharding:
         """The sharding of a dimension by those of its factors."""

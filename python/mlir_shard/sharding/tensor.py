@@ -165,7 +165,7 @@ class TensorSharding(_HashedOnce):
         return self._select(lambda axis: axis.name in names)
 
     def _select(self, keep: Callable[[AxisRef], bool]) -> TensorSharding:
-        dims = (replace(dim, axes=tuple(filter(keep, dim.axes))) for dim in self.dim_shardings)
+        dims = (_with_axes(dim, tuple(filter(keep, dim.axes))) for dim in self.dim_shardings)
         return replace(
             self,
             dim_shardings=tuple(dims),
@@ -298,6 +298,11 @@ class EdgeFrame:
             for before, free in zip(manual.dim_shardings, sharding.dim_shardings, strict=True)
         )
         return replace(self.outer, mesh_or_ref=sharding.mesh_or_ref, dim_shardings=dims)
+
+
+def _with_axes(dim: DimensionSharding, axes: tuple[AxisRef, ...]) -> DimensionSharding:
+    """The dimension with these of its axes; where it is closed and none is left, a priority would have no effect."""
+    return DimensionSharding(axes, dim.is_closed, dim.priority if axes or not dim.is_closed else None)
 
 
 def later_priorities(sharding: TensorSharding) -> frozenset[int]:

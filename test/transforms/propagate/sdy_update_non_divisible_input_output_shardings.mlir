@@ -30,3 +30,15 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y
 func.func private @callee(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %a : tensor<8xf32>
 }
+
+// A collective takes what it took.
+// CHECK: func.func @collectives(%arg0: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}, %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+// CHECK-NEXT: %[[AGAIN:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}]>
+// CHECK-NEXT: sdy.all_reduce {"y"} %[[AGAIN]] out_sharding=<@mesh, [{"x"}]>
+// CHECK-NEXT: sdy.all_gather {{\[}}{"x"}] %arg1 out_sharding=<@mesh, [{}]>
+func.func @collectives(%a: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},
+                       %b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<7xf32>, tensor<8xf32>) {
+  %0 = sdy.all_reduce {"y"} %a out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
+  %1 = sdy.all_gather [{"x"}] %b out_sharding=<@mesh, [{}]> : tensor<8xf32>
+  return %0, %1 : tensor<7xf32>, tensor<8xf32>
+}

@@ -17,7 +17,7 @@ from mlir_shard.resharding.operator.reshard_prices import OpTensor, Placed, Pric
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, ReductionOp, TensorSharding
-from mlir_shard.sharding.axes import Axes, is_strict_prefix, sort_and_merge, total_size
+from mlir_shard.sharding.axes import Axes, axes_difference, is_strict_prefix, sort_and_merge, total_size
 from mlir_shard.sharding.layout import block_size
 from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, join_factors
 
@@ -166,9 +166,11 @@ class OpCosts:
         dims = tuple(
             [self._dim(index, dim, axes_per_factor).sharding for dim in range(len(self._mappings[index].dim_mappings))]
         )
-        return TensorSharding(
-            self._problem.mesh, dims, tensor.replicated_axes, tensor.unreduced_axes, tensor.reduction_op
-        )
+        mesh, replicated = self._problem.mesh, tensor.replicated_axes
+        if replicated:
+            # The op may be sharded along axes that the user keeps free in this tensor alone.
+            replicated = axes_difference(replicated, [axis for dim in dims for axis in dim.axes], mesh)
+        return TensorSharding(mesh, dims, replicated, tensor.unreduced_axes, tensor.reduction_op)
 
     def _dim(self, index: int, dim: int, axes_per_factor: Sequence[Axes]) -> TakenDim:
         factors = self._mappings[index].dim_mappings[dim].factor_indices

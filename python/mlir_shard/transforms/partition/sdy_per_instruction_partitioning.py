@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +12,13 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import children, operations_named, replace_with, terminator
+from mlir_shard.ir.editing import children, operations_named, ops_below, replace_with, terminator
 from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.operator.common_axes import op_mesh
 from mlir_shard.rules.builder import rank_of
+from mlir_shard.rules.constants import CONSTANT_OPS
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
@@ -43,6 +44,10 @@ def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_excha
 
     Raises PassFailure where it cannot be made local, or its tensors have no one mesh.
     """
+    for index, value in enumerate(op.operands):
+        if str(value.type).startswith("!tosa.shape"):
+            raise _failure(op, f"operand {index} of {value.type} has to be constant, and would be an argument")
+    _sink_constants(op)
     found = op_mesh([sharding_of(value) for value in (*op.operands, *op.results)], around.meshes)
     if found is None:
         raise _failure(op, "its operands and results have no mesh in common, or are on one device")
@@ -76,6 +81,40 @@ def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_excha
             for old, value, sharding in zip(op.results, new, results, strict=True)
         ]
     replace_with(op, new)
+
+
+def _sink_constants(op: Any) -> None:
+    """Copies constants that regions use from outside into them; raises PassFailure where they use anything else."""
+    for region in op.regions:
+        ops = list(_ops_of(region))
+        inside = {value for block in region.blocks for value in block.arguments}
+        for one in ops:
+            inside.update(one.results)
+            inside.update(value for of in one.regions for block in of.blocks for value in block.arguments)
+        copies: dict[Any, Any] = {}
+        for one in ops:
+            for index, value in enumerate(one.operands):
+                if value not in inside:
+                    copies[value] = copies.get(value) or _copied_constant(op, value, region)
+                    one.operands[index] = copies[value]
+
+
+def _ops_of(region: Any) -> Iterator[Any]:
+    for block in region.blocks:
+        for one in block.operations:
+            yield one.operation
+            yield from ops_below(one.operation)
+
+
+def _copied_constant(op: Any, value: Any, region: Any) -> Any:
+    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if owner is None or owner.name not in CONSTANT_OPS:
+        raise _failure(op, f"its regions use a value of {value.type} from outside that is not constant")
+    with ir.InsertionPoint.at_block_begin(region.blocks[0]):
+        copied = owner.clone().operation
+    if sdy.SHARDING in copied.attributes:
+        del copied.attributes[sdy.SHARDING]
+    return copied.results[0]
 
 
 def _local_module(

@@ -26,6 +26,7 @@ from mlir_shard.ir.editing import (
 )
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, FunctionPass, ModulePass, register
+from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import CONSTANT_OPS
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
@@ -44,6 +45,8 @@ from mlir_shard.transforms.data_flow_edges import (
     set_result_shardings,
     shardings_of_edges,
 )
+from mlir_shard.transforms.insertion import apply
+from mlir_shard.transforms.named_ops import COLLECTIVES
 from mlir_shard.transforms.shardings import (
     Side,
     attributes_of,
@@ -264,12 +267,26 @@ def _opened(sharding: TensorSharding | None) -> TensorSharding | None:
 @register
 class UpdateNonDivisibleInputOutputShardings(ModulePass):
     """Shards arguments and results of functions, calls and manual computations along as many of their axes, from the
-    major one on, as divide each dimension evenly: nobody outside has to pad a tensor."""
+    major one on, as divide each dimension evenly: nobody outside has to pad a tensor.
+
+    A collective of sdy takes what it took, by a reshard.
+    """
 
     name = "sdy-update-non-divisible-input-output-shardings"
     summary = "Makes the shardings of inputs and outputs divide their dimensions evenly"
 
     def run(self, op: Any) -> bool:
+        collectives = operations_named(op, *COLLECTIVES)
+        taken = [sharding_of(one.operands[0]) for one in collectives]
+        if not self._make_even(op):
+            return False
+        for one, sharding in zip(collectives, taken, strict=True):
+            if sharding is not None and sharding_of(one.operands[0]) != sharding:
+                with ir.InsertionPoint(one), one.location:
+                    one.operands[0] = apply(one.operands[0], (Reshard(sharding),))
+        return True
+
+    def _make_even(self, op: Any) -> bool:
         meshes = sdy.meshes(op)
         is_changed = False
         for function in functions(op).values():

@@ -17,14 +17,15 @@ from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import DimensionSharding, TensorSharding
 from mlir_shard.transforms.call_graph import main_function
-from mlir_shard.transforms.shardings import Side, replace_shardings, set_shardings, shardings_of
+from mlir_shard.transforms.shardings import Side, replace_shardings, set_shardings, shardings_in, shardings_of
 
 
 @register
 class DropShardingAndMesh(Pass):
     """Removes the attribute `sdy.sharding` from all operations, arguments and results, and the definitions of meshes.
 
-    Operations of the sdy dialect keep the shardings in attributes of their own. Replica groups along axes of a mesh get
+    Operations of the sdy dialect keep the shardings in attributes of their own, and the meshes that these name. Replica
+    groups along axes of a mesh get
     the mesh itself.
     """
 
@@ -38,8 +39,10 @@ class DropShardingAndMesh(Pass):
             for side in Side:
                 set_shardings(function, side, [None] * len(shardings_of(function, side)))
         replica_groups.inline_meshes(op)
+        named = {sharding.mesh_or_ref for sharding in shardings_in(op)}
         for mesh in operations_named(op, "sdy.mesh"):
-            mesh.erase()
+            if mesh.attributes["sym_name"].value not in named:
+                mesh.erase()
 
 
 @register

@@ -1,0 +1,133 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Valid programs that a pass made invalid, or that printed text was not read again of."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuzzed_programs.outcome import DONE, REFUSED, Runner
+from fuzzed_programs.pipelines import pipelines
+
+MESH = 'sdy.mesh @m = <["x"=2, "y"=2]>\n'
+FULL = "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}))"
+
+WHILE = (
+    MESH
+    + """
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}, %n: tensor<i32>) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %most = stablehlo.constant dense<5> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %v = %a) : tensor<i32>, tensor<8xf32> cond {
+    %1 = stablehlo.compare LT, %i, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = stablehlo.add %v, %v : tensor<8xf32>
+    stablehlo.return %1, %2 : tensor<i32>, tensor<8xf32>
+  }
+  return %0#1 : tensor<8xf32>
+}"""
+)
+NON_DIVISIBLE = (
+    MESH
+    + """
+func.func @main(%a: tensor<7xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) -> tensor<7xf32> {
+  %0 = sdy.all_reduce {"y"} %a out_sharding=<@m, [{"x"}]> : tensor<7xf32>
+  return %0 : tensor<7xf32>
+}"""
+)
+NAMED_BY_OPERATIONS = (
+    MESH
+    + """
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = sdy.reshard %a <@m, [{}]> : tensor<8xf32>
+  %1 = sdy.named_computation<"f">(%0) in_shardings=[<@m, [{"y"}]>] (%b: tensor<8xf32>) {
+    sdy.return %b : tensor<8xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}"""
+)
+PRIORITY_OF_MANUAL_AXES = (
+    MESH
+    + """
+func.func @main(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"x"}, {"y"}p1]>] out_shardings=[<@m, [{"x"}, {"y"}]>]
+      manual_axes={"x", "y"} (%b: tensor<2x4xf32>) {
+    sdy.return %b : tensor<2x4xf32>
+  } : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}"""
+)
+REPLICATED = (
+    MESH
+    + """
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.negate %a
+      {sdy.sharding = #sdy.sharding_per_value<[<@m, [{?}, {}], replicated={"x"}>]>} : tensor<8x8xf32>
+  %1 = stablehlo.add %0, %a {sdy.sharding = #sdy.sharding_per_value<[<@m, [{"x"}, {}]>]>} : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}"""
+)
+CONSTANT_OPERAND = (
+    MESH
+    + """
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>}) -> tensor<64xf32> {
+  %s = tosa.const_shape {values = dense<64> : tensor<1xindex>} : () -> !tosa.shape<1>
+  %0 = tosa.reshape %a, %s : (tensor<8x8xf32>, !tosa.shape<1>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}"""
+)
+EMPTY_MESH = """
+sdy.mesh @m = <[]>
+func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{}]>}) -> tensor<4xf32> {
+  %0 = stablehlo.add %a, %a : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+DYNAMIC = (
+    MESH
+    + """
+func.func @main(%a: tensor<?x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {"y"}]>}) -> tensor<?x8xf32> {
+  %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@m, [{"x"}, {"y"}]>]>} : tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}"""
+)
+UNREDUCED = (
+    MESH
+    + """
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}], unreduced={"x"}>},
+                %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.add %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@m, [{"x"}, {}]>]>} : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}"""
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "pipeline", "kind"),
+    [
+        (WHILE, "builtin.module(sdy-per-instruction-partitioning)", DONE),
+        (WHILE.replace("%i, %most", "%i, %n"), "builtin.module(sdy-per-instruction-partitioning)", REFUSED),
+        (CONSTANT_OPERAND, "builtin.module(sdy-per-instruction-partitioning)", REFUSED),
+        (NON_DIVISIBLE, "builtin.module(sdy-propagation-pipeline)", DONE),
+        (NAMED_BY_OPERATIONS, "builtin.module(sdy-drop-sharding-and-mesh)", DONE),
+        (PRIORITY_OF_MANUAL_AXES, "builtin.module(sdy-propagation-pipeline)", DONE),
+        (REPLICATED, FULL, DONE),
+        (REPLICATED, "builtin.module(shard-reshard)", DONE),
+        (UNREDUCED, FULL, DONE),
+        (UNREDUCED, "builtin.module(shard-propagate,shard-spmdize)", DONE),
+    ],
+)
+def test_what_passes_made_invalid(program: str, pipeline: str, kind: str) -> None:
+    outcome = Runner().run(program.encode(), pipeline)
+    assert outcome.kind == kind, outcome.detail
+
+
+@pytest.mark.parametrize("program", [EMPTY_MESH, DYNAMIC], ids=["empty mesh", "dynamic"])
+def test_every_pass(program: str) -> None:
+    runner = Runner()
+    outcomes = {pipeline: runner.run(program.encode(), pipeline) for pipeline in pipelines()}
+    wrong = {pipeline: one for pipeline, one in outcomes.items() if one.kind not in (DONE, REFUSED)}
+    assert not wrong
+    assert sum(one.kind == DONE for one in outcomes.values()) > 0.7 * len(outcomes)
