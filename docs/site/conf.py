@@ -16,6 +16,7 @@ version = release = mlir_shard.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mlir_lexer", "other_pages", "public_names"]
 exclude_patterns = ["site", "examples"]
 
+myst_enable_extensions = ["deflist"]
 # Links to anchors of pages are those of GitHub.
 myst_heading_anchors = 4
 nitpicky = True
@@ -27,7 +28,7 @@ default_role = "code"
 autodoc_mock_imports = ["torch", "torch_mlir.extras"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False

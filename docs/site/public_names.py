@@ -42,7 +42,8 @@ def _defined_as() -> dict[str, str]:
 
 
 def _docstring(app: Any, what: str, name: str, one: Any, options: Any, lines: list[str]) -> None:
-    lines[:] = as_restructured_text(lines)
+    # In the first line of an attribute, napoleon would take the words in front of a colon for its type.
+    lines[:] = [*([""] if what in ("attribute", "property") else []), *as_restructured_text(lines)]
 
 
 def _reference(app: Any, env: Any, node: Any, content: Any) -> Any:

@@ -32,6 +32,7 @@ def test_the_files_are_up_to_date() -> None:
     spec.loader.exec_module(module)
     for name, text in module.tables().items():
         assert Path(own_listing.__file__).with_name(name).read_text() == text, "run tools/pass_table.py"
+    assert module.page() == (ROOT / "docs" / "passes.md").read_text(), "run tools/pass_table.py"
 
 
 def test_summaries_are_read_as_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
