@@ -119,7 +119,7 @@ def main() -> None:
             rows[f"{name}, a small problem"] = processor_seconds([*command_of(name), *given], repeat)
         rows["shard-lsp, for an editor"] = processor_seconds(command_of("shard-lsp"), repeat, given=requests())
     for name, seconds in rows.items():
-        print(f"{name:<28} {seconds * 1000:6.0f} ms  {seconds / rows['host, empty module']:.2f} of the host's")
+        print(f"{name:<36} {seconds * 1000:6.0f} ms  {seconds / rows['host, empty module']:.2f} of the host's")
 
 
 if __name__ == "__main__":
