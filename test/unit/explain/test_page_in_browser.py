@@ -12,6 +12,9 @@ import pytest
 from explain.browser import chromium
 from explain.pages import EVIL, LAYER, evil_page, explained, sums
 
+import mlir_shard
+from mlir_shard.explain.suggestions import suggest
+
 Open = Callable[..., Any]
 
 # The contrast of each visible text with what is behind it, as the Web Content Accessibility Guidelines define it.
@@ -126,9 +129,11 @@ def test_the_keyboard_reaches_everything(opened: Open) -> None:
     assert focused(page) == "details"
     page.keyboard.press("Escape")
     assert "rows" in focused(page)
-    # Groups close and open.
+    # What is selected stays so when a search ends.
     page.keyboard.press("/")
     page.keyboard.press("Escape")
+    assert "tanh" in page.locator(".rows:visible .row.active").inner_text()
+    # Groups close and open.
     count = page.locator(".rows:visible .row").count()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowLeft")
@@ -157,6 +162,18 @@ def test_the_curve_of_memory_begins_at_the_peak(opened: Open) -> None:
     slider.focus()
     page.keyboard.press("End")
     assert f"operation {len(totals)} of {len(totals)}" in slider.get_attribute("aria-valuetext")
+
+
+def test_tried_annotations_are_shown_where_nothing_is_selected(opened: Open) -> None:
+    explanation = explained(LAYER)
+    module = mlir_shard.parse(LAYER, filename="a.mlir")
+    suggested = suggest(module, explanation, sources={"a.mlir": LAYER})
+    page = opened(explanation.html("layer", suggested))
+    items = page.locator("#details .suggestions li")
+    assert items.count() == len(suggested) > 0
+    assert suggested[0].change.sharding in items.first.inner_text()
+    items.first.locator("a").click()
+    assert page.locator("#details h2").inner_text().startswith(suggested[0].tensor.name.rpartition("/")[2])
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -117,7 +117,7 @@ function suggestionsPart() {
   const items = data.suggestions.map(([row, sharding, saved, before, time]) => {
     const share = `${Number(((100 * saved) / before).toPrecision(2))} %`;
     const faster = time > 0 ? `, ${timeText(time)} less` : time < 0 ? `, ${timeText(-time)} more` : "";
-    return make("li", {}, valueLink(row), " ", make("code", {}, texts[sharding]), ` saves ${bytesText(saved)} of a device (${share})${faster}`);
+    return make("li", {}, valueLink(row), " ", make("code", {}, texts[sharding]), ` saves a device ${bytesText(saved)} (${share})${faster}`);
   });
   return make("section", {}, head, make("ol", {class: "suggestions"}, items));
 }

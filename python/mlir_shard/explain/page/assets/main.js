@@ -132,6 +132,7 @@ function start() {
     if (event.key === "Escape") {
       search.value = "";
       find();
+      if (location.hash) show();
       focusView();
     } else if ((event.key === "Enter" || event.key === "ArrowDown") && tree.rows.length) {
       tree.body.focus();

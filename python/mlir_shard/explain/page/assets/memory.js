@@ -3,7 +3,8 @@
 
 // Memory over the program: what is live at each operation of the local program.
 
-const CURVE = {width: 800, height: 220, left: 64, bottom: 22, top: 10};
+// Of the drawing, which is stretched to the width that there is.
+const CURVE = {width: 800, height: 240};
 const LAYERS = [
   ["arguments", "arguments"],
   ["values", "values and results"],
@@ -23,9 +24,9 @@ function makeMemory(shown) {
   const totals = memory.points.values.map((_, at) => layersAt(memory, at)[2]);
   const peak = totals.reduce((most, total, at) => (total > totals[most] ? at : most), 0);
   const most = Math.max(memory.peak, totals[peak] || 0, 1);
-  const {width, height, left, bottom, top} = CURVE;
-  const x = (at) => left + (at / Math.max(count, 1)) * (width - left - 4);
-  const y = (bytes) => height - bottom - (bytes / most) * (height - bottom - top);
+  const {width, height} = CURVE;
+  const x = (at) => (at / Math.max(count, 1)) * width;
+  const y = (bytes) => (1 - bytes / most) * height;
 
   const areas = LAYERS.map(([name], layer) => {
     const line = [];
@@ -36,11 +37,9 @@ function makeMemory(shown) {
     const ends = `${x(count)},${y(0)} ${x(0)},${y(0)}`;
     return makeSvg("polygon", {class: `layer ${name}`, points: `${line.join(" ")} ${ends}`});
   });
-  const ticks = [0, 0.5, 1].map((share) => [
-    makeSvg("line", {class: "tick", x1: left, x2: width - 4, y1: y(most * share), y2: y(most * share)}),
-    makeSvg("text", {class: "tick", x: left - 6, y: y(most * share)}, bytesText(most * share)),
-  ]);
-  const cursor = makeSvg("line", {class: "cursor", y1: top, y2: height - bottom});
+  const ticks = [0, 0.5, 1].map((share) => makeSvg("line", {class: "tick", x1: 0, x2: width, y1: y(most * share), y2: y(most * share)}));
+  const labels = [1, 0.5, 0].map((share) => make("span", {}, bytesText(most * share)));
+  const cursor = makeSvg("line", {class: "cursor", y1: 0, y2: height});
   const image = makeSvg(
     "svg",
     {viewBox: `0 0 ${width} ${height}`, class: "curve", preserveAspectRatio: "none", "aria-hidden": "true"},
@@ -69,8 +68,8 @@ function makeMemory(shown) {
   };
   const point = (event) => {
     const box = image.getBoundingClientRect();
-    const along = ((event.clientX - box.left) / box.width) * width;
-    select(Math.min(Math.max(Math.floor(((along - left) / (width - left - 4)) * count), 0), count - 1));
+    const along = (event.clientX - box.left) / box.width;
+    select(Math.min(Math.max(Math.floor(along * count), 0), count - 1));
   };
   image.addEventListener("pointermove", (event) => (event.buttons || event.pointerType === "mouse") && point(event));
   image.addEventListener("click", (event) => {
@@ -85,8 +84,7 @@ function makeMemory(shown) {
     {class: "memory"},
     make("p", {}, make("b", {}, bytesText(memory.peak)), ` at the peak of a rank, at ${texts[memory.at] || "the beginning"}; arguments ${bytesText(memory.arguments)}, constants ${bytesText(memory.constants)}.`),
     legend,
-    image,
-    count ? slider : null,
+    make("div", {class: "plot"}, make("div", {class: "ticks", "aria-hidden": "true"}, labels), image, count ? slider : null),
     note,
     make("h3", {}, "Largest at the peak"),
     factList(largest),
