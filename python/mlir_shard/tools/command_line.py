@@ -8,9 +8,11 @@ one line for what went wrong, never with a traceback.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -282,6 +284,9 @@ def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
         complain(tool, str(error))
         return failure
     except KeyboardInterrupt:
+        # The process ends anyway, and a second one would end it with a traceback.
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         complain(tool, "interrupted")
         return INTERRUPTED
     except BrokenPipeError:

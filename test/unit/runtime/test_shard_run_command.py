@@ -359,3 +359,39 @@ def test_a_rank_killed_from_outside_is_named(hanging: Hanging, rank: int) -> Non
     wait_until(hanging.ranks_are_gone)
     assert list(hanging.temporary.iterdir()) == []
     assert not any(path.exists() for path in hanging.shared_memory)
+
+
+@needs_mpich
+def test_an_ended_launcher_is_noticed(hanging: Hanging) -> None:
+    waiting = hanging.pids[0][1]
+    # Of what mpiexec starts on each machine, the one that has started a rank.
+    proxy = int(Path(f"/proc/{waiting}/stat").read_text().rpartition(") ")[2].split()[1])
+    os.kill(proxy, signal.SIGKILL)
+    code, errors = hanging.end()
+    assert code == 1
+    assert "the process of the launcher that had started this rank has ended" in errors
+    wait_until(hanging.ranks_are_gone)
+    assert list(hanging.temporary.iterdir()) == []
+    assert not any(path.exists() for path in hanging.shared_memory)
+
+
+@needs_mpich
+def test_a_second_interrupt_changes_nothing(hanging: Hanging) -> None:
+    hanging.process.send_signal(signal.SIGINT)
+    wait_until(lambda: not is_running(hanging.pids[0][0]))
+    hanging.process.send_signal(signal.SIGINT)
+    assert hanging.end() == (130, "shard-run: error: interrupted\n")
+    wait_until(hanging.ranks_are_gone)
+    assert list(hanging.temporary.iterdir()) == []
+    assert not any(path.exists() for path in hanging.shared_memory)
+
+
+@needs_mpich
+def test_many_interrupts_leave_nothing(hanging: Hanging) -> None:
+    while hanging.process.poll() is None:
+        hanging.process.send_signal(signal.SIGINT)
+        os.sched_yield()
+    assert hanging.process.returncode != 0
+    wait_until(hanging.ranks_are_gone)
+    wait_until(lambda: list(hanging.temporary.iterdir()) == [])
+    assert not any(path.exists() for path in hanging.shared_memory)

@@ -39,6 +39,7 @@ from mlir_shard.runtime.launch.run_folder import (
     is_running,
     socket_address,
 )
+from mlir_shard.runtime.launch.uninterrupted import uninterrupted
 from mlir_shard.runtime.program import Held, Observe, Program, RankTimes
 
 _SECONDS_TO_END = 2.0
@@ -340,12 +341,13 @@ def _end(
     if os.getpid() != owner:
         # A fork of the process that the ranks belong to.
         return
-    for connection in connections:
-        connection.close()
-    if process.poll() != 0:
-        _end_by_force(process, status)
-    folder.cleanup()
-    _native.keep_at_crash(folder.name)
+    with uninterrupted():
+        for connection in connections:
+            connection.close()
+        if process.poll() != 0:
+            _end_by_force(process, status)
+        folder.cleanup()
+        _native.keep_at_crash(folder.name)
 
 
 def _end_by_force(process: subprocess.Popen[bytes], status: RankStatus) -> None:

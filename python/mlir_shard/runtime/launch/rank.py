@@ -60,10 +60,10 @@ def main() -> None:
     engine, argument = sys.argv[2:] or ("", "")
     found = place() if engine == "mpi" else None
     rank = found.rank if found else 0
-    waiting = os.getpid()
+    around = _Around(os.getpid(), os.getppid())
     child = os.fork()
     if child == 0:
-        os._exit(_be_rank(run, rank, engine, argument, waiting))
+        os._exit(_be_rank(run, rank, engine, argument, around))
     os._exit(_wait_for(child, run, rank))
 
 
@@ -85,12 +85,23 @@ def _wait_for(child: int, run: RankStatus, rank: int) -> int:
     return FAILED
 
 
-def _be_rank(run: RankStatus, rank: int, engine: str, argument: str, parent: int) -> int:
-    _die_with(parent)
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Around:
+    """The processes above a rank: the one that waits for it, and the one of the launcher that has started that.
+
+    The launcher may have one on each machine, whose end it does not notice.
+    """
+
+    parent: int
+    launcher: int
+
+
+def _be_rank(run: RankStatus, rank: int, engine: str, argument: str, around: _Around) -> int:
+    _die_with(around.parent)
     _log_output(run, rank)
-    run.write(rank, PIDS, (os.getpid(), parent))
+    run.write(rank, PIDS, (os.getpid(), around.parent))
     try:
-        _execute(run, rank, engine, argument, parent)
+        _execute(run, rank, engine, argument, around)
     except BaseException as error:
         # The kind of an exception matters where the message does not speak for itself, as in a KeyError.
         kind = "" if type(error).__name__ == "RunError" else f"{type(error).__name__}: "
@@ -102,7 +113,7 @@ def _be_rank(run: RankStatus, rank: int, engine: str, argument: str, parent: int
     return 0
 
 
-def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int) -> None:
+def _execute(run: RankStatus, rank: int, engine: str, argument: str, around: _Around) -> None:
     from multiprocessing.connection import Connection
 
     from mlir_shard.runtime.launch.run_folder import Exchange, Fetch, Put, socket_address
@@ -112,7 +123,7 @@ def _execute(run: RankStatus, rank: int, engine: str, argument: str, parent: int
         connecting.connect(address)
         connection = Connection(connecting.detach())
     program, owner = exchange.read_program()
-    _watch(run, owner, parent)
+    _watch(run, owner, around)
     clock = _Clock(run, rank)
     worker: _Rank | _AllRanks
     if engine == "pjrt":
@@ -266,13 +277,19 @@ def _die_with(parent: int) -> None:
         os._exit(FAILED)
 
 
-def _watch(run: RankStatus, owner: int, parent: int) -> None:
-    """Ends this process when that of the run, or its parent, has ended; the former leaves its files to the ranks."""
+def _watch(run: RankStatus, owner: int, around: _Around) -> None:
+    """Ends this process when that of the run, its parent or its launcher has ended.
+
+    The process of the run leaves its files to the ranks.
+    """
 
     def watch() -> None:
-        while is_running(owner) and is_running(parent):
+        while is_running(owner) and is_running(around.parent) and is_running(around.launcher):
             time.sleep(_WATCH_SECONDS)
-        if not is_running(owner):
+        if is_running(owner):
+            if not is_running(around.launcher):
+                print("the process of the launcher that had started this rank has ended", file=sys.stderr, flush=True)
+        else:
             # All ranks do this at once, so that one may put something, or miss it, where another has just looked.
             with contextlib.suppress(FileNotFoundError):
                 run.remove_shared_memory()
