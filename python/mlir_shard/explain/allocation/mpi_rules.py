@@ -19,20 +19,23 @@ _OPENED = frozenset(op_names("stablehlo", "case if while")) | {"scf.for", "scf.i
 _VIEWS = frozenset(
     op_names("stablehlo", "optimization_barrier reshape")
     + op_names("tensor", "cast collapse_shape expand_shape reshape")
+    + op_names("tosa", "reshape")
 )
 # Parts of tensors, which lie apart in memory.
 _STRIDED = frozenset({"shard.all_slice", "stablehlo.dynamic_slice", "stablehlo.slice", "tensor.extract_slice"})
-_FLATTENING = frozenset({"stablehlo.reshape", "tensor.collapse_shape", "tensor.reshape"})
-_STRIDED_VIEW = Traits(Role.OPAQUE, is_view=True)
+_FLATTENING = frozenset({"stablehlo.reshape", "tensor.collapse_shape", "tensor.reshape", "tosa.reshape"})
+_STRIDED_VIEW = Traits(Role.OPAQUE, is_view=True, is_folded=True)
 _COPY = Traits(Role.OPAQUE)
 # What is reduced, and where to.
 _OF_A_REDUCTION = 2
 _WINDOWED = frozenset(op_names("stablehlo", "convolution reduce_window"))
-_CONTRACTIONS = frozenset(op_names("stablehlo", "dot dot_general"))
+_CONTRACTIONS = frozenset(
+    op_names("stablehlo", "dot dot_general") + op_names("linalg", "batch_matmul matmul") + ("tosa.matmul",)
+)
 # What is folded into how a contraction reads its operands.
-_REINDEXED = frozenset({"stablehlo.broadcast_in_dim"})
+_REINDEXED = frozenset({"linalg.broadcast", "stablehlo.broadcast_in_dim"})
 _GENERIC = frozenset(op_names("linalg", "broadcast elementwise generic map transpose"))
-_FUSIBLE = frozenset(op_names("stablehlo", "broadcast_in_dim iota transpose"))
+_FUSIBLE = frozenset((*op_names("stablehlo", "broadcast_in_dim iota transpose"), *op_names("tosa", "tile transpose")))
 _TAKES = frozenset(op_names("stablehlo", "reduce"))
 _CONSTANTS = frozenset({"stablehlo.constant", "arith.constant", "tosa.const", "tensor.empty", "linalg.fill"})
 _ELEMENTWISE_DIALECTS = ("arith.", "math.", "tosa.", "chlo.")
@@ -109,7 +112,7 @@ class MpiRules:
     def takes(self, user: Instruction, producer: Instruction) -> bool:
         """As `FusionRules.takes`."""
         if user.name in _CONTRACTIONS:
-            return producer.name in _REINDEXED and _uses(user, producer) == 1
+            return _is_reindexed(producer) and _uses(user, producer) == 1 and _is_expanded(user.results[0])
         is_reduction = user.name in _TAKES or (user.name == "linalg.generic" and len(user.operands) == _OF_A_REDUCTION)
         if user.traits.role is not Role.FUSIBLE and not is_reduction:
             return False
@@ -141,6 +144,35 @@ class MpiRules:
         if one.name == "shard.reduce_scatter" and attributes["scatter_dim"].value:
             return (one.operands[0].tensor.bytes, 0)
         return (0, 0)
+
+
+def _is_expanded(value: Value) -> bool:
+    """Whether a value is given more dimensions, at once or behind elementwise operations.
+
+    What computes it is then expanded to loops over these, and its operands may be fused into it.
+    """
+    for user in value.users:
+        if user.op is None:
+            continue
+        given = [one for one, read in zip(user.op.signature.op.operands, user.operands, strict=False) if read is value]
+        if any(len(one.type.shape) > len(value.tensor.shape) for one in given):
+            return True
+        if user.traits.is_elementwise and any(map(_is_expanded, user.results)):
+            return True
+    return False
+
+
+def _is_reindexed(producer: Instruction) -> bool:
+    """Whether an instruction only reads its operand at other places."""
+    if producer.op is None or producer.name not in ("linalg.generic", "tosa.tile"):
+        return producer.name in _REINDEXED
+    if producer.name == "tosa.tile":
+        tile = producer.op.signature.op
+        sizes = zip(tile.operands[0].type.shape, tile.results[0].type.shape, strict=True)
+        return all(before in (1, after) for before, after in sizes)
+    (block,) = producer.op.signature.op.regions[0].blocks
+    (*computed, end) = block.operations
+    return not computed and end.operands[0] == block.arguments[0]
 
 
 def _uses(user: Instruction, producer: Instruction) -> int:
