@@ -223,6 +223,35 @@ def test_a_part_that_is_flattened_is_copied_on_mpi() -> None:
     assert of(main(of_part("8"), results="tensor<f32>"), "mpi").peak == 2 * BYTES + BYTES // 4
 
 
+@pytest.mark.parametrize("splits", [False, True])
+def test_a_broadcast_operand_has_no_memory_on_mpi_where_the_product_is_expanded(splits: bool) -> None:
+    result = "tensor<4x8x2x8xf32>" if splits else "tensor<4x128xf32>"
+    body = f"""
+      %b = stablehlo.broadcast_in_dim %x, dims = [1, 2] : ({SQUARE}) -> tensor<4x16x16xf32>
+      %p = stablehlo.dot_general %y, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+        : (tensor<4x8x16xf32>, tensor<4x16x16xf32>) -> tensor<4x8x16xf32>
+      %r = stablehlo.reshape %p : (tensor<4x8x16xf32>) -> {result}
+      %s = stablehlo.sine %r : {result}
+      return %s : {result}"""
+    arguments = 3 * BYTES
+    found = of(main(body, f"%x: {SQUARE}, %y: tensor<4x8x16xf32>", result), "mpi")
+
+    # The product and its sine, or the broadcast operand and the product.
+    assert found.peak == arguments + (2 * 2 * BYTES if splits else (4 + 2) * BYTES)
+
+
+def test_views_and_products_of_tosa_on_mpi() -> None:
+    body = """
+      %zero = "tosa.const"() <{values = dense<0.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+      %shape = tosa.const_shape {values = dense<[1, 16, 16]> : tensor<3xindex>} : () -> !tosa.shape<3>
+      %a = tosa.reshape %x, %shape : (tensor<16x16xf32>, !tosa.shape<3>) -> tensor<1x16x16xf32>
+      %b = tosa.matmul %a, %a, %zero, %zero
+        : (tensor<1x16x16xf32>, tensor<1x16x16xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x16x16xf32>
+      return %b : tensor<1x16x16xf32>"""
+
+    assert of(main(body, results="tensor<1x16x16xf32>"), "mpi").peak == 2 * BYTES
+
+
 def test_weights_that_are_transposed_for_a_product_have_no_copy_in_xla() -> None:
     body = f"""
       %t = stablehlo.transpose %x, dims = [1, 0] : ({SQUARE}) -> {SQUARE}
