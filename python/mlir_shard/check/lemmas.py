@@ -329,7 +329,7 @@ class Lemmas:
         ]
         if len(digits) != 1 or len(alone) != 1:
             # A copy has the dimension as its last variable.
-            value = self.copied(value, dim)
+            value = self.copied(value, dim, keeps=True)
             first, digits, alone = self._starts(value.dims)[dim], value.dims[dim], [len(value.index) - 1]
         index = list(value.index if digits else self._with_digit(value, dim))
         at = alone[0]
@@ -338,12 +338,17 @@ class Lemmas:
         dims = [*value.dims[:dim], (before + size + behind,), *value.dims[dim + 1 :]]
         return self.nodes.value(self.nodes.extended(value.node, number, sides), tuple(index), dims)
 
-    def copied(self, value: Value, dim: int) -> Value:
-        """The value as a node that has a dimension of it, from 0 to its size, as one of its own."""
+    def copied(self, value: Value, dim: int, *, keeps: bool = False) -> Value:
+        """The value as a node that has a dimension of it, from 0 to its size, as one of its own.
+
+        The copy of a dimension of one digit is read as what it is a copy of, unless `keeps`.
+        """
         labels = [f"d{one}" for one in range(len(value.dims))]
         results = list(labels)
         results[dim] = "copy"
-        return self.opaque(("copy",), [(value, labels)], results, [labels[dim]], {"copy": value.shape[dim]})
+        return self.opaque(
+            ("copy",), [(value, labels)], results, [labels[dim]], {"copy": value.shape[dim]}, keeps=keeps
+        )
 
     def is_zero(self, value: Value) -> bool:
         """Whether a value is zero everywhere: a constant, or behind the end of what zeros extend."""
@@ -523,6 +528,8 @@ class Lemmas:
         made: Mapping[str, int] | None = None,
         kind: str = "",
         extra: Collection[int] = (),
+        *,
+        keeps: bool = False,
     ) -> Value:
         """An op that does the same for each position of labels that are not in `core`.
 
@@ -564,7 +571,8 @@ class Lemmas:
         made_digits = [starts[label] for label in made]
         node, index = self._built(op, kind, reads, sizes, classes, made_digits)
         by: dict[Any, Entry] = {digit: (0, ((1, new),)) for new, digit in enumerate(order)}
-        return self.nodes.value(node, tuple(substituted(entry, by) for entry in index), outs)
+        found = tuple(substituted(entry, by) for entry in index)
+        return Value(node, found, tuple(outs)) if keeps else self.nodes.value(node, found, outs)
 
     def _built(
         self,

@@ -161,12 +161,8 @@ class Program(Reading):
 
     def unknown(self, op: Any, values: list[Value]) -> list[Value]:
         """An op that works along all dimensions: the same function of the same operands."""
-        if (
-            op.name == "stablehlo.custom_call"
-            and str(op.attributes["call_target_name"])
-            and "has_side_effect" in op.attributes
-            and not op.attributes["has_side_effect"].value
-        ):
+        impure = "has_side_effect" in op.attributes and op.attributes["has_side_effect"].value
+        if op.name == "stablehlo.custom_call" and not impure:
             self.trusted.add(f"custom call {op.attributes['call_target_name']}")
         elif not op.name.startswith(_PURE) or op.name in _IMPURE or not self._is_pure(op):
             raise NotCertified("no lemma", op.name)

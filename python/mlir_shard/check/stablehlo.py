@@ -115,6 +115,36 @@ def _broadcast(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     return [reading.lemmas.broadcast(values[0], shape, numbers_of(op, "broadcast_dimensions"))]
 
 
+@reads("stablehlo.dynamic_iota", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_reshape")
+def _of_static_shape(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    """Where the result has a static shape, the operand that gives the shape says nothing more."""
+    shape, element = reading.type_of(op.results[0].type)
+    if op.name == "stablehlo.dynamic_iota":
+        dim = op.attributes["iota_dimension"].value
+        return [reading.lemmas.index(element, (0, ((1, dim),)), [(size,) for size in shape])]
+    if op.name == "stablehlo.dynamic_reshape":
+        return [reading.lemmas.reshaped(values[0], shape)]
+    return [reading.lemmas.broadcast(values[0], shape, numbers_of(op, "broadcast_dimensions"))]
+
+
+@reads("stablehlo.bitcast_convert", "chlo.top_k")
+def _along_last(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    """Works along the last dimension, or between elements and a new or dropped last dimension."""
+    labels = [f"d{dim}" for dim in range(len(values[0].dims))]
+    found = []
+    for at, result in enumerate(op.results):
+        shape, element = reading.type_of(result.type)
+        core, results, made = list[str](), list(labels), dict[str, int]()
+        if op.name == "chlo.top_k" or len(shape) < len(labels):
+            core = [results.pop()]
+        if op.name == "chlo.top_k" or len(shape) > len(labels):
+            results.append("o")
+            made = {"o": shape[-1]}
+        name = (op.name, element, len(core), len(made), at)
+        found.append(reading.lemmas.opaque(name, [(values[0], labels)], results, core, made))
+    return found
+
+
 @reads("stablehlo.reshape")
 def _reshape(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     return [reading.lemmas.reshaped(values[0], reading.type_of(op.results[0].type)[0])]

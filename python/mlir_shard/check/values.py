@@ -218,7 +218,9 @@ class Nodes:
                     moved[renumbered[variable]] = stride
             entries.append(entry_of(offset, moved))
         value = Value(node, tuple(entries), tuple(kept))
-        return Value(*self.narrowed(node, value.index, self.size_in(value)), value.dims) if node.padded else value
+        if not node.padded and node.op[0] != "copy":
+            return value
+        return Value(*self.narrowed(node, value.index, self.size_in(value)), value.dims)
 
     def narrowed(self, node: Node, index: Index, size_of: Any) -> Read:
         """What is read of a node, of one without the padding that is not read.
@@ -226,6 +228,12 @@ class Nodes:
         An op on padded values that is read where there is no padding is the op on values without it.
         """
         node = self.stripped(node, index, size_of)
+        while node.op[0] == "copy" and is_inside(index[-1], node.bounds[-1], size_of):
+            inner = self._copied(node, index)
+            if inner is None:
+                break
+            node, index = inner
+            node = self.stripped(node, index, size_of)
         if not node.padded or node.op[0] == "extended":
             return node, index
         ranges, lows = list[Bound](), dict[int, int]()
@@ -254,6 +262,17 @@ class Nodes:
             assert count == len(node.bounds)
             found = self._narrowed[key] = self.node(node.op, tuple(ranges), node.sizes, reads)
         return found, tuple((entry[0] - lows.get(at, 0), entry[1]) for at, entry in enumerate(index))
+
+    @staticmethod
+    def _copied(node: Node, index: Index) -> Read | None:
+        """What a copy reads at an index in its bounds; None if its dimension is of several digits."""
+        (inner, entries), (_, position) = node.reads
+        count = len(node.bounds)
+        if len(position[0][1]) > 1 or len(node.sizes) > 1:
+            return None
+        by: dict[Any, Entry] = dict(enumerate(index[:-1]))
+        by[count] = index[-1]
+        return inner, tuple(substituted(entry, by) for entry in entries)
 
     def stripped(self, node: Node, index: Index, size_of: Any) -> Node:
         """What an extended node extends, along those of its dimensions where the index is in the bounds of that."""
