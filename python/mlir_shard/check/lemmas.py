@@ -26,6 +26,7 @@ from mlir_shard.check.values import (
     linear,
     refined,
     span,
+    split,
     substituted,
 )
 
@@ -262,28 +263,13 @@ class Lemmas:
         while prod(fine[lead:]) > size:
             lead += 1
         left = entry_of(start[0] // size, {axis: stride // size for stride, axis in start[1]})
-        heads = self._split(left, fine[:lead], lemma)
+        heads = split(left, fine[:lead], self._mesh_size)
+        if heads is None:
+            raise NotCertified("the number of the device is not a digit", lemma)
         starts = self._starts(cut.dims)
         by = {first + one: head for one, head in enumerate(heads)}
         by |= {one: (0, ((1, one - lead),)) for one in range(first + lead, starts[-1])}
         return self.nodes.replaced(cut, by, [*cut.dims[:dim], fine[lead:], *cut.dims[dim + 1 :]])
-
-    def _split(self, entry: Entry, sizes: Sequence[int], lemma: str) -> list[Entry]:
-        """An index as digits of these sizes, of which each is affine."""
-        found, strides, offset = list[Entry](), linear(entry[1]), entry[0]
-        for stride, size in zip([prod(sizes[one + 1 :]) for one in range(len(sizes))], sizes, strict=True):
-            taken = {axis: one // stride for axis, one in strides.items() if one >= stride}
-            if any(strides[axis] % stride for axis in taken):
-                raise NotCertified("the number of the device is not a digit", lemma)
-            head = entry_of(offset // stride, taken)
-            offset %= stride
-            strides = {axis: one for axis, one in strides.items() if axis not in taken}
-            low, high = span(head, self._mesh_size)
-            rest = span(entry_of(offset, strides), self._mesh_size)
-            if low < 0 or high >= size or rest[0] < 0 or rest[1] >= stride:
-                raise NotCertified("the number of the device is not a digit", lemma)
-            found.append(head)
-        return found
 
     def _mesh_size(self, variable: int) -> int:
         return self.nodes.mesh[-1 - variable]

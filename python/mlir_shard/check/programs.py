@@ -166,14 +166,19 @@ class Program(Reading):
             self.trusted.add(f"custom call {op.attributes['call_target_name']}")
         elif not op.name.startswith(_PURE) or op.name in _IMPURE or not self._is_pure(op):
             raise NotCertified("no lemma", op.name)
-        operands = [(value, [f"{at}.{dim}" for dim in range(len(value.dims))]) for at, value in enumerate(values)]
-        core = [label for _, labels in operands for label in labels]
-        key = (op.name, self.key(op), self.region_key(op))
+        batch = _batch_dims(op)
+        operands = [
+            (value, [f"b{dim}" if dim < batch else f"{at}.{dim}" for dim in range(len(value.dims))])
+            for at, value in enumerate(values)
+        ]
+        core = [label for _, labels in operands for label in labels if label[0] != "b"]
+        key = (op.name, self.key(op, ("operand_layouts", "result_layouts")), self.region_key(op))
         found = []
         for at, result in enumerate(op.results):
             shape, element = self.type_of(result.type)
-            made = {f"o{dim}": size for dim, size in enumerate(shape)}
-            found.append(self.lemmas.opaque((*key, element, at), operands, list(made), core, made))
+            made = {f"o{dim}": size for dim, size in enumerate(shape) if dim >= batch}
+            results = [f"b{dim}" for dim in range(batch)] + list(made)
+            found.append(self.lemmas.opaque((*key, element, at), operands, results, core, made))
         return found
 
     def _is_pure(self, op: Any) -> bool:
@@ -349,6 +354,14 @@ def names_in(text: str) -> list[str]:
 def quoted(text: str) -> str:
     """The text of an attribute of sdy, which is escaped in a string."""
     return text[text.find('<"') + 2 :].replace("\\22", '"') if '<"' in text else text
+
+
+def _batch_dims(op: Any) -> int:
+    """The dimensions, from the first on, for each position of which a custom call says that it does the same."""
+    if op.name != "stablehlo.custom_call" or "mhlo.frontend_attributes" not in op.attributes:
+        return 0
+    found = re.search(r'num_batch_dims = "(\d+)"', str(op.attributes["mhlo.frontend_attributes"]))
+    return int(found[1]) if found else 0
 
 
 def axes_of(names: Sequence[Sequence[str]], mesh: Mapping[str, int]) -> Axes:

@@ -107,6 +107,10 @@ class Reading:
             found: list[Any] = [tuple(argument.type for argument in block.arguments)]
             for one in block.operations:
                 one = one.operation
+                if one.name.endswith(".constant"):
+                    # Whether a constant is in the region or around it does not matter.
+                    numbers[one.results[0]] = self.constant(one.attributes["value"], one.results[0].type)
+                    continue
                 operands = tuple(
                     numbers[operand] if operand in numbers else self.environment[operand] for operand in one.operands
                 )

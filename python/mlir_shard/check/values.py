@@ -26,6 +26,10 @@ Bound = tuple[int | None, int | None]
 """The first index along a dimension and the one behind the last; None if there is no end."""
 
 
+MOVING = ("copy", "concatenate")
+"""Nodes whose last variable is a position in what they read."""
+
+
 class NotCertified(Exception):
     """An op that the checker has no lemma for, or whose operands fit none. `lemma` names the one that failed."""
 
@@ -133,6 +137,24 @@ def refined(*factors: Sequence[int]) -> tuple[int, ...] | None:
     return tuple(high // low for low, high in pairwise(ordered))[::-1]
 
 
+def split(entry: Entry, sizes: Sequence[int], size_of: Any) -> list[Entry] | None:
+    """An index as digits of these sizes, major to minor, of which each is affine; None if it has no such digits."""
+    found, strides, offset = list[Entry](), linear(entry[1]), entry[0]
+    for place, size in enumerate(sizes):
+        unit = prod(sizes[place + 1 :])
+        taken = {variable: stride for variable, stride in strides.items() if abs(stride) >= unit}
+        if any(stride % unit for stride in taken.values()):
+            return None
+        strides = {variable: stride for variable, stride in strides.items() if variable not in taken}
+        head = entry_of(offset // unit, {variable: stride // unit for variable, stride in taken.items()})
+        offset %= unit
+        rest = span(entry_of(offset, strides), size_of)
+        if not is_inside(head, (0, size), size_of) or rest[0] < 0 or rest[1] >= unit:
+            return None
+        found.append(head)
+    return found
+
+
 class Nodes:
     """All nodes of one check, and the values on them.
 
@@ -218,7 +240,7 @@ class Nodes:
                     moved[renumbered[variable]] = stride
             entries.append(entry_of(offset, moved))
         value = Value(node, tuple(entries), tuple(kept))
-        if not node.padded and node.op[0] != "copy":
+        if not node.padded and node.op[0] not in MOVING:
             return value
         return Value(*self.narrowed(node, value.index, self.size_in(value)), value.dims)
 
@@ -228,8 +250,8 @@ class Nodes:
         An op on padded values that is read where there is no padding is the op on values without it.
         """
         node = self.stripped(node, index, size_of)
-        while node.op[0] == "copy" and is_inside(index[-1], node.bounds[-1], size_of):
-            inner = self._copied(node, index)
+        while node.op[0] in MOVING:
+            inner = self._moved(node, index, size_of)
             if inner is None:
                 break
             node, index = inner
@@ -264,15 +286,23 @@ class Nodes:
         return found, tuple((entry[0] - lows.get(at, 0), entry[1]) for at, entry in enumerate(index))
 
     @staticmethod
-    def _copied(node: Node, index: Index) -> Read | None:
-        """What a copy reads at an index in its bounds; None if its dimension is of several digits."""
-        (inner, entries), (_, position) = node.reads
-        count = len(node.bounds)
-        if len(position[0][1]) > 1 or len(node.sizes) > 1:
-            return None
-        by: dict[Any, Entry] = dict(enumerate(index[:-1]))
-        by[count] = index[-1]
-        return inner, tuple(substituted(entry, by) for entry in entries)
+    def _moved(node: Node, index: Index, size_of: Any) -> Read | None:
+        """What a copy, or one of the parts of a concatenation, reads at an index in its bounds; None if unknown."""
+        sizes = node.op[1:] if node.op[0] == "concatenate" else (node.bounds[-1][1],)
+        start, count = 0, len(sizes)
+        for at, size in enumerate(sizes):
+            if is_inside(index[-1], (start, start + size), size_of):
+                (inner, entries), (_, (position,)) = node.reads[at], node.reads[count + at]
+                by: dict[Any, Entry] = dict(enumerate(index[:-1]))
+                digits = [variable for _, variable in position[1]]
+                entry = index[-1][0] - start, index[-1][1]
+                parts = split(entry, [node.sizes[one - len(node.bounds)][1] for one in digits], size_of)
+                if parts is None:
+                    return None
+                by.update(zip(digits, parts, strict=True))
+                return inner, tuple(substituted(entry, by) for entry in entries)
+            start += size
+        return None
 
     def stripped(self, node: Node, index: Index, size_of: Any) -> Node:
         """What an extended node extends, along those of its dimensions where the index is in the bounds of that."""
