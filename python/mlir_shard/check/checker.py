@@ -133,6 +133,11 @@ def _check(name: str, signature: Signature, lemmas: Lemmas, whole: Program, loca
         expected = whole.read(name, given)
         local.known_loops = whole.loops
         found = local.read(name, shards)
+        if local.sent:
+            raise NotCertified("what is sent is not received", "send and recv")
+        if local.communicates is not None:
+            # Even if its results are not used: devices wait for each other.
+            verdict.refusals.append(local.communicates)
         for at, (value, axes, result) in enumerate(zip(expected, signature.results, found, strict=True)):
             if not lemmas.is_shard(result, value, axes):
                 verdict.pairs.append((value, result) if local.different is None else local.different)

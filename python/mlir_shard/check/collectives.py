@@ -152,6 +152,8 @@ def receive(reading: Reading, op: Any, values: list[Value], receives: Any) -> Va
     sends = own >= 0 if sends is None else sends
     if (targets[sources] != own)[receives].any() or not sends[sources][receives].all():
         raise NotCertified("the sender sends to another device, or nothing", "send and recv")
+    if (sources[targets] != own)[sends].any() or not receives[targets][sends].all():
+        raise NotCertified("what is sent is not received", "send and recv")
     if not receives.all() and value != values[0]:
         raise NotCertified("a device keeps something else than it had sent", "send and recv")
     return permuted(reading.lemmas, value, np.where(receives, sources, own), reading.element)

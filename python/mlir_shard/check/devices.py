@@ -15,7 +15,7 @@ from typing import Any
 
 from mlir_shard.check.lemmas import Lemmas
 from mlir_shard.check.reading import width
-from mlir_shard.check.values import Bound, Entry, NotCertified, Value, entry_of, span
+from mlir_shard.check.values import Bound, Entry, Node, NotCertified, Value, entry_of, span
 from mlir_shard.deferred import numpy as np
 
 _FAR = 2**40
@@ -204,6 +204,11 @@ def _own(lemmas: Lemmas, shape: Sequence[int]) -> tuple[Entry, ...]:
     return (entry_of(0, strides), *entries)
 
 
+def _inner(node: Node) -> Node:
+    """What a node extends: of the padding of a tile nothing is claimed."""
+    return node.reads[0][0] if node.op[0] == "extended" else node
+
+
 def covered(lemmas: Lemmas, value: Value, starts: Sequence[int], sizes: Sequence[int]) -> Value | None:
     """A box of an assembled tensor, if tiles of one node that fit together cover it on each device; else None.
 
@@ -212,11 +217,11 @@ def covered(lemmas: Lemmas, value: Value, starts: Sequence[int], sizes: Sequence
     if value.node.op[0] != "assembly" or value.index != _own(lemmas, value.shape):
         return None
     pieces = value.node.op[1]
-    node, rank = pieces[0][0].node, len(sizes)
+    node, rank = _inner(pieces[0][0].node), len(sizes)
     number = prod(lemmas.nodes.real_mesh)
     lows, highs, origins, strides = [], [], [], None
     for tile, places in pieces:
-        if tile.node is not node or any(len(dim) > 1 for dim in tile.dims):
+        if _inner(tile.node) is not node or any(len(dim) > 1 for dim in tile.dims):
             return None
         at = np.array(places).reshape(number, rank).T
         begin = np.array(starts)[:, None]

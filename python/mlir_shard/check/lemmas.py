@@ -42,6 +42,19 @@ NEUTRAL = {
     "and": ("True", "-1"),
 }
 _ZEROS = ("0", "0.0", "False")
+# The operands that an op is linear in, all at once, if the others do not depend on what is summed over.
+_LINEAR: dict[str, Any] = {
+    "stablehlo.add": (0, 1),
+    "stablehlo.subtract": (0, 1),
+    "stablehlo.negate": (0,),
+    "stablehlo.multiply": "any one",
+    "stablehlo.divide": (0,),
+    "stablehlo.select": (1, 2),
+    "arith.addf": (0, 1),
+    "arith.subf": (0, 1),
+    "arith.mulf": "any one",
+    "arith.divf": (0,),
+}
 _UNLIMITED: tuple[Bound, ...] = ((None, None),)
 
 
@@ -50,6 +63,7 @@ class Lemmas:
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
+        self._reduced: dict[Any, Value] = {}
         self._position = nodes.node(("position",), _UNLIMITED, (), ())
 
     # Leaves.
@@ -730,6 +744,73 @@ class Lemmas:
         """A reduction along dimensions and mesh axes."""
         if axes:
             self.check_tables(value)
-        labels = [str(dim) for dim in range(len(value.dims))]
-        results = [label for dim, label in enumerate(labels) if dim not in dims]
-        return self.opaque(("identity",), [(value, labels)], results, (), None, kind, axes)
+        key = kind, value, tuple(sorted(dims)), tuple(sorted(axes))
+        if key not in self._reduced:
+            found = self._in_parts(kind, value, dims, axes)
+            if found is None and kind == "add":
+                found = self._distributed(value, dims, axes)
+            if found is None:
+                labels = [str(dim) for dim in range(len(value.dims))]
+                results = [label for dim, label in enumerate(labels) if dim not in dims]
+                found = self.opaque(("identity",), [(value, labels)], results, (), None, kind, axes)
+            self._reduced[key] = found
+        return self._reduced[key]
+
+    def _in_parts(self, kind: str, value: Value, dims: Collection[int], axes: Collection[int]) -> Value | None:
+        """A reduction of a concatenation along another dimension is that of the reductions of its parts."""
+        if value.node.op[0] != "concatenate":
+            return None
+        offset, terms = value.index[-1]
+        starts, sizes = self._starts(value.dims), value.node.op[1:]
+        at = next((dim for dim in range(len(value.dims)) if terms == ((1, starts[dim]),) and value.dims[dim]), None)
+        if at is None or at in dims or offset or value.shape[at] != sum(sizes) or len(value.dims[at]) != 1:
+            return None
+        parts, start = list[Value](), 0
+        for size in sizes:
+            part = self.sliced(value, at, (start, ()), size)
+            if part.node is value.node:
+                return None
+            parts.append(self.reduced(kind, part, dims, axes))
+            start += size
+        return self.joined(parts, at - sum(dim < at for dim in dims))
+
+    def _distributed(self, value: Value, dims: Collection[int], axes: Collection[int]) -> Value | None:
+        """A sum of what is linear is that of the sums: of sums, differences, selections, and multiples."""
+        node, size_of = value.node, self.nodes.size_in(value)
+        if node.op[0] == "constant" and node.op[2] in _ZEROS:
+            return self._without(value, dims)
+        linear_in = _LINEAR.get(node.op[0])
+        if linear_in is None or not all(
+            is_inside(entry, bound, size_of) for entry, bound in zip(value.index, node.bounds, strict=True)
+        ):
+            return None
+        starts = self._starts(value.dims)
+        summed = {digit for dim in dims for digit in range(starts[dim], starts[dim + 1])} | {-1 - axis for axis in axes}
+        by: dict[Any, Entry] = dict(enumerate(value.index))
+        operands = [
+            self.nodes.value(inner, tuple(substituted(entry, by) for entry in entries), value.dims)
+            for inner, entries in node.reads
+        ]
+        depends = [
+            any(variable in summed for entry in entries for _, variable in substituted(entry, by)[1])
+            for _, entries in node.reads
+        ]
+        if linear_in == "any one":
+            linear_in = (depends.index(True),) if depends.count(True) == 1 else ()
+        if not linear_in or any(depends[at] for at in range(len(operands)) if at not in linear_in):
+            return None
+        found = [
+            self.reduced("add", operand, dims, axes) if at in linear_in else self._without(operand, dims)
+            for at, operand in enumerate(operands)
+        ]
+        return self.pointwise(node.op, found)
+
+    def _without(self, value: Value, dims: Collection[int]) -> Value:
+        """A value that does not depend on the position along dimensions, without these."""
+        starts, by, new = self._starts(value.dims), dict[Any, Entry](), 0
+        kept = [dim for dim in range(len(value.dims)) if dim not in dims]
+        for dim in kept:
+            for digit in range(starts[dim], starts[dim + 1]):
+                by[digit] = (0, ((1, new),))
+                new += 1
+        return self.nodes.replaced(value, by, [value.dims[dim] for dim in kept])

@@ -92,6 +92,7 @@ class Program(Reading):
         self._level = 0
         self._unknown = 0
         self.failure: Refused | None = None
+        self.communicates: Refused | None = None
         self.lost: dict[str, int] = {}
         self._depth = 0
 
@@ -150,6 +151,8 @@ class Program(Reading):
         except NotCertified as failure:
             if self.failure is None:
                 self.failure = Refused(op, failure)
+            if self.communicates is None and _communicates(op):
+                self.communicates = Refused(op, failure)
             self.lost[f"{op.name}: {failure.message}"] = self.lost.get(f"{op.name}: {failure.message}", 0) + 1
             return [self.nothing(result.type) for result in op.results]
 
@@ -354,6 +357,23 @@ def names_in(text: str) -> list[str]:
 def quoted(text: str) -> str:
     """The text of an attribute of sdy, which is escaped in a string."""
     return text[text.find('<"') + 2 :].replace("\\22", '"') if '<"' in text else text
+
+
+def _communicates(op: Any) -> bool:
+    """Whether an op, or one in its regions, does more than to compute its results."""
+    if not op.name.startswith(_PURE) or op.name in _IMPURE:
+        return (op.name not in BRANCHES and op.name not in LOOPS) or any(map(_communicates, _inside(op)))
+    return any(map(_communicates, _inside(op)))
+
+
+def _inside(op: Any) -> list[Any]:
+    return [
+        one.operation
+        for region in op.regions
+        for block in region.blocks
+        for one in block.operations
+        if one.operation.name not in ("scf.yield", "stablehlo.return")
+    ]
 
 
 def _batch_dims(op: Any) -> int:

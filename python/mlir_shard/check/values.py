@@ -170,7 +170,7 @@ class Nodes:
         self._numbers: dict[bytes, int] = {}
         self.place: Any = None
         self._known: dict[Any, Node] = {}
-        self._narrowed: dict[Any, Node] = {}
+        self._narrowed: dict[Any, tuple[Node, tuple[int, ...]]] = {}
 
     def node(
         self, op: tuple[Any, ...], bounds: tuple[Bound, ...], sizes: tuple[Any, ...], reads: tuple[Read, ...]
@@ -271,19 +271,22 @@ class Nodes:
         if not lows:
             return node, index
         key = node.number, tuple(lows.items()), tuple(ranges)
-        found = self._narrowed.get(key)
-        if found is None:
-            count = len(ranges)
-            sizes = [0 if high is None or low is None else high - low for low, high in ranges]
+        if key not in self._narrowed:
+            left = [at for at, (low, high) in enumerate(ranges) if at not in lows or low is None or high != 1]
+            new = {at: number for number, at in enumerate(left)}
+            new |= {len(ranges) + at: len(left) + at for at in range(len(node.sizes))}
+            by: dict[Any, Entry] = {at: (lows.get(at, 0), ((1, number),)) for at, number in new.items()}
+            by |= {at: (low, ()) for at, low in lows.items() if at not in new}
+            bounds = tuple(ranges[at] for at in left)
+            sizes = [0 if high is None or low is None else high - low for low, high in bounds]
             sizes += [size for _, size in node.sizes]
-            by: dict[Any, Entry] = {at: (low, ((1, at),)) for at, low in lows.items()}
             reads = tuple(
                 self.narrowed(inner, tuple(substituted(entry, by) for entry in entries), sizes.__getitem__)
                 for inner, entries in node.reads
             )
-            assert count == len(node.bounds)
-            found = self._narrowed[key] = self.node(node.op, tuple(ranges), node.sizes, reads)
-        return found, tuple((entry[0] - lows.get(at, 0), entry[1]) for at, entry in enumerate(index))
+            self._narrowed[key] = self.node(node.op, bounds, node.sizes, reads), tuple(left)
+        narrow, kept = self._narrowed[key]
+        return narrow, tuple((index[at][0] - lows.get(at, 0), index[at][1]) for at in kept)
 
     @staticmethod
     def _moved(node: Node, index: Index, size_of: Any) -> Read | None:
