@@ -586,6 +586,7 @@ class Lemmas:
         """The canonical node of an op, and its index in the given variables."""
         if kind and op == ("identity",):
             op, reads = self._flattened(kind, reads, sizes, classes)
+        reads = [self.nodes.narrowed(inner, index, sizes.__getitem__) for inner, index in reads]
         groups = self._groups(reads, sizes, classes, made)
         times = 1
         if kind and kind not in IDEMPOTENT:
@@ -624,7 +625,7 @@ class Lemmas:
             found.append(self.nodes.narrowed(node, index, final.__getitem__))
         bound = tuple((kinds[at], counts[at]) for at in number if at not in free)
         name = (*op, ("reduce", kind, times)) if kind else op
-        node = self.nodes.node(name, tuple((0, counts[at]) for at in free), bound, tuple(found))
+        node = self.nodes.node(name, tuple((0, counts[at]) for at in free), bound, tuple(found), len(made))
         return node, tuple(
             entry_of(
                 -lows[at],
@@ -765,14 +766,21 @@ class Lemmas:
         at = next((dim for dim in range(len(value.dims)) if terms == ((1, starts[dim]),) and value.dims[dim]), None)
         if at is None or at in dims or offset or value.shape[at] != sum(sizes) or len(value.dims[at]) != 1:
             return None
-        parts, start = list[Value](), 0
-        for size in sizes:
-            part = self.sliced(value, at, (start, ()), size)
-            if part.node is value.node:
-                return None
-            parts.append(self.reduced(kind, part, dims, axes))
-            start += size
+        parts = [self.reduced(kind, self._part(value, at, number), dims, axes) for number in range(len(sizes))]
         return self.joined(parts, at - sum(dim < at for dim in dims))
+
+    def _part(self, value: Value, at: int, number: int) -> Value:
+        """A part of a concatenation along a dimension that is the last variable of its node."""
+        node, first = value.node, self._starts(value.dims)[at]
+        (inner, entries), (_, (position,)) = node.reads[number], node.reads[len(node.reads) // 2 + number]
+        digits = [variable for _, variable in position[1]]
+        cut = tuple(node.sizes[variable - len(node.bounds)][1] for variable in digits)
+        total = self._starts(value.dims)[-1]
+        later: dict[Any, Entry] = {one: (0, ((1, one + len(cut) - 1),)) for one in range(first + 1, total)}
+        by: dict[Any, Entry] = {one: substituted(entry, later) for one, entry in enumerate(value.index[:-1])}
+        by |= {variable: (0, ((1, first + one),)) for one, variable in enumerate(digits)}
+        dims = [*value.dims[:at], cut, *value.dims[at + 1 :]]
+        return self.nodes.value(inner, tuple(substituted(entry, by) for entry in entries), dims)
 
     def _distributed(self, value: Value, dims: Collection[int], axes: Collection[int]) -> Value | None:
         """A sum of what is linear is that of the sums: of sums, differences, selections, and multiples."""

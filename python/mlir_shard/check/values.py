@@ -45,16 +45,18 @@ class Node:
         op: what it computes of what it reads, with all that matters for it.
         bounds: of the free variables; sizes: of the bound ones.
         place: of the op that made it first, for diagnostics.
+        made: how many of the last free variables are positions in what the op makes, and so need not be read.
         padded: the variables along which it reads, at whatever distance, what a node is extended by.
     """
 
-    __slots__ = ("bounds", "number", "op", "padded", "place", "reads", "sizes")
+    __slots__ = ("bounds", "made", "number", "op", "padded", "place", "reads", "sizes")
 
     def __init__(
         self, op: tuple[Any, ...], bounds: tuple[Bound, ...], sizes: tuple[Any, ...], reads: tuple[Read, ...]
     ) -> None:
         self.op, self.bounds, self.sizes, self.reads = op, bounds, sizes, reads
-        self.number, self.place = 0, None
+        self.number, self.made = 0, 0
+        self.place: Any = None
         self.padded: frozenset[int] = frozenset()
 
 
@@ -173,14 +175,19 @@ class Nodes:
         self._narrowed: dict[Any, tuple[Node, tuple[int, ...]]] = {}
 
     def node(
-        self, op: tuple[Any, ...], bounds: tuple[Bound, ...], sizes: tuple[Any, ...], reads: tuple[Read, ...]
+        self,
+        op: tuple[Any, ...],
+        bounds: tuple[Bound, ...],
+        sizes: tuple[Any, ...],
+        reads: tuple[Read, ...],
+        made: int = 0,
     ) -> Node:
         """The node of this name, bounds and reads."""
-        key = (op, bounds, sizes, tuple((node.number, index) for node, index in reads))
+        key = (op, bounds, sizes, tuple((node.number, index) for node, index in reads), made)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = Node(op, bounds, sizes, reads)
-            found.number, found.place = len(self._known), self.place
+            found.number, found.place, found.made = len(self._known), self.place, made
             if op[0] == "extended":
                 found.padded = frozenset(at for at, sides in enumerate(op[2]) if any(sides)) | reads[0][0].padded
             else:
@@ -256,7 +263,9 @@ class Nodes:
                 break
             node, index = inner
             node = self.stripped(node, index, size_of)
-        if not node.padded or node.op[0] == "extended":
+        if node.op[0] == "extended":
+            return self._behind(node, index, size_of)
+        if not node.padded:
             return node, index
         ranges, lows = list[Bound](), dict[int, int]()
         for at, (entry, bound) in enumerate(zip(index, node.bounds, strict=True)):
@@ -284,9 +293,33 @@ class Nodes:
                 self.narrowed(inner, tuple(substituted(entry, by) for entry in entries), sizes.__getitem__)
                 for inner, entries in node.reads
             )
-            self._narrowed[key] = self.node(node.op, bounds, node.sizes, reads), tuple(left)
+            self._narrowed[key] = self._with_used(node, bounds, reads, left)
         narrow, kept = self._narrowed[key]
         return narrow, tuple((index[at][0] - lows.get(at, 0), index[at][1]) for at in kept)
+
+    def _with_used(
+        self, node: Node, bounds: tuple[Bound, ...], reads: tuple[Read, ...], left: Sequence[int]
+    ) -> tuple[Node, tuple[int, ...]]:
+        """A node with other reads, and which variables it keeps: those that are read, or that the op makes."""
+        used = {variable for _, index in reads for _, terms in index for _, variable in terms}
+        count = len(bounds)
+        kept = [at for at in range(count) if at in used or left[at] >= len(node.bounds) - node.made]
+        new = {at: number for number, at in enumerate([*kept, *range(count, count + len(node.sizes))])}
+        by: dict[Any, Entry] = {at: (0, ((1, number),)) for at, number in new.items()}
+        moved = tuple((inner, tuple(substituted(entry, by) for entry in index)) for inner, index in reads)
+        made = sum(left[at] >= len(node.bounds) - node.made for at in kept)
+        found = self.node(node.op, tuple(bounds[at] for at in kept), node.sizes, moved, made)
+        return found, tuple(left[at] for at in kept)
+
+    def _behind(self, node: Node, index: Index, size_of: Any) -> Read:
+        """What is read of an extended node: the number, where it is only that."""
+        outside = False
+        for entry, (low, high), (first, last) in zip(index, node.op[2], node.reads[0][0].bounds, strict=True):
+            if not is_inside(entry, (None if low else first, None if high else last), size_of):
+                return node, index
+            least, most = span(entry, size_of)
+            outside |= (low and first is not None and most < first) or (high and last is not None and least >= last)
+        return (self.node(("constant", "any", node.op[1]), (), (), ()), ()) if outside else (node, index)
 
     @staticmethod
     def _moved(node: Node, index: Index, size_of: Any) -> Read | None:
