@@ -144,6 +144,8 @@ def _check(name: str, signature: Signature, lemmas: Lemmas, whole: Program, loca
                 verdict.refusals.append(_difference(at, value, result, functions[1], local, whole))
     except NotCertified as failure:
         verdict.refusals.append(Refused(functions[1], failure))
+    except RecursionError:
+        verdict.refusals.append(Refused(functions[1], NotCertified("its values are nested too deeply", "depth")))
 
 
 def _difference(at: int, wanted: Value, found: Value, function: Any, local: Program, whole: Program) -> Refused:

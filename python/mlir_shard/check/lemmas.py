@@ -759,15 +759,28 @@ class Lemmas:
 
     def _in_parts(self, kind: str, value: Value, dims: Collection[int], axes: Collection[int]) -> Value | None:
         """A reduction of a concatenation along another dimension is that of the reductions of its parts."""
+        at = self._joint(value)
+        if at is None or at in dims:
+            return None
+        # Parts may be concatenations themselves, hundreds deep where tensors were packed one by one.
+        left, parts = [value], list[Value]()
+        while left:
+            one = left.pop()
+            if self._joint(one) == at:
+                left += [self._part(one, at, number) for number in reversed(range(len(one.node.op) - 1))]
+            else:
+                parts.append(self.reduced(kind, one, dims, axes))
+        return self.joined(parts, at - sum(dim < at for dim in dims))
+
+    def _joint(self, value: Value) -> int | None:
+        """The dimension along which a value is all of a concatenation, None if it is none."""
         if value.node.op[0] != "concatenate":
             return None
-        offset, terms = value.index[-1]
-        starts, sizes = self._starts(value.dims), value.node.op[1:]
-        at = next((dim for dim in range(len(value.dims)) if terms == ((1, starts[dim]),) and value.dims[dim]), None)
-        if at is None or at in dims or offset or value.shape[at] != sum(sizes) or len(value.dims[at]) != 1:
-            return None
-        parts = [self.reduced(kind, self._part(value, at, number), dims, axes) for number in range(len(sizes))]
-        return self.joined(parts, at - sum(dim < at for dim in dims))
+        (offset, terms), starts = value.index[-1], self._starts(value.dims)
+        for dim, sizes in enumerate(value.dims):
+            if len(sizes) == 1 and terms == ((1, starts[dim]),) and not offset and sizes[0] == sum(value.node.op[1:]):
+                return dim
+        return None
 
     def _part(self, value: Value, at: int, number: int) -> Value:
         """A part of a concatenation along a dimension that is the last variable of its node."""
