@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import _native, host
-from mlir_shard.asm.cursor import AsmSyntaxError, as_text
+from mlir_shard.asm.cursor import AsmSyntaxError, as_bytes, as_text
 from mlir_shard.asm.inherent_names import inherent_names
 from mlir_shard.asm.to_host import position_of, to_host
 from mlir_shard.asm.to_sdy import to_sdy_syntax
@@ -125,7 +125,9 @@ def _with_foreign_attributes(parse: Callable[[], Any], context: Any, error: Pars
 
 def _syntax_error(error: AsmSyntaxError, characters: str, context: Any, filename: str) -> ParseError:
     line, column = position_of(characters, error.offset)
-    return _parse_error(as_text(error.message), ir.Location.file(filename, line, column, context=context))
+    # A message holds characters of the text, one for each byte, and strings that have been read.
+    message = as_text("".join(as_bytes(one) if one > "\xff" else one for one in error.message))
+    return _parse_error(message, ir.Location.file(filename, line, column, context=context))
 
 
 def _parse_error(message: str, location: Any) -> ParseError:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
@@ -14,6 +14,8 @@ from mlir_shard.ir.editing import attribute_columns, block_count, functions, nam
 from mlir_shard.passes.registry import PassFailure
 
 MAIN = "main"
+MOST_COPIES = 1 << 16
+"""The most copies of functions, or of their bodies, that are made: a chain of calls may double at each level."""
 # The name of the function that a function is a copy of.
 ORIGINAL_NAME = "sdy.original_func_name"
 
@@ -119,6 +121,23 @@ class CallGraph:
                     )
             finished.add(name)
 
+    def reject_doubling(self, order: Sequence[str]) -> None:
+        """Raises PassFailure at a function in which inlining would replace more than `MOST_COPIES` calls.
+
+        Args:
+            order: the functions in post-order.
+        """
+        counts: dict[str, int] = {}
+        for name in order:
+            # Of a recursive call nothing is known yet: it stays.
+            counts[name] = sum(1 + counts.get(called, 0) for called in self.called[name])
+            if counts[name] > MOST_COPIES:
+                raise PassFailure(
+                    f"the calls in @{name} and in what it calls are {counts[name]} when they are inlined, more than "
+                    f"{MOST_COPIES}",
+                    self.functions[name],
+                )
+
 
 class FunctionCopies:
     """Copies functions to the end of a module; no function may call itself, directly or through others.
@@ -131,13 +150,37 @@ class FunctionCopies:
         self._symbols = ir.SymbolTable(module)
         self._functions = functions(module)
         self.made: list[Any] = []
+        self._counts: dict[str, int] = {}
 
     def copy(self, name: str) -> str:
-        """Copies the function of that symbol, where it is defined here; returns the symbol of the copy."""
+        """Copies the function of that symbol, where it is defined here; returns the symbol of the copy.
+
+        Raises PassFailure where there would be more than `MOST_COPIES`.
+        """
+        count = self._count(name)
+        if len(self.made) + count > MOST_COPIES:
+            raise PassFailure(
+                f"the calls make {len(self.made) + count} copies of functions, more than {MOST_COPIES}: @{name} and "
+                f"what it calls make {count}",
+                self._functions[name],
+            )
+        return self._copy(name)
+
+    def _count(self, name: str) -> int:
+        """The number of copies that a copy of a function makes, with what it calls."""
+        function = self._functions.get(name)
+        if function is None or not has_body(function):
+            return 0
+        if name not in self._counts:
+            called = (callee(call) for call in operations_named(function, "func.call"))
+            self._counts[name] = 1 + sum(map(self._count, called))
+        return self._counts[name]
+
+    def _copy(self, name: str) -> str:
         function = self._functions.get(name)
         if function is None or not has_body(function):
             return name
-        called = [self.copy(callee(call)) for call in operations_named(function, "func.call")]
+        called = [self._copy(callee(call)) for call in operations_named(function, "func.call")]
         copied = function.clone(ip=self._end)
         copied.attributes[ORIGINAL_NAME] = ir.StringAttr.get(original_name(function), function.context)
         for call, symbol_of_copy in zip(operations_named(copied, "func.call"), called, strict=True):

@@ -24,6 +24,7 @@ ODD = {
     'func.func @f() {\n  "sdy.manual_computation"() (': "2:31: expected '{', found the end of the text",
     "func.func @f() {\n  \u2028return\n}": "2:3: .*",
     "func.func @f(%a\ufeff: i1) {\n  return\n}": "1:16: .*",
+    'sdy.mesh @m = <["x\ufeff"=2, "x\ufeff"=2]>': '1:2\\d: mesh axis "x\ufeff" is given 2 times',
     "func.func @f() {\n  return\n}\n}": "[34]:.*",
 }
 

@@ -256,6 +256,7 @@ class InlineCalls(ModulePass):
         graph = CallGraph.of(op)
         calls = _Calls(op, graph)
         order = graph.post_order()
+        graph.reject_doubling(order)
         # A function comes after those it calls, but for one on the way back to itself.
         waiting, inlined = set(order), set()
         for name in order:
