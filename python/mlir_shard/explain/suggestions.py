@@ -13,6 +13,7 @@ from mlir_shard.explain.explanation import Explanation
 from mlir_shard.explain.text import grouped
 from mlir_shard.explain.values import Tensor
 from mlir_shard.explain.what_if import Change, WhatIfError, what_if
+from mlir_shard.passes.diagnostic import reported
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.sharding import Mesh, TensorSharding
@@ -64,9 +65,11 @@ def suggest(
     found = []
     for tensor, change in _first(_candidates(explanation), tries):
         try:
-            tried = what_if(
-                module, [change], collectives=collectives, sources=sources, costs=costs, before=explanation
-            ).after.report
+            # A warning of a program with the annotation is none of the program that was given.
+            with reported(lambda _: None):
+                tried = what_if(
+                    module, [change], collectives=collectives, sources=sources, costs=costs, before=explanation
+                ).after.report
         except (PassFailure, WhatIfError):
             continue
         if tried.bytes_received < before.bytes_received:

@@ -98,6 +98,8 @@ def _drive(arguments: ExplainArguments) -> int:
             arguments.output, "an explanation is written to a .json or .html file, or as text to others"
         )
     output.check(arguments.output)
+    if arguments.what_if and _format(arguments) == "html":
+        raise UsageError("--what-if is compared in text or JSON: a page shows one program")
     console = Console(sys.stderr)
     try:
         modules.load_passes(arguments.load, console)
@@ -180,7 +182,7 @@ def _text(
         from mlir_shard.explain.page.document import page_html
 
         title = os.path.basename(arguments.input) if arguments.input != "-" else "standard input"
-        return page_html(explanation, title, suggested or ())
+        return page_html(explanation, title, suggested or (), chosen[0] if chosen else None)
     parts = [text.tensor_text(explanation, tensor) for tensor in dict.fromkeys(chosen)]
     if comparison is not None:
         parts.append(text.comparison_text(comparison))
@@ -190,9 +192,9 @@ def _text(
 
 
 def _format(arguments: ExplainArguments) -> str:
-    suffix = os.path.splitext(arguments.output)[1].removeprefix(".")
+    suffix = os.path.splitext(arguments.output)[1].lower()
     if arguments.format == "auto":
-        return suffix if suffix in ("json", "html") else "text"
+        return {".json": "json", ".html": "html", ".htm": "html"}.get(suffix, "text")
     return arguments.format
 
 

@@ -8,6 +8,7 @@
 // RUN: not shard-explain %s --form=json 2>&1 | FileCheck %s --check-prefix=FLAG
 // RUN: not shard-explain %s -o %t.absent/x.json 2>&1 | FileCheck %s --check-prefix=OUTPUT
 // RUN: not shard-explain %s -o %t.png 2>&1 | FileCheck %s --check-prefix=PICTURE
+// RUN: not shard-explain %s -o %t.html --what-if '%%a: [{"y"}]' 2>&1 | FileCheck %s --check-prefix=PAGE
 // RUN: printf '[links.TYPO]\nbandwidth = 1e9\n' > %t.toml
 // RUN: not shard-explain %s --costs %t.toml 2>&1 | FileCheck %s --check-prefix=LINK
 
@@ -25,5 +26,6 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
 // PARSE: .mlir:{{[0-9]+}}:{{[0-9]+}}: error: 
 // FLAG: shard-explain: error: unknown option '--form'; did you mean '--format'?
 // PICTURE: shard-explain: error: --output={{.*}}.png: an explanation is written to a .json or .html file
+// PAGE: shard-explain: error: --what-if is compared in text or JSON: a page shows one program
 // LINK: shard-explain: error: costs: cost model {{.*}}.toml: links.TYPO: not an axis of the mesh, which has "x", "y"
 // OUTPUT: shard-explain: error: cannot open output file

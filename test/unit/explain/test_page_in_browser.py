@@ -13,6 +13,7 @@ from explain.browser import chromium
 from explain.pages import EVIL, LAYER, evil_page, explained, sums
 
 import mlir_shard
+from mlir_shard.explain.page.document import page_html
 from mlir_shard.explain.suggestions import suggest
 
 Open = Callable[..., Any]
@@ -162,6 +163,14 @@ def test_the_curve_of_memory_begins_at_the_peak(opened: Open) -> None:
     slider.focus()
     page.keyboard.press("End")
     assert f"operation {len(totals)} of {len(totals)}" in slider.get_attribute("aria-valuetext")
+
+
+def test_a_page_begins_with_the_value_that_was_asked_for(opened: Open) -> None:
+    explanation = explained(LAYER)
+    (asked,) = explanation.select("stablehlo.tanh")
+    page = opened(page_html(explanation, "layer", selected=asked), 400)
+    assert page.locator("#details").is_visible()
+    assert page.locator("#details h2").inner_text().startswith("tanh")
 
 
 def test_tried_annotations_are_shown_where_nothing_is_selected(opened: Open) -> None:

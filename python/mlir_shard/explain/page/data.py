@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from mlir_shard.explain.explanation import Explanation
 
 
-def page_data(explanation: Explanation, suggested: Sequence[Suggestion] = ()) -> dict[str, Any]:
-    """Returns an explanation as tables of numbers and texts, with annotations that save bytes."""
-    return _Page(explanation).data(suggested)
+def page_data(
+    explanation: Explanation, suggested: Sequence[Suggestion] = (), selected: Tensor | None = None
+) -> dict[str, Any]:
+    """Returns an explanation as tables of numbers and texts, see `document.page_html`."""
+    return _Page(explanation).data(suggested, selected)
 
 
 class _Page:
@@ -51,7 +53,7 @@ class _Page:
         self._steps: list[list[int]] = []
         self._step_of: dict[Step, int] = {}
 
-    def data(self, suggested: Sequence[Suggestion]) -> dict[str, Any]:
+    def data(self, suggested: Sequence[Suggestion], selected: Tensor | None) -> dict[str, Any]:
         """All of it."""
         explanation = self._explanation
         for symbol, mesh in explanation.meshes.items():
@@ -63,6 +65,7 @@ class _Page:
         collectives = [self._collective(one) for one in explanation.collectives]
         memory = self._memory()
         return {
+            "selected": -1 if selected is None else self._rows[selected.number],
             "suggestions": [self._suggestion(one) for one in suggested],
             **({} if memory is None else {"memory": memory}),
             "tensors": _columns(tensors, "name op index place type sharding group"),

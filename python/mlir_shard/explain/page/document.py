@@ -20,6 +20,7 @@ from mlir_shard.explain.page.data import page_data
 if TYPE_CHECKING:
     from mlir_shard.explain.explanation import Explanation
     from mlir_shard.explain.suggestions import Suggestion
+    from mlir_shard.explain.values import Tensor
 
 # In the order in which they run.
 _SCRIPTS = ("model", "elements", "mesh", "tree", "outline", "chains", "details", "bill", "memory", "replicated", "main")
@@ -44,12 +45,21 @@ _FRAME = Template("""<!doctype html>
 """)
 
 
-def page_html(explanation: Explanation, title: str, suggested: Sequence[Suggestion] = ()) -> str:
-    """Returns a page that shows an explanation under a title, with annotations that save bytes."""
+def page_html(
+    explanation: Explanation, title: str, suggested: Sequence[Suggestion] = (), selected: Tensor | None = None
+) -> str:
+    """Returns a page that shows an explanation under a title.
+
+    Args:
+        explanation: of the program.
+        title: of the page.
+        suggested: annotations that save bytes.
+        selected: the value whose details are shown at first.
+    """
     style, script = _assets()
     # Nothing but these two runs, whatever the names in the program are.
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
-    content = {"title": title, **page_data(explanation, suggested)}
+    content = {"title": title, **page_data(explanation, suggested, selected)}
     # A JSON text with `<` spelled otherwise cannot end the element that it is in.
     data = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return _FRAME.substitute(policy=policy, title=html.escape(title), style=style, data=data, script=script)

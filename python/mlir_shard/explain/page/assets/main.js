@@ -159,6 +159,7 @@ function start() {
   const bar = make("div", {class: "bar-top"}, list, make("div", {class: "search"}, search, found));
   document.getElementById("app").replaceChildren(header(), make("main", {}, make("section", {class: "views", "aria-label": "Program"}, bar, panels), details));
   choose(0);
+  if (!location.hash && data.selected >= 0) history.replaceState(null, "", `#v${data.selected}`);
   show();
   document.body.classList.toggle("selected", location.hash.length > 1);
 }
