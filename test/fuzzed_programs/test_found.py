@@ -104,6 +104,13 @@ func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}], 
 )
 
 
+MANY_DEVICES_INLINE = """
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=1073741824]>, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.negate %a : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+
+
 @pytest.mark.parametrize(
     ("program", "pipeline", "kind"),
     [
@@ -115,6 +122,8 @@ func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}], 
         (PRIORITY_OF_MANUAL_AXES, "builtin.module(sdy-propagation-pipeline)", DONE),
         (REPLICATED, FULL, DONE),
         (REPLICATED, "builtin.module(shard-reshard)", DONE),
+        (MANY_DEVICES_INLINE, "builtin.module(func.func(sdy-insert-explicit-reshards{planner=optimal}))", REFUSED),
+        (MANY_DEVICES_INLINE, "builtin.module(shard-propagate,shard-spmdize)", REFUSED),
         (UNREDUCED, FULL, DONE),
         (UNREDUCED, "builtin.module(shard-propagate,shard-spmdize)", DONE),
     ],

@@ -28,6 +28,7 @@ from mlir_shard.rules import RuleCache, RuleOptions
 from mlir_shard.rules.builder import rank_of as rank_of
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
+from mlir_shard.sharding.mesh import MOST_DEVICES, TooManyDevicesError
 from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms.limits import check_devices
 
@@ -45,7 +46,8 @@ KNOWN_ATTRIBUTES = frozenset(
 def meshes_around(op: Any, *, listed: bool = True) -> dict[str, Mesh]:
     """The meshes of the module that `op` is in, by name.
 
-    PassFailure where one has too many devices to list, unless they are not `listed`.
+    PassFailure where one, or one that a sharding below `op` has inline, has too many devices to list, unless they are
+    not `listed`.
     """
     module = sdy.enclosing_module(op)
     definitions = children(module, "sdy.mesh")
@@ -53,6 +55,9 @@ def meshes_around(op: Any, *, listed: bool = True) -> dict[str, Mesh]:
     meshes = {name.value: sdy.value(mesh) for name, mesh in zip(names, values, strict=True)}
     if listed:
         check_devices(module, meshes)
+        for mesh in {sharding.mesh_or_ref for sharding in shardings_in(op)}:
+            if isinstance(mesh, Mesh) and mesh.total_size > MOST_DEVICES:
+                raise PassFailure(str(TooManyDevicesError(mesh)), op)
     return meshes
 
 
