@@ -91,6 +91,18 @@ def test_values_of_a_loop_are_in_a_group_of_it() -> None:
     assert any(label.startswith("stablehlo.while at line") for label in data["groups"]["label"])
 
 
+def test_values_of_an_inlined_function_are_in_the_scope_that_it_was_called_in() -> None:
+    called = 'loc(callsite("tanh" at callsite("step/layer_0/jit(f)" at "main")))'
+    data = page_data(explained(LAYER.replace('loc("step/layer_0/mlp/tanh")', called)))
+    labels, parents = data["groups"]["label"], data["groups"]["parent"]
+    (group,) = [
+        group
+        for op, group in zip(data["tensors"]["op"], data["tensors"]["group"], strict=True)
+        if data["texts"][op] == "stablehlo.tanh"
+    ]
+    assert (labels[group], labels[parents[group]]) == ("jit(f)", "layer_0")
+
+
 def test_scopes_are_split_at_slashes_that_are_in_no_brackets() -> None:
     assert scopes("jit(f)/transpose(jvp(a/b))/dot[x=(1/2)]") == ["jit(f)", "transpose(jvp(a/b))", "dot[x=(1/2)]"]
 

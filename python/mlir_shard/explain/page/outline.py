@@ -57,10 +57,18 @@ def _path(tensor: Tensor, regions: Sequence[tuple[str, Place]]) -> list[str]:
     if tensor.op == "argument":
         return ["arguments", *_PART_OF_ARGUMENT.findall(place.name)[:-1]]
     if place.name:
-        return scopes(place.name)[:-1]
+        return scopes(place.name)[:-1] or _scopes_around(place)
     if place.called_from is not None:
         return _calls(place)
     return [f"{name} at line {at.line}" if at.line else name for name, at in regions]
+
+
+def _scopes_around(place: Place) -> list[str]:
+    """The path of scopes in which a function of the front end was called that a place is in, if a place has one."""
+    at = place.called_from
+    while at is not None and "/" not in at.name:
+        at = at.called_from
+    return scopes(at.name) if at is not None else []
 
 
 def scopes(name: str) -> list[str]:
