@@ -204,6 +204,36 @@ def test_nothing_is_wider_than_the_page(opened: Open, make: Callable[[], str], w
             assert page.evaluate(f"{part}.scrollWidth - {part}.clientWidth") <= 0, (view, part)
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_heads_of_columns_are_above_them(opened: Open, width: int) -> None:
+    page = opened(layer_page(), width)
+    page.wait_for_function("document.querySelector('.head').style.borderInlineEndWidth")
+    for number in "123":
+        page.keyboard.press(number)
+        head, row = (
+            page.locator(f".panel:visible {kind} .cell").evaluate_all(
+                "(all) => all.map((one) => one.getBoundingClientRect()).map(({left, width}) => [left, width])"
+            )
+            for kind in (".head", ".rows .row:first-child")
+        )
+        assert head == row
+
+
+def test_arguments_are_called_by_the_part_of_their_name_that_is_no_group(opened: Open) -> None:
+    named = LAYER.replace("%w: tensor<64x32xf32>", "%w: tensor<64x32xf32> loc(\"params.layers[0]['w']\")")
+    page = opened(explained(named).html("layer"))
+    assert "['w']" in page.locator(".rows .name").all_inner_texts()
+    page.get_by_text("['w']", exact=True).click()
+    assert page.locator("#details h2").inner_text().startswith("params.layers[0]['w']")
+
+
+def test_causes_are_read_in_full_beside_ops_and_places_that_are_cut(opened: Open) -> None:
+    page = opened(explained(LAYER.replace("step/layer_0/dot_general", "step/" + "long_" * 30)).html("layer"))
+    page.keyboard.press("2")
+    why = page.locator(".panel:visible .why-kind")
+    assert why.count() and not why.evaluate_all("(all) => all.some((one) => one.scrollWidth > one.clientWidth)")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_are_read_in_both_schemes(opened: Open, scheme: str) -> None:
     page = opened(layer_page(), scheme=scheme)

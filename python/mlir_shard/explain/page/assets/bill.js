@@ -98,7 +98,7 @@ function makeBill(shown, entered) {
       const why = many && !node.cause ? `${node.one.causes.length} causes, ${cause.kind}` : cause.kind;
       return [
         [make("span", {class: "name"}, kind), make("span", {class: "axes"}, axesChips(node.one))],
-        [make("span", {class: "why-kind"}, why), make("span", {class: "op"}, cause.op), placeNote(cause.place)],
+        [make("span", {class: "why-kind"}, why), opNote(cause.op), placeNote(cause.place)],
         ...cost,
       ];
     },

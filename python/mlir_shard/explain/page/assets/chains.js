@@ -35,7 +35,7 @@ function chainElement(row, {dim, axis, origin}) {
 function annotationElement(annotation, stepCount) {
   return [
     make("span", {class: "from"}, annotation.text),
-    placeNote(annotation.place),
+    annotation.text.endsWith(placeText(annotation.place)) ? null : placeNote(annotation.place),
     annotation.sharding ? make("code", {}, annotation.sharding) : null,
     annotation.priority ? make("span", {class: "quiet"}, `priority ${annotation.priority}`) : null,
     stepCount && annotation.tensor >= 0 ? make("span", {class: "to"}, valueLink(annotation.tensor)) : null,
@@ -47,7 +47,7 @@ function stepElement(step) {
   return make(
     "li",
     {title: `from ${step.sourceRole} to ${step.targetRole}, dimension ${step.dim}`},
-    make("span", {class: "through"}, step.op, step.factor ? [" along ", make("b", {}, step.factor)] : null),
+    make("span", {class: "through", title: step.op}, shortOp(step.op), step.factor ? [" along ", make("b", {}, step.factor)] : null),
     make("span", {class: "quiet roles"}, roles),
     placeNote(step.place),
     make("span", {class: "to"}, valueLink(step.target)),

@@ -79,6 +79,16 @@ function placeNote(row) {
   return text ? make("span", {class: "place", title: fullPlace(row)}, text) : null;
 }
 
+/** The name of an op, all of it where the pointer rests. */
+function opNote(op) {
+  return make("span", {class: "op", title: op}, shortOp(op));
+}
+
+/** A place in the words of the compiler, without the calls around it, which are there where the pointer rests. */
+function placeWords(text) {
+  return make("span", {class: "place", title: text}, text.split(", called from ")[0]);
+}
+
 /** A share of a whole as a bar. */
 function bar(share) {
   const inside = make("span", {});

@@ -78,11 +78,11 @@ function makeMemory(shown) {
   });
   if (count) select(peak);
   const legend = make("div", {class: "legend"}, LAYERS.map(([name, text]) => make("span", {class: `layer ${name}`}, text)));
-  const largest = memory.live.map(([bytes, kind, name, place]) => [bytesText(bytes), make("span", {}, `${texts[kind]} `, make("code", {}, texts[name]), " ", make("span", {class: "place"}, texts[place]))]);
+  const largest = memory.live.map(([bytes, kind, name, place]) => [bytesText(bytes), make("span", {}, `${texts[kind]} `, make("code", {}, texts[name]), " ", placeWords(texts[place]))]);
   return make(
     "div",
     {class: "memory"},
-    make("p", {}, make("b", {}, bytesText(memory.peak)), ` at the peak of a rank, at ${texts[memory.at] || "the beginning"}; arguments ${bytesText(memory.arguments)}, constants ${bytesText(memory.constants)}.`),
+    make("p", {}, make("b", {}, bytesText(memory.peak)), " at the peak of a rank, at ", placeWords(texts[memory.at] || "the beginning"), `; arguments ${bytesText(memory.arguments)}, constants ${bytesText(memory.constants)}.`),
     legend,
     make("div", {class: "plot"}, make("div", {class: "ticks", "aria-hidden": "true"}, labels), image, count ? slider : null),
     note,

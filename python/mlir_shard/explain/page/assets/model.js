@@ -56,6 +56,9 @@ function shortName(tensor) {
   return parts[parts.length - 1] || tensor.name;
 }
 
+/** The name of an op in a narrow space, without its dialect. */
+const shortOp = (op) => op.slice(op.indexOf(".") + 1);
+
 /** A sharding: for each dimension its axes as [name, product of the sizes to the left, size]. */
 function shardingOf(row) {
   const [mesh, dims, unreduced, text] = data.shardings[row];

@@ -95,6 +95,12 @@ function groupCells(node) {
   ];
 }
 
+/** What a tensor is called in its group: of an argument the part that no group is named by. */
+function nameInGroup(tensor) {
+  const part = tensor.op === "argument" && !tensor.name.startsWith("%") && /(\[[^\]]*\]|[^.[\]]+)$/.exec(tensor.name);
+  return part ? part[0] : shortName(tensor);
+}
+
 function valueCells(node) {
   const tensor = tensorOf(node.row);
   const op = tensor.op === "argument" || tensor.op === "result" ? "" : tensor.op;
@@ -103,7 +109,7 @@ function valueCells(node) {
     node.cost ? make("span", {class: "cost"}, timeText(node.cost)) : null,
   ];
   return [
-    [make("span", {class: "name"}, shortName(tensor)), op && op !== tensor.name ? make("span", {class: "op"}, op) : null],
+    [make("span", {class: "name", title: tensor.name}, nameInGroup(tensor)), op && shortOp(op) !== shortName(tensor) ? opNote(op) : null],
     shapeChips(tensor),
     bytesText(localBytes(tensor)),
     marks,

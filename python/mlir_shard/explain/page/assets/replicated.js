@@ -82,13 +82,13 @@ function makeReplicated(shown, entered) {
     cells: (node) => {
       const row = node.rows ? node.rows[0] : node.row;
       const tensor = tensorOf(row);
-      const name = node.rows ? `${node.rows.length} × ${tensor.op}` : shortName(tensor);
-      const op = node.rows || tensor.op === tensor.name ? null : make("span", {class: "op"}, tensor.op);
+      const name = node.rows ? `${node.rows.length} × ${shortOp(tensor.op)}` : shortName(tensor);
+      const op = node.rows || shortOp(tensor.op) === shortName(tensor) ? null : opNote(tensor.op);
       const each = node.rows ? node.saved / node.rows.length : node.saved;
       const saved = `${bytesText(each)}${node.rows ? " each" : ""}`;
       const remedy = remedyText(row);
       return [
-        [make("span", {class: node.rows ? "label" : "name"}, name), op],
+        [make("span", {class: node.rows ? "label" : "name", title: tensor.op}, name), op],
         shapeChips(tensor),
         saved,
         make("span", {class: "quiet", title: remedy}, remedy),

@@ -35,7 +35,7 @@ class Tree {
     this.body.addEventListener("dblclick", () => this.active >= 0 && this.entered(this.rows[this.active].node));
     this.map.addEventListener("pointerdown", (event) => this.jump(event));
     this.map.addEventListener("pointermove", (event) => event.buttons && this.jump(event));
-    new ResizeObserver(() => this.draw(true)).observe(this.body);
+    new ResizeObserver(() => this.resize()).observe(this.body);
   }
 
   setRoots(roots) {
@@ -109,6 +109,12 @@ class Tree {
     else if (top + ROW_HEIGHT > this.body.scrollTop + height) this.body.scrollTop = top + ROW_HEIGHT - height;
     this.draw(true);
     if (!isQuiet) this.chosen(this.rows[index].node);
+  }
+
+  resize() {
+    // The columns of the head are those of the rows, beside which are a scroll bar and the map.
+    this.head.style.borderInlineEndWidth = `${this.element.clientWidth - this.body.clientWidth}px`;
+    this.draw(true);
   }
 
   draw(isAll) {
