@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import mlir_shard
@@ -96,6 +97,11 @@ class Explanation:
 
     def __repr__(self) -> str:
         return f"<Explanation of {len(self.tensors)} tensors and {len(self.collectives)} collectives>"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, for notebooks."""
+        page = escape(self.html("program"))
+        return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 40em; border: 0"></iframe>'
 
     def query(self, tensor: Tensor) -> str | None:
         """Returns a query that means a tensor and no other one, None if there is none."""

@@ -6,6 +6,7 @@ names         names of arguments, results and values, and patterns of them
 annotate      shardings from partition specs
 shardings     the sharding of each tensor after propagation
 program       a global program with named arguments and results; the local program that it becomes
+display       programs as HTML, for notebooks
 executable    a program that can be called, on devices that stay up
 device_array  a result on the devices
 from_jax      programs from functions of JAX

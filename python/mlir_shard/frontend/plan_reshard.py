@@ -14,14 +14,14 @@ from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.partition_spec import sharding_of_spec
-from mlir_shard.tools.reshard import notation, report
+from mlir_shard.tools.reshard import notation, picture, report
 
 _WIDTH = 120
 
 
 @dataclass(frozen=True, slots=True)
 class ReshardPlan:
-    """The cheapest plan between two shardings. Prints as the report of `shard-reshard`."""
+    """The cheapest plan between two shardings. Prints as the report of `shard-reshard`, in notebooks as its picture."""
 
     plan: Plan
     title: str
@@ -45,6 +45,9 @@ class ReshardPlan:
     def total_bytes(self) -> int:
         """The bytes received by all devices."""
         return self.plan.total_bytes
+
+    def _repr_svg_(self) -> str:
+        return picture.svg(self.plan, self.title)
 
     def __str__(self) -> str:
         return report.text(self.plan, self.title, (), _WIDTH, in_colour=False)

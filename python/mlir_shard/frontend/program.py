@@ -17,6 +17,7 @@ from mlir_shard.explain.memory import Engine, PeakMemory, peak_memory
 from mlir_shard.explain.what_if import Change, Comparison, what_if
 from mlir_shard.frontend.annotate import Specs, annotate
 from mlir_shard.frontend.device_array import DeviceArray
+from mlir_shard.frontend.display import program_html
 from mlir_shard.frontend.executable import Executable, Pack, Unpack, with_names
 from mlir_shard.frontend.shardings import Shardings, shardings_of
 from mlir_shard.host import ir
@@ -198,6 +199,9 @@ class Program:
     def __repr__(self) -> str:
         return f"<Program {_signature(self._entry)}>"
 
+    def _repr_html_(self) -> str:
+        return program_html(f"Program {_signature(self._entry)}", str(self), [f"mesh {self.mesh}"] if self.mesh else [])
+
 
 def _clone(module: Any) -> Any:
     return module.operation.clone()
@@ -250,3 +254,9 @@ class LocalProgram:
 
     def __repr__(self) -> str:
         return f"<LocalProgram {_signature(entry_function(self.module, self.function))}>"
+
+    def _repr_html_(self) -> str:
+        title = f"LocalProgram {_signature(entry_function(self.module, self.function))}"
+        received = self.communication.bytes_received
+        count = len(self.communication.collectives)
+        return program_html(title, str(self), [f"collectives: {count}, by which a device receives {received:,} B"])

@@ -69,6 +69,9 @@ class Shardings(Mapping[str, TensorSharding | None]):
         rows = [(one.kind, one.name, one.type, str(one.sharding or ""), one.place) for one in self.tensors]
         return FittedTable(("", "name", "type", "sharding", "at"), rows, has_line=True)
 
+    def _repr_html_(self) -> str:
+        return self.__rich__()._repr_html_()
+
     def __str__(self) -> str:
         return as_text(self.__rich__(), _WIDTH)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from io import StringIO
 
 from rich import box as borders
@@ -46,6 +47,22 @@ class FittedTable:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement.get(console, options, self._table())
+
+    def _repr_html_(self) -> str:
+        """The table for notebooks; lines of cells are lines of it, whatever the width."""
+        rows = [self._html_row("td", row) for row in self.rows]
+        foot = f"<tfoot>{self._html_row('th', self.footer)}</tfoot>" if self.footer else ""
+        head, body = self._html_row("th", self.headings), "".join(rows)
+        table = f"<table><thead>{head}</thead><tbody>{body}</tbody>{foot}</table>"
+        return f'<div style="overflow-x: auto">{table}</div>'
+
+    def _html_row(self, tag: str, cells: Sequence[Cell]) -> str:
+        sides = ["right" if number in self.right else "left" for number in range(len(cells))]
+        row = [
+            f'<{tag} style="text-align: {side}; white-space: nowrap">{escape(_text(cell).plain)}</{tag}>'
+            for side, cell in zip(sides, cells, strict=True)
+        ]
+        return f"<tr>{''.join(row)}</tr>"
 
     def _table(self) -> Table:
         if self.has_line:
@@ -109,5 +126,6 @@ class FirstThatFits:
 def as_text(renderable: RenderableType, width: int) -> str:
     """Text without colours, in so many columns."""
     file = StringIO()
-    Console(file=file, width=width).print(renderable)
+    # In a notebook a console would show what it is to write.
+    Console(file=file, width=width, force_jupyter=False).print(renderable)
     return "\n".join(line.rstrip() for line in file.getvalue().strip("\n").splitlines())

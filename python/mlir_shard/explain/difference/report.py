@@ -31,7 +31,7 @@ _NONE = "none"
 def as_text(difference: Difference, names: tuple[str, str] = ("before", "after"), width: int = _WIDTH) -> str:
     """Returns a difference as text without colours, at most `width` columns wide."""
     file = StringIO()
-    Console(file=file, width=width).print(as_tables(difference, names))
+    Console(file=file, width=width, force_jupyter=False).print(as_tables(difference, names))
     return "\n".join(line.rstrip() for line in file.getvalue().rstrip("\n").splitlines())
 
 

@@ -235,6 +235,7 @@ def _console(width: int, *, in_colour: bool) -> Console:
         height=100,
         color_system="truecolor" if in_colour else None,
         force_terminal=in_colour,
+        force_jupyter=False,
         no_color=not in_colour,
         legacy_windows=False,
         highlight=False,

@@ -20,6 +20,7 @@ from mlir_shard.resharding.cost.communication import Communication, GroupAxis
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 
 _WIDTH = 1000
+_NOTHING = "no collectives: devices receive nothing"
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
@@ -85,8 +86,9 @@ class CommunicationReport:
 
     def as_table(self) -> RenderableType:
         """A line for each collective and one for all."""
-        if not self.collectives:
-            return Text("no collectives: devices receive nothing")
+        return self._table() if self.collectives else Text(_NOTHING)
+
+    def _table(self) -> FittedTable:
         count = len(self.collectives)
         return FittedTable(
             ("collective", "axes", "groups", "a device receives", "all receive", "time", "for", "at"),
@@ -100,6 +102,9 @@ class CommunicationReport:
             ),
             has_line=True,
         )
+
+    def _repr_html_(self) -> str:
+        return self._table()._repr_html_() if self.collectives else _NOTHING
 
     def __str__(self) -> str:
         return as_text(self.as_table(), _WIDTH)

@@ -68,7 +68,7 @@ def write(report: CommunicationReport, file: TextIO, form: Literal["table", "jso
     if form == "json":
         print(json.dumps(report.as_data(), indent=2), file=file, flush=True)
         return
-    console = Console(file=file)
+    console = Console(file=file, force_jupyter=False)
     if console.is_terminal:
         console.print(report.as_table())
     else:
