@@ -244,6 +244,20 @@ def test_texts_are_read_in_both_schemes(opened: Open, scheme: str) -> None:
         assert contrast >= 4.5, (view, where)
 
 
+def test_a_program_without_shardings_has_its_views(opened: Open) -> None:
+    text = "func.func @main(%a: tensor<?xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {\n  return %b : tensor<4xf32>\n}\n"
+    page = opened(explained(text).html())
+    assert page.get_by_role("tab").all_inner_texts() == ["Program", "Communication", "Replicated"]
+    assert "1 2 3" in page.locator("#details kbd").all_inner_texts()
+    for number in "123":
+        page.keyboard.press(number)
+    page.keyboard.press("1")
+    page.keyboard.press("/")
+    page.keyboard.type("%b")
+    page.keyboard.press("Enter")
+    assert page.locator("#details h2").inner_text().startswith("%b")
+
+
 def test_details_take_the_place_of_the_list_where_the_page_is_narrow(opened: Open) -> None:
     page = opened(layer_page(), 400)
     assert not page.locator("#details").is_visible()

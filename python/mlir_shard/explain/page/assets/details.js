@@ -128,7 +128,7 @@ function startDetails() {
     ["→ ←", "open and close a group"],
     ["Enter", "go to the details; Esc goes back"],
     ["/", "search names, ops, lines, shapes and shardings"],
-    ["1 2 3 4", "the views"],
+    [data.memory ? "1 2 3 4" : "1 2 3", "the views"],
   ];
   return [
     make("h2", {}, "Select a value"),
