@@ -17,7 +17,7 @@ function valueDetails(row) {
   ];
   const what = tensor.op === "argument" || tensor.op === "result" ? `${tensor.op} ${tensor.index}` : tensor.op;
   return [
-    make("h2", {}, shortName(tensor), " ", make("small", {}, what)),
+    make("h2", {}, shortName(tensor), " ", what === shortName(tensor) ? null : make("small", {}, what)),
     make("div", {class: "big"}, shapeChips(tensor)),
     shardPicture(tensor),
     chainsPart(tensor) || notShardedPart(tensor),
