@@ -104,6 +104,14 @@ func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}], 
 )
 
 
+PRIORITY_OF_SIZE_ONE_AXIS = """
+sdy.mesh @m = <["x"=2, "one"=1]>
+sdy.mesh @other = <["z"=2]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"one"}p3]>},
+                %b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@other, [{"z"}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.add %a, %b : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
 MANY_DEVICES_INLINE = """
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=1073741824]>, [{"x"}]>}) -> tensor<8xf32> {
   %0 = stablehlo.negate %a : tensor<8xf32>
@@ -124,6 +132,7 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=107374
         (REPLICATED, "builtin.module(shard-reshard)", DONE),
         (MANY_DEVICES_INLINE, "builtin.module(func.func(sdy-insert-explicit-reshards{planner=optimal}))", REFUSED),
         (MANY_DEVICES_INLINE, "builtin.module(shard-propagate,shard-spmdize)", REFUSED),
+        (PRIORITY_OF_SIZE_ONE_AXIS, "builtin.module(shard-unify-meshes)", DONE),
         (UNREDUCED, FULL, DONE),
         (UNREDUCED, "builtin.module(shard-propagate,shard-spmdize)", DONE),
     ],

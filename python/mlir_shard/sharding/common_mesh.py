@@ -232,7 +232,7 @@ class MeshChange:
         return replace(
             sharding,
             mesh_or_ref=mesh_or_ref,
-            dim_shardings=tuple(replace(dim, axes=self.axes(dim.axes)) for dim in sharding.dim_shardings),
+            dim_shardings=tuple(dim.with_axes(self.axes(dim.axes)) for dim in sharding.dim_shardings),
             replicated_axes=sort_and_merge(self.axes(sharding.replicated_axes), self.mesh),
             unreduced_axes=sort_and_merge(self.axes(sharding.unreduced_axes), self.mesh),
         )

@@ -47,6 +47,10 @@ class DimensionSharding:
         """The number of blocks this divides the dimension in."""
         return total_size(self.axes, mesh)
 
+    def with_axes(self, axes: tuple[AxisRef, ...]) -> DimensionSharding:
+        """The same with other axes; a closed dimension without any has no priority, which would have no effect."""
+        return DimensionSharding(axes, self.is_closed, self.priority if axes or not self.is_closed else None)
+
     def closed(self) -> DimensionSharding:
         """The same axes and priority, closed."""
         return replace(self, is_closed=True)
@@ -165,7 +169,7 @@ class TensorSharding(_HashedOnce):
         return self._select(lambda axis: axis.name in names)
 
     def _select(self, keep: Callable[[AxisRef], bool]) -> TensorSharding:
-        dims = (_with_axes(dim, tuple(filter(keep, dim.axes))) for dim in self.dim_shardings)
+        dims = (dim.with_axes(tuple(filter(keep, dim.axes))) for dim in self.dim_shardings)
         return replace(
             self,
             dim_shardings=tuple(dims),
@@ -298,11 +302,6 @@ class EdgeFrame:
             for before, free in zip(manual.dim_shardings, sharding.dim_shardings, strict=True)
         )
         return replace(self.outer, mesh_or_ref=sharding.mesh_or_ref, dim_shardings=dims)
-
-
-def _with_axes(dim: DimensionSharding, axes: tuple[AxisRef, ...]) -> DimensionSharding:
-    """The dimension with these of its axes; where it is closed and none is left, a priority would have no effect."""
-    return DimensionSharding(axes, dim.is_closed, dim.priority if axes or not dim.is_closed else None)
 
 
 def later_priorities(sharding: TensorSharding) -> frozenset[int]:

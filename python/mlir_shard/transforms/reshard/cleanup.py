@@ -139,7 +139,7 @@ def _with_whole_axes(sharding: TensorSharding) -> TensorSharding:
 def _whole_axes(dim: DimensionSharding) -> DimensionSharding:
     if dim.is_closed:
         return dim
-    return replace(dim, axes=tuple(takewhile(lambda axis: axis.sub_axis_info is None, dim.axes)))
+    return dim.with_axes(tuple(takewhile(lambda axis: axis.sub_axis_info is None, dim.axes)))
 
 
 @register
