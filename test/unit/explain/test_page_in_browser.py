@@ -244,6 +244,14 @@ def test_texts_are_read_in_both_schemes(opened: Open, scheme: str) -> None:
         assert contrast >= 4.5, (view, where)
 
 
+def test_a_page_is_used_in_the_frame_of_a_notebook(opened: Open) -> None:
+    page = opened(f"<!doctype html>{explained(LAYER)._repr_html_()}").frames[1]
+    page.locator(".rows .row", has_text="tanh").first.click()
+    assert page.locator("#details h2").inner_text().startswith("tanh")
+    page.locator("#details .chain a").first.click()
+    assert not page.locator("#details h2").inner_text().startswith("tanh")
+
+
 def test_a_program_without_shardings_has_its_views(opened: Open) -> None:
     text = "func.func @main(%a: tensor<?xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {\n  return %b : tensor<4xf32>\n}\n"
     page = opened(explained(text).html())

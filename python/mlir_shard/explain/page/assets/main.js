@@ -86,15 +86,20 @@ function start() {
     return Math.max(exact >= 0 ? exact : tree.rows.findIndex((row) => !row.node.children.length), 0);
   }
 
-  // What is selected is in the address. Links add to the browser's history, moves in a list do not.
+  // What is selected is in the address. Links add to the browser's history, moves in a list do not. In the frame of a
+  // notebook a page has no address of its own.
+
+  const hasAddress = location.protocol !== "about:";
+  let selected = location.hash.slice(1);
 
   function go(target) {
-    history.replaceState(null, "", `#${target}`);
+    selected = target;
+    if (hasAddress) history.replaceState(null, "", `#${target}`);
     show();
   }
 
   function show() {
-    const [, kind, number] = /^#([vc])(\d+)$/.exec(location.hash) || [];
+    const [, kind, number] = /^([vc])(\d+)$/.exec(selected) || [];
     const row = Number(number);
     if (kind === "v" && row < tensorCount) {
       showDetails(valueDetails(row));
@@ -132,7 +137,7 @@ function start() {
     if (event.key === "Escape") {
       search.value = "";
       find();
-      if (location.hash) show();
+      if (selected) show();
       focusView();
     } else if ((event.key === "Enter" || event.key === "ArrowDown") && tree.rows.length) {
       tree.body.focus();
@@ -150,7 +155,16 @@ function start() {
     } else return;
     event.preventDefault();
   });
-  window.addEventListener("hashchange", show);
+  window.addEventListener("hashchange", () => {
+    selected = location.hash.slice(1);
+    show();
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (!link || hasAddress) return;
+    event.preventDefault();
+    go(link.getAttribute("href").slice(1));
+  });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     outline.tree.paint = paintValue();
     outline.tree.draw(true);
@@ -159,9 +173,9 @@ function start() {
   const bar = make("div", {class: "bar-top"}, list, make("div", {class: "search"}, search, found));
   document.getElementById("app").replaceChildren(header(), make("main", {}, make("section", {class: "views", "aria-label": "Program"}, bar, panels), details));
   choose(0);
-  if (!location.hash && data.selected >= 0) history.replaceState(null, "", `#v${data.selected}`);
-  show();
-  document.body.classList.toggle("selected", location.hash.length > 1);
+  if (!selected && data.selected >= 0) go(`v${data.selected}`);
+  else show();
+  document.body.classList.toggle("selected", selected !== "");
 }
 
 start();
