@@ -18,6 +18,7 @@ from mlir_shard.ir.editing import (
     attribute_columns,
     children,
     distinct_attributes,
+    ops_below,
     replace_attributes,
     set_signature_column,
     signature_column,
@@ -57,8 +58,18 @@ def meshes_around(op: Any, *, listed: bool = True) -> dict[str, Mesh]:
         check_devices(module, meshes)
         for mesh in {sharding.mesh_or_ref for sharding in shardings_in(op)}:
             if isinstance(mesh, Mesh) and mesh.total_size > MOST_DEVICES:
-                raise PassFailure(str(TooManyDevicesError(mesh)), op)
+                raise PassFailure(str(TooManyDevicesError(mesh)), _first_on(mesh, op))
     return meshes
+
+
+def _first_on(mesh: Mesh, root: Any) -> Any:
+    """The first operation below `root` that has a mesh inline in an attribute; `root` if there is none."""
+    # The host keeps attributes of sdy as strings.
+    texts = (f"mesh{mesh}", f"mesh{mesh}".replace('"', "\\22"))
+    for op in ops_below(root):
+        if any(text in str(op.attributes[name]) for name in op.attributes for text in texts):
+            return op
+    return root
 
 
 def sharding_and_mesh(value: Any, meshes: Mapping[str, Mesh]) -> tuple[TensorSharding, Mesh] | None:
