@@ -55,7 +55,7 @@ private:
   const SourceMap &map;
 };
 
-// The rank of a tensor as something that is no type; other types are themselves.
+// A key for a type: for ranked tensors their rank, as an odd number, which no pointer is; else the type itself.
 const void *rankOrType(const Capi &capi, MlirType type) {
   if (!capi.mlirTypeIsARankedTensor(type))
     return type.pointer;

@@ -71,7 +71,7 @@ def mutated(text: str, other: str, draw: Random) -> bytes:
 
 
 def _visible(tokens: list[str], draw: Random) -> int:
-    """The index of a token that is no white space, if there is one nearby."""
+    """The index of a token other than white space, if one of ten drawn is."""
     for _ in range(10):
         index = draw.randrange(len(tokens))
         if not tokens[index].isspace():

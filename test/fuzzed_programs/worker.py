@@ -80,7 +80,7 @@ class Worker:
         self._process = context.Process(target=_serve, args=(other, str(self._log), self._modules), daemon=True)
         self._process.start()
         other.close()
-        # What it takes to begin is no input's time.
+        # The start of the process does not count in the time limit of an input.
         with contextlib.suppress(EOFError):
             self._connection.recv()
 

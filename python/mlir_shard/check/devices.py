@@ -121,7 +121,7 @@ def looked_up(lemmas: Lemmas, value: Value) -> Value:
 
 
 def truth_by_device(lemmas: Lemmas, value: Value) -> Any:
-    """Whether a comparison of integers of each device holds; None if the value is no such comparison."""
+    """For each device whether a comparison of integers holds; None if the value is something else."""
     holds = {"is NE 0": lambda one: one != 0, "is EQ 0": lambda one: one == 0, "is positive": lambda one: one > 0}
     if value.node.op[:2] == ("constant", "i1"):
         return np.full(prod(lemmas.nodes.real_mesh), value.node.op[2] == "True")

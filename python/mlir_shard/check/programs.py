@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+# Each of these registers its readers in READERS when it is imported.
 import mlir_shard.check.collectives
 import mlir_shard.check.stablehlo
 import mlir_shard.check.upstream  # noqa: F401

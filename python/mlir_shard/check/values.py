@@ -23,7 +23,7 @@ Entry = tuple[int, Terms]
 Index = tuple[Entry, ...]
 Read = tuple["Node", Index]
 Bound = tuple[int | None, int | None]
-"""The first index along a dimension and the one behind the last; None if there is no end."""
+"""The first index along a dimension and the one after the last; None where it is unbounded."""
 
 
 MOVING = ("copy", "concatenate")
@@ -254,7 +254,7 @@ class Nodes:
     def narrowed(self, node: Node, index: Index, size_of: Any) -> Read:
         """What is read of a node, of one without the padding that is not read.
 
-        An op on padded values that is read where there is no padding is the op on values without it.
+        An op on padded operands, read only outside the padding, equals the op on the unpadded operands.
         """
         node = self.stripped(node, index, size_of)
         while node.op[0] in MOVING:

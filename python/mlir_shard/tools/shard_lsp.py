@@ -22,7 +22,11 @@ def _parser() -> ArgumentParser:
     parser = ArgumentParser(TOOL, _DESCRIPTION)
     add = parser.add_argument
     add("--load", metavar="FILE", action="append", default=[], help="run a Python file that registers rules")
-    add("--stdio", action="store_true", help="no effect: clients may pass it, and there is no other way")
+    add(
+        "--stdio",
+        action="store_true",
+        help="accepted for clients that pass it; the server always uses standard input and output",
+    )
     return parser
 
 

@@ -102,7 +102,7 @@ class Console:
 
 def _read_lines(path: str) -> list[bytes]:
     try:
-        # Code may have been made from a name that is no file.
+        # The name that code was compiled with need not be that of a file.
         if not os.path.isfile(path):
             return []
         with open(path, "rb") as file:

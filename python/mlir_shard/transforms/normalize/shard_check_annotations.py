@@ -24,8 +24,8 @@ _Use = tuple[str, Any]
 
 @register
 class CheckAnnotations(ModulePass):
-    """Warns of attributes that are near in name to one of sdy but unknown, and, where nothing in the module is sharded,
-    of the attributes of GSPMD, or that there is no annotation. Each warning is given once in a run."""
+    """Warns of unknown attributes with names similar to one of sdy. Where nothing in the module is sharded, warns of
+    attributes of GSPMD, which are not read, or of the missing annotations. Each warning is given once in a run."""
 
     name = "shard-check-annotations"
     summary = "Warns of misspelt sharding attributes, and where nothing is sharded"

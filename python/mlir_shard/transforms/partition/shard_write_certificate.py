@@ -41,7 +41,7 @@ class WriteCertificate(ModulePass):
         names = {one.name for one in editing.ops_below(op)}
         grid, devices = grid_of(op, names)
         if grid.separate:
-            raise PassFailure("there is no certificate of meshes of different devices", op)
+            raise PassFailure("certificates do not support meshes of different devices; drop `certificate`", op)
         data: dict[str, Any] = {
             "mesh": list(zip(_axis_names(grid), grid.shape, strict=True)),
             "functions": {
