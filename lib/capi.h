@@ -162,7 +162,11 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirStringRef, mlirStringAttrGetValue, (MlirAttribute))                                                     \
   FUNCTION(MlirAttribute, mlirTypeAttrGet, (MlirType))                                                                 \
   FUNCTION(MlirType, mlirTypeAttrGetValue, (MlirAttribute))                                                            \
+  FUNCTION(MlirAttribute, mlirRankedTensorTypeGetEncoding, (MlirType))                                                 \
+  FUNCTION(std::int64_t, mlirShapedTypeGetDimSize, (MlirType, std::intptr_t))                                          \
+  FUNCTION(MlirType, mlirShapedTypeGetElementType, (MlirType))                                                         \
   FUNCTION(std::int64_t, mlirShapedTypeGetRank, (MlirType))                                                            \
+  FUNCTION(bool, mlirShapedTypeIsDynamicDim, (MlirType, std::intptr_t))                                                \
   FUNCTION(bool, mlirTypeIsARankedTensor, (MlirType))                                                                  \
   FUNCTION(bool, mlirTypeIsAMemRef, (MlirType))                                                                        \
   FUNCTION(bool, mlirTypeIsAUnrankedMemRef, (MlirType))                                                                \

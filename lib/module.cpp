@@ -73,8 +73,12 @@ public:
     return capsules(operationsNamed(capi, operation(op), names, postOrder));
   }
 
-  std::shared_ptr<ModuleArrays> read(const py::capsule &op, const std::vector<std::string> &ignored) {
-    return std::make_shared<ModuleArrays>(capi, operation(op), ignored);
+  std::shared_ptr<ModuleArrays> read(const py::capsule &op, const std::vector<std::string> &ignored,
+                                     const std::function<bool(const std::string &)> &anySizes) {
+    AnySizes asked;
+    if (anySizes)
+      asked = [&](std::string_view name) { return anySizes(std::string(name)); };
+    return std::make_shared<ModuleArrays>(capi, operation(op), ignored, std::move(asked));
   }
 
   void setAttribute(const ModuleArrays &arrays, const std::vector<std::size_t> &ops, const std::string &name,
@@ -318,8 +322,11 @@ PYBIND11_MODULE(_native, module) {
            "The uses of discardable attributes as (operation, name, place, index), the place being 0 for the operation,\n"
            "1 for an argument and 2 for a result; `names` says with each whether of uses that\n"
            "are alike one will do: 0 for no, 1 where types agree, 2 where the ranks of results do.")
-      .def("read", &Host::read, py::arg("op"), py::arg("ignored"), py::keep_alive<0, 1>(),
-           "Reads what is under an operation; attributes named in `ignored` do not count in signatures.")
+      .def("read", &Host::read, py::arg("op"), py::arg("ignored"), py::arg("any_sizes") = py::none(),
+           py::keep_alive<0, 1>(),
+           "Reads what is under an operation; attributes named in `ignored` do not count in signatures. Operations of a\n"
+           "name for which `any_sizes(name)` is true have the same signature where they differ in the sizes of\n"
+           "dimensions, but for which sizes are 1, which are equal, and the order of the tensors by their elements.")
       .def("first_operations", &Host::firstOperationsBelow, py::arg("op"),
            "The first operation of each name under an operation, in pre-order.")
       .def("function_calls", &Host::functionCallsIn, py::arg("module"),

@@ -8,11 +8,13 @@
 #include <functional>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 namespace mlir_shard {
 
-ModuleArrays::ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored)
-    : capi(capi), knownSignatures(capi, capi.mlirOperationGetContext(root), ignored) {
+ModuleArrays::ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored,
+                           AnySizes anySizes)
+    : capi(capi), knownSignatures(capi, capi.mlirOperationGetContext(root), ignored, std::move(anySizes)) {
   visit(root, -1);
 }
 

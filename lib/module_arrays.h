@@ -35,8 +35,8 @@ struct Groups {
 // while nothing is erased.
 class ModuleArrays {
 public:
-  // Attributes named in `ignored` do not count in signatures.
-  ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored);
+  // Attributes named in `ignored` do not count in signatures, nor all sizes for the names in `anySizes`: see Signatures.
+  ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored, AnySizes anySizes = {});
 
   // Puts copies of prototypes, with as many results, in the place of operations, at their locations. `prototypeOf` is
   // asked once for each signature; none leaves its operations.

@@ -3,8 +3,11 @@
 
 #include "signatures.h"
 
+#include "size_pattern.h"
+
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace mlir_shard {
 
@@ -51,8 +54,10 @@ void PointerSequences::grow() {
   }
 }
 
-Signatures::Signatures(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored)
-    : capi(capi), inherent(capi.inherentNames ? capi.inherentNames : std::make_shared<InherentNames>()) {
+Signatures::Signatures(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored,
+                       AnySizes anySizes)
+    : capi(capi), inherent(capi.inherentNames ? capi.inherentNames : std::make_shared<InherentNames>()),
+      anySizes(std::move(anySizes)) {
   for (const std::string &name : ignored)
     ignoredNames.push_back(capi.mlirIdentifierGet(context, toStringRef(name)).pointer);
 }
@@ -65,7 +70,8 @@ void Signatures::add(MlirIdentifier name, MlirAttribute attribute) {
 Signatures::OfName &Signatures::ofName(MlirOperation op, MlirIdentifier opName) {
   const auto [number, isNew] = numbersOfNames.insert(opName.pointer, static_cast<std::int32_t>(names.size()));
   if (isNew)
-    names.push_back({&inherent->of(capi, op), {}, false});
+    names.push_back(
+        {&inherent->of(capi, op), {}, false, anySizes && anySizes(toView(capi.mlirIdentifierStr(opName)))});
   OfName &found = names[number];
   // Others may have been found in another context.
   for (std::size_t i = found.identifiers.size(); i < found.known->names.size(); ++i)
@@ -74,13 +80,12 @@ Signatures::OfName &Signatures::ofName(MlirOperation op, MlirIdentifier opName) 
   return found;
 }
 
-void Signatures::addAttributes(MlirOperation op, MlirIdentifier opName) {
+void Signatures::addAttributes(MlirOperation op, OfName &found) {
   const std::intptr_t discardable = capi.mlirOperationGetNumDiscardableAttributes(op);
   for (std::intptr_t i = 0; i < discardable; ++i) {
     const MlirNamedAttribute named = capi.mlirOperationGetDiscardableAttribute(op, i);
     add(named.name, named.attribute);
   }
-  OfName &found = ofName(op, opName);
   if (found.known->areAll && found.isChecked) {
     addInherent(op, found);
     return;
@@ -129,15 +134,39 @@ void Signatures::learn(MlirOperation op, OfName &ofName, std::intptr_t count) {
 
 std::int32_t Signatures::of(MlirOperation op) {
   const MlirIdentifier name = capi.mlirOperationGetName(op);
+  readTypes(op);
   key.assign({name.pointer});
+  for (MlirType type : types)
+    key.push_back(type.pointer);
+  OfName &found = ofName(op, name);
+  addAttributes(op, found);
+  const std::int32_t exact = sequences.number(key);
+  return anySizes ? classOf(exact, found) : exact;
+}
+
+void Signatures::readTypes(MlirOperation op) {
+  types.clear();
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-    key.push_back(capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i)).pointer);
-  key.push_back(nullptr);
+    types.push_back(capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i)));
+  types.push_back({nullptr});
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
-    key.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)).pointer);
-  key.push_back(nullptr);
-  addAttributes(op, name);
-  return sequences.number(key);
+    types.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)));
+  types.push_back({nullptr});
+}
+
+// The class of the sequence in `key`, looked for once.
+std::int32_t Signatures::classOf(std::int32_t exact, const OfName &ofName) {
+  if (static_cast<std::size_t>(exact) < classOfSequence.size())
+    return classOfSequence[exact];
+  if (ofName.anySizes) {
+    // Behind the name no sequence begins like this.
+    std::vector<const void *> pattern{key.front(), nullptr, nullptr};
+    if (appendSizePattern(capi, types, pattern)) {
+      pattern.insert(pattern.end(), key.begin() + 1 + static_cast<std::ptrdiff_t>(types.size()), key.end());
+      return classOfSequence.emplace_back(classes.number(pattern));
+    }
+  }
+  return classOfSequence.emplace_back(classes.number(key));
 }
 
 } // namespace mlir_shard

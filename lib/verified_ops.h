@@ -22,9 +22,6 @@
 
 namespace mlir_shard {
 
-// A number among the pointers of a key.
-inline const void *asPointer(std::intptr_t number) { return reinterpret_cast<const void *>(number); }
-
 // What is known to be valid in one context.
 //
 // The verifier of an operation without regions looks at its name, attributes, types and place in its block; some look

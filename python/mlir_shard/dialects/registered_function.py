@@ -54,6 +54,11 @@ def specific_name(op: Any) -> str:
     return name if attribute is None else f"{name}:{op.attributes[attribute].value}"
 
 
+def has_specific_names(name: str) -> bool:
+    """Whether something may be registered for some of the ops of this name."""
+    return name in _NAMED_BY
+
+
 def registered_names(op: Any) -> Iterator[str]:
     """The names under which something may be registered for an op, the most specific first."""
     name: str = op.name

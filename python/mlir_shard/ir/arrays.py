@@ -24,14 +24,16 @@ class ModuleArrays:
     """The operations under a root in pre-order, numbered from 0, and the values they define and use, numbered too.
 
     `parents` has the operation around each, -1 right under the root; `signatures` its signature: operations that
-    agree in name, types and attributes, those named in `ignored` left out, have the same. `definers` has the operation
-    that each value is a result of, -1 for block arguments. Valid while no operation is erased.
+    agree in name, types and attributes, those named in `ignored` left out, have the same. Of operations of a name for
+    which `any_sizes` is true not all sizes count: only which are 1, which are equal, and which of the operation's
+    tensors has more elements. `definers` has the operation that each value is a result of, -1 for block arguments.
+    Valid while no operation is erased.
     """
 
-    def __init__(self, root: Any, ignored: Sequence[str] = ()) -> None:
+    def __init__(self, root: Any, ignored: Sequence[str] = (), any_sizes: Callable[[str], bool] | None = None) -> None:
         self._host = native_host()
         self._root = root  # The operations live as long as the module that this holds.
-        self._arrays = self._host.read(root.operation._CAPIPtr, list(ignored))
+        self._arrays = self._host.read(root.operation._CAPIPtr, list(ignored), any_sizes)
 
     @cached_property
     def parents(self) -> Sequence[int]:

@@ -16,7 +16,7 @@ _names: set[str] = set()
 def register_elementwise(*names: str) -> None:
     """Gives ops, or dialects (`"math.*"`), the rule of elementwise ops."""
     _names.update(names)
-    sharding_rule(*names)(elementwise)
+    sharding_rule(*names, any_sizes=True)(elementwise)
 
 
 def is_elementwise(name: str) -> bool:

@@ -19,6 +19,7 @@ from mlir_shard.dialects.registered_function import (
     check_op_names,
     check_takes,
     described,
+    has_specific_names,
     registered_names,
     specific_name,
 )
@@ -52,6 +53,7 @@ class RuleError(InterfaceError):
 class _Entry:
     function: RuleFunction
     context_key: Callable[[Any], Hashable] | None
+    any_sizes: bool = False
 
     @property
     def is_own(self) -> bool:
@@ -67,7 +69,10 @@ _registrations = 0
 
 
 def sharding_rule(
-    *names: str, when: Callable[[Any], bool] | None = None, context_key: Callable[[Any], Hashable] | None = None
+    *names: str,
+    when: Callable[[Any], bool] | None = None,
+    context_key: Callable[[Any], Hashable] | None = None,
+    any_sizes: bool = False,
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Registers a function as the sharding rule of ops.
 
@@ -79,7 +84,9 @@ def sharding_rule(
 
     The function gets the op and the `RuleOptions`, and returns None where the op shards in no way that it knows.
     Rules are asked for once per distinct op: name, operand and result types, attributes. A rule that looks at
-    more (a region, the ops around) says by `context_key` what tells two such ops apart.
+    more (a region, the ops around) says by `context_key` what tells two such ops apart. A rule for `any_sizes` copies
+    sizes of dimensions into those of factors, and goes by nothing of them but which are 1 and which are equal, nor do
+    attributes that are equal mean something else for other sizes: propagation asks it once for many sizes.
 
     Raises RegistrationError for names that are none, and functions that cannot be called that way.
     """
@@ -94,7 +101,7 @@ def sharding_rule(
         global _registrations
         check_takes(_ROLE, function, "op", "options")
         _registrations += 1
-        entry = _Entry(function, context_key)
+        entry = _Entry(function, context_key, any_sizes)
         for name in names:
             if name.endswith(".*"):
                 _by_dialect[name.removesuffix(".*")] = entry
@@ -130,6 +137,12 @@ def is_ruled_from_outside(op: Any) -> bool:
     if sdy.SHARDING_RULE in op.attributes:
         return entry is None or not entry.is_own or sdy.value(op.attributes[sdy.SHARDING_RULE]).is_custom_rule
     return entry is not None and not entry.is_own
+
+
+def has_rule_for_any_sizes(name: str) -> bool:
+    """Whether rules of ops of this name go by no size of a dimension but as `sharding_rule` says."""
+    entry = _by_name.get(name) or _by_dialect.get(name.partition(".")[0])
+    return entry is not None and entry.any_sizes and entry.context_key is None and not has_specific_names(name)
 
 
 def depends_on_context(op: Any) -> bool:

@@ -20,7 +20,7 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 _bindings = host.module("_mlir_libs._stablehlo")
 
 
-@sharding_rule("stablehlo.dot_general")
+@sharding_rule("stablehlo.dot_general", any_sizes=True)
 def dot_general(op: Any, options: RuleOptions) -> OpShardingRule:
     """Batch, lhs and rhs dimensions in the order of the result, then the contracted ones as reductions."""
     numbers = _bindings.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
@@ -45,7 +45,7 @@ def dot_general(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.build()
 
 
-@sharding_rule("stablehlo.dot")
+@sharding_rule("stablehlo.dot", any_sizes=True)
 def dot(op: Any, options: RuleOptions) -> OpShardingRule:
     """A product of matrices or vectors, the last dimension of lhs contracted with the first of rhs."""
     lhs, rhs = (shape_of(operand.type) for operand in op.operands)
@@ -115,7 +115,7 @@ def rng_bit_generator(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.build()
 
 
-@sharding_rule("stablehlo.reduce")
+@sharding_rule("stablehlo.reduce", any_sizes=True)
 def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
     """Reduced dimensions are reduction factors of the inputs; initial values are scalars and take no part."""
     reduced = set(op.attributes["dimensions"])

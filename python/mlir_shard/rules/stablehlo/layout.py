@@ -106,7 +106,7 @@ class _Reshape:
             self._left[side] = 0
 
 
-@sharding_rule("stablehlo.broadcast_in_dim")
+@sharding_rule("stablehlo.broadcast_in_dim", any_sizes=True)
 def broadcast_in_dim(op: Any, options: RuleOptions) -> OpShardingRule:
     """A factor for each result dimension; the operand has those that it is not stretched along."""
     shape = shape_of(op.operands[0].type)
@@ -121,13 +121,13 @@ def broadcast_in_dim(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.build()
 
 
-@sharding_rule("stablehlo.transpose")
+@sharding_rule("stablehlo.transpose", any_sizes=True)
 def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
     """A factor for each result dimension, in their order."""
     return transposed(op, op.attributes["permutation"])
 
 
-@sharding_rule("stablehlo.reverse")
+@sharding_rule("stablehlo.reverse", any_sizes=True)
 def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
     """Reversed dimensions exchange their shards."""
     return pointwise_but(op, set(op.attributes["dimensions"]), FactorType.PERMUTATION)

@@ -35,7 +35,7 @@ def reshape_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
     return builder.build()
 
 
-@sharding_rule("tosa.transpose")
+@sharding_rule("tosa.transpose", any_sizes=True)
 def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
     """A factor for each result dimension, in their order."""
     return transposed(op, op.attributes["perms"])

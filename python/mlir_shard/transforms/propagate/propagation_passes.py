@@ -131,7 +131,13 @@ class PropagationPass(ModulePass):
     def _read(self, module: Any, plan: Plan, reuses: bool = True) -> ModuleReader:
         rule_for = rules_of_run(RuleOptions(conservative=self.conservative_propagation), reuses=reuses)
         try:
-            reader = ModuleReader(module, rule_for, by_op_name=plan.by_op_name, reuses=reuses)
+            reader = ModuleReader(
+                module,
+                rule_for,
+                by_op_name=plan.by_op_name,
+                has_own_sizes=self.keep_sharding_rules,
+                reuses=reuses,
+            )
         except RuleError as error:
             raise PassFailure(str(error), error.op) from error
         _reject_unsupported_types(reader.first_ops())

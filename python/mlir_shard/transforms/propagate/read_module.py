@@ -20,7 +20,7 @@ from mlir_shard.dialects.data_flow_edges import has_edges, is_static
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules.builder import rank_of, shape_of
-from mlir_shard.rules.registry import depends_on_context
+from mlir_shard.rules.registry import depends_on_context, has_rule_for_any_sizes
 from mlir_shard.sharding import OpShardingRule, PropagationDirection
 from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.propagate.module_parts import (
@@ -90,11 +90,21 @@ class ModuleReader:
     `place` has the place of each value of `arrays`; place p is that of value p - 1, or from `first_result` on that of a
     function's result, in `results` as the number of the function and the index. `argument_of` has the same of values
     that are functions' arguments. Nodes know the names of their ops if they are read `by_op_name`. Without
-    `reuses` the rule of each op is computed for it alone, and so are its steps. Raises RuleError where a rule fails.
+    `reuses` the rule of each op is computed for it alone, and so are its steps; `has_own_sizes` is that each has the
+    rule of its own sizes. Raises RuleError where a rule fails.
     """
 
-    def __init__(self, module: Any, rule_for: RuleFor, *, by_op_name: bool = False, reuses: bool = True) -> None:
-        self.arrays = ModuleArrays(module, (sdy.SHARDING,))
+    def __init__(
+        self,
+        module: Any,
+        rule_for: RuleFor,
+        *,
+        by_op_name: bool = False,
+        has_own_sizes: bool = False,
+        reuses: bool = True,
+    ) -> None:
+        any_sizes = has_rule_for_any_sizes if reuses and not has_own_sizes else None
+        self.arrays = ModuleArrays(module, (sdy.SHARDING,), any_sizes)
         self.graph = ValueGraph(sdy.meshes(module), shares_kinds=reuses)
         self.first_result = 0
         self.results: list[tuple[int, int]] = []

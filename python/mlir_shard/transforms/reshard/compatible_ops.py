@@ -31,7 +31,7 @@ from mlir_shard.resharding.sharding_steps import (
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules import RuleOptions
 from mlir_shard.rules.reduction import reduction_op
-from mlir_shard.rules.registry import depends_on_context
+from mlir_shard.rules.registry import depends_on_context, has_rule_for_any_sizes
 from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
@@ -76,7 +76,9 @@ class CompatibleOps:
         reuses: bool = True,
     ) -> None:
         self._op = function
-        self._function = ShardedFunction(function)
+        # Without prices sizes make a difference only as far as they do to rules.
+        by_price = is_full or cheapest is not None
+        self._function = ShardedFunction(function, None if by_price or not reuses else has_rule_for_any_sizes)
         self._arrays = self._function.arrays
         self._meshes = meshes
         self._is_full = is_full

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
@@ -34,11 +34,11 @@ class ShardedFunction:
 
     Equal shardings have equal numbers, and none at all has UNSHARDED. Whoever puts something in the place of a value
     says so by `replaced`, and `changed` has the values of which that was said: what is read here is the function as it
-    was.
+    was. `any_sizes` is as of `ModuleArrays`.
     """
 
-    def __init__(self, function: Any) -> None:
-        self.arrays = ModuleArrays(function, (sdy.SHARDING,))
+    def __init__(self, function: Any, any_sizes: Callable[[str], bool] | None = None) -> None:
+        self.arrays = ModuleArrays(function, (sdy.SHARDING,), any_sizes)
         self.representatives = self.arrays.representatives()
         self.shardings: list[TensorSharding | None] = [None]
         self._by_sharding: dict[TensorSharding | None, int] = {None: UNSHARDED}
