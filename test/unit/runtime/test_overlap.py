@@ -8,6 +8,8 @@ import re
 
 import numpy as np
 import pytest
+from random_programs.execution import RIGHT, outcome
+from random_programs.routes import Setting
 from runtime.in_process import lower
 from runtime.local_program import needs_mpich
 
@@ -126,3 +128,29 @@ def test_a_message_is_not_started_where_another_one_was() -> None:
     ops = [op.name for op in module.body.operations[1].regions[0].blocks[0].operations]
     matmul, gather = "linalg.matmul", "shard.all_gather"
     assert ops == [matmul, gather, matmul, gather, matmul, "func.return"]
+
+
+def test_what_is_sent_is_not_written_to_before_the_message_has_gone() -> None:
+    """The scatter could write where `%iota` is, which a gather sends at that time; MPI reads it as late as it may."""
+    text = """
+      sdy.mesh @mesh = <["x"=2]>
+      func.func @main() -> (tensor<24xf64>, tensor<24xf64>) {
+        %zero = stablehlo.constant dense<0> : tensor<1xi32>
+        %one = stablehlo.constant dense<1.0> : tensor<f64>
+        %false = stablehlo.constant dense<false> : tensor<i1>
+        %iota = stablehlo.iota dim = 0 : tensor<24xf64>
+        %0 = "stablehlo.scatter"(%iota, %zero, %one) <{scatter_dimension_numbers =
+            #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>}> ({
+        ^bb0(%old: tensor<f64>, %new: tensor<f64>):
+          stablehlo.return %new : tensor<f64>
+        }) : (tensor<24xf64>, tensor<1xi32>, tensor<f64>) -> tensor<24xf64>
+        %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<24xf64>
+        %2 = stablehlo.select %false, %1, %iota : tensor<i1>, tensor<24xf64>
+        %3 = "stablehlo.sort"(%2) <{dimension = 0 : i64, is_stable = true}> ({
+        ^bb0(%left: tensor<f64>, %right: tensor<f64>):
+          stablehlo.return %false : tensor<i1>
+        }) : (tensor<24xf64>) -> tensor<24xf64>
+        return %0, %3 : tensor<24xf64>, tensor<24xf64>
+      }"""
+    found = outcome(text, Setting(("shard",), "simulated").routes(), 0, lambda stage: None)
+    assert found.kind == RIGHT, found.detail

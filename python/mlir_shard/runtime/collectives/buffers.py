@@ -7,15 +7,20 @@ Everything is built at the current insertion point.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
+from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.runtime.launch import mpi_library
 
 _arith, _bufferization, _llvm, _memref = map(host.dialect, ("arith", "bufferization", "llvm", "memref"))
+_READ: Final = "bufferization.to_buffer"
+_CAST: Final = "builtin.unrealized_conversion_cast"
 _BITS = {"index": 64, "i1": 8}
 
 
@@ -23,6 +28,23 @@ def read(tensor: Any) -> Any:
     """The memory of a tensor, to read only."""
     type_ = ir.MemRefType.get(tensor.type.shape, tensor.type.element_type)
     return _bufferization.ToBufferOp(type_, tensor, read_only=True).result
+
+
+@contextmanager
+def kept(module: Any) -> Iterator[None]:
+    """Keeps a pass from folding reads of tensors, which bufferization has to see where they are.
+
+    It would read the memory that a tensor came from, whatever the tensor's place is then.
+    """
+    for op in operations_named(module, _READ):
+        with ir.InsertionPoint(op), op.location:
+            types, operands = [op.results[0].type], list(op.operands)
+            replace_with(op, list(ir.Operation.create(_CAST, results=types, operands=operands).results))
+    yield
+    for op in operations_named(module, _CAST):
+        if isinstance(op.operands[0].type, ir.RankedTensorType) and isinstance(op.results[0].type, ir.MemRefType):
+            with ir.InsertionPoint(op), op.location:
+                replace_with(op, [read(op.operands[0])])
 
 
 def room(tensor_type: Any) -> Any:

@@ -14,7 +14,7 @@ from mlir_shard.ir.editing import first_names, functions, operations_named, ops_
 from mlir_shard.ir.values import is_token
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
-from mlir_shard.runtime.collectives import shard_collectives, shard_to_mpi, stablehlo_collectives
+from mlir_shard.runtime.collectives import buffers, shard_collectives, shard_to_mpi, stablehlo_collectives
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.interface import donated_arguments
 from mlir_shard.runtime.launch import mpi_library
@@ -87,7 +87,7 @@ _TO_LINALG = (
 )
 _ELEMENTWISE_TO_LINALG = "convert-elementwise-to-linalg"
 _SIMPLIFY = "linalg-fold-unit-extent-dims,linalg-fuse-elementwise-ops,canonicalize,cse"
-# Nothing is simplified between this and buffers: a tensor is read as memory where a message is sent, which one-shot
+# Nothing is simplified between messages and buffers: a tensor is read as memory where a message is sent, which one-shot
 # bufferization would not know once two such reads were merged, or one folded into the memory the tensor came from.
 _TO_MPI = "convert-shard-to-mpi"
 _TO_BUFFERS = (
@@ -175,8 +175,10 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     array_calls.lower(module)
     nonblocking_messages.hoist(module)
     calls = shard_to_mpi.lower(module, functions(module)[entry], stand_ins, abi)
+    with buffers.kept(module):
+        _run(module, _TO_MPI)
+    # That would erase the reads that this adds.
     nonblocking_messages.start_early(module, calls)
-    _run(module, _TO_MPI)
     _erase_grids(module)
     _check_dialects(module, _BUFFERIZABLE)
     _erase_deallocations(module)
