@@ -119,6 +119,93 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=107374
 }"""
 
 
+ALL_REDUCE = """
+sdy.mesh @m = <["a"=2, "b"=2, "c"=2]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {"b", ?}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.negate %x {sdy.sharding = #sdy.sharding_per_value<[<@m, [{"a", ?}, {?}]>]>} : tensor<8x8xf32>
+  %1 = sdy.all_reduce {"c"} %0 out_sharding=<@m, [{"a", ?}, {?}]> : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}"""
+FUNC_EDGES = (
+    MESH
+    + """
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = func.call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = sdy.func_data_flow_edge %0 {sdy.sharding = #sdy.sharding_per_value<[<@m, [{"y"}]>]>} : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+func.func private @f(%y: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = sdy.func_data_flow_edge %y {sdy.sharding = #sdy.sharding_per_value<[<@m, [{?}]>]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+)
+OPEN_RESULT_OF_MANUAL = """
+sdy.mesh @m = <["x"=2]>
+func.func @main(%a: tensor<8x8xf32>) -> (tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@m, [{?}, {"x", ?}]>}) {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"x"}, {}]>] out_shardings=[<@m, [{?}, {?}]>] manual_axes={"x"}
+      (%b: tensor<4x8xf32>) {
+    sdy.return %b : tensor<4x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}"""
+TWO_ORDERS = """
+sdy.mesh @m = <["x"=2, "y"=2]>
+sdy.mesh @reversed = <["x"=2, "y"=2], device_ids=[3, 2, 1, 0]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"x"}, {"y"}]>}) -> tensor<f32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"x", ?}, {}]>] out_shardings=[<@m, [], replicated={"x"}>]
+      manual_axes={"x"} (%b: tensor<4x8xf32>) {
+    %1 = stablehlo.constant dense<0.0> : tensor<f32>
+    sdy.return %1 : tensor<f32>
+  } : (tensor<8x8xf32>) -> tensor<f32>
+  %2 = stablehlo.negate %0 : tensor<f32>
+  return %2 : tensor<f32>
+}"""
+NAMED = (
+    MESH
+    + """
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x", "y"}]>}) -> tensor<8xf32> {
+  %0 = sdy.named_computation<"f">(%a) in_shardings=[<@m, [{"x", "y"}]>] out_shardings=[<@m, [{"x", "y"}]>]
+      (%b: tensor<8xf32>) {
+    %1 = stablehlo.negate %b {sdy.sharding = #sdy.sharding_per_value<[<@m, [{"x", "y"}]>]>} : tensor<8xf32>
+    sdy.return %1 : tensor<8xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
+)
+SOME_DEVICES = """
+sdy.mesh @first = <["x"=2]>
+sdy.mesh @others = <["x"=2], device_ids=[3, 2]>
+func.func @main(%a: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@others, [{}, {"x"}]>}) -> tensor<4xf32> {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%a init: %0) applies stablehlo.add across dimensions = [1]
+      : (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}"""
+EMPTY_TABLE = """
+#row = affine_map<(d0) -> (d0)>
+sdy.mesh @m = <["x"=2]>
+func.func @main(%a: tensor<0x16xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>}, %b: tensor<0xi32>)
+    -> tensor<0xf32> {
+  %0 = tensor.empty() : tensor<0xf32>
+  %1 = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel"]}
+      ins(%b : tensor<0xi32>) outs(%0 : tensor<0xf32>) {
+  ^bb0(%label: i32, %out: f32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %label : i32 to index
+    %v = tensor.extract %a[%i, %j] : tensor<0x16xf32>
+    linalg.yield %v : f32
+  } -> tensor<0xf32>
+  return %1 : tensor<0xf32>
+}"""
+CONCAT = """
+func.func @main(%a: tensor<2x3xf32>, %b: tensor<2x5xf32>) -> tensor<2x4xf32> {
+  %0 = tensor.cast %a : tensor<2x3xf32> to tensor<2x?xf32>
+  %1 = tensor.cast %b : tensor<2x5xf32> to tensor<2x?xf32>
+  %2 = tensor.concat dim(1) %0, %1 : (tensor<2x?xf32>, tensor<2x?xf32>) -> tensor<2x4xf32>
+  return %2 : tensor<2x4xf32>
+}"""
+
+
 @pytest.mark.parametrize(
     ("program", "pipeline", "kind"),
     [
@@ -135,6 +222,9 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=107374
         (PRIORITY_OF_SIZE_ONE_AXIS, "builtin.module(shard-unify-meshes)", DONE),
         (UNREDUCED, FULL, DONE),
         (UNREDUCED, "builtin.module(shard-propagate,shard-spmdize)", DONE),
+        (NAMED, "builtin.module(sdy-per-instruction-partitioning)", DONE),
+        (SOME_DEVICES, "builtin.module(sdy-per-instruction-partitioning)", REFUSED),
+        (EMPTY_TABLE, "builtin.module(shard-propagate,shard-spmdize)", DONE),
     ],
 )
 def test_what_passes_made_invalid(program: str, pipeline: str, kind: str) -> None:
@@ -142,7 +232,11 @@ def test_what_passes_made_invalid(program: str, pipeline: str, kind: str) -> Non
     assert outcome.kind == kind, outcome.detail
 
 
-@pytest.mark.parametrize("program", [EMPTY_MESH, DYNAMIC], ids=["empty mesh", "dynamic"])
+@pytest.mark.parametrize(
+    "program",
+    [EMPTY_MESH, DYNAMIC, ALL_REDUCE, FUNC_EDGES, OPEN_RESULT_OF_MANUAL, TWO_ORDERS, CONCAT],
+    ids=["empty mesh", "dynamic", "all-reduce", "edges", "open result", "two orders", "concat"],
+)
 def test_every_pass(program: str) -> None:
     runner = Runner()
     outcomes = {pipeline: runner.run(program.encode(), pipeline) for pipeline in pipelines()}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
 
-from mlir_shard.sharding.axes import AxisRef, total_size
+from mlir_shard.sharding.axes import AxisRef, axes_difference, sort_and_merge, total_size
 from mlir_shard.sharding.mesh import Mesh
 
 DEFAULT_PRIORITY = 0
@@ -163,6 +163,13 @@ class TensorSharding(_HashedOnce):
     def without_axes(self, names: Collection[str]) -> TensorSharding:
         """The sharding that a body manual on the named axes sees: without them and their sub-axes."""
         return self._select(lambda axis: axis.name not in names)
+
+    def with_replicated(self, axes: Iterable[AxisRef], mesh: Mesh) -> TensorSharding:
+        """The sharding with those of the axes replicated that it does not use."""
+        missing = axes_difference(axes, self.used_axes, mesh)
+        if not missing:
+            return self
+        return replace(self, replicated_axes=sort_and_merge((*self.replicated_axes, *missing), mesh))
 
     def only_axes(self, names: Collection[str]) -> TensorSharding:
         """The part of the sharding that the named axes and their sub-axes make."""

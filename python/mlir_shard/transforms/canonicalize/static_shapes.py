@@ -53,13 +53,21 @@ def concat(op: Any, rewriter: Any) -> bool:
         operand if cast is None or not cast.operands[0].type.has_static_shape else cast.operands[0]
         for operand, cast in zip(op.operands, casts, strict=True)
     ]
-    if operands == list(op.operands):
+    if operands == list(op.operands) or not _has_size_of(op, operands):
         return False
     attributes = {key: op.attributes[key] for key in op.attributes}
     with ir.InsertionPoint(op):
         static = ir.Operation.create(op.name, [op.results[0].type], operands, attributes, loc=op.location)
     rewriter.replace_op(op, static)
     return True
+
+
+def _has_size_of(op: Any, operands: list[Any]) -> bool:
+    """Whether the result of a `tensor.concat` is as large as the operands together, where all sizes are known."""
+    dim, result = ir.IntegerAttr(op.attributes["dim"]).value, op.results[0].type
+    if result.is_dynamic_dim(dim) or any(operand.type.is_dynamic_dim(dim) for operand in operands):
+        return True
+    return bool(result.get_dim_size(dim) == sum(operand.type.get_dim_size(dim) for operand in operands))
 
 
 PATTERNS = (

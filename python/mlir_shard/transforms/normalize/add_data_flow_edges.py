@@ -17,6 +17,7 @@ from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.call_graph import has_body, main_function
 from mlir_shard.transforms.data_flow_edges import add_edges
+from mlir_shard.transforms.func_edges import FUNC_EDGE
 from mlir_shard.transforms.shardings import Side, shardings_of
 
 
@@ -43,7 +44,7 @@ class AddDataFlowEdges(ModulePass):
 @register
 class AddFuncDataFlowEdges(ModulePass):
     """Puts a `sdy.func_data_flow_edge` behind each argument of each function but the main one, and behind each result
-    of each call; it takes the sharding of that. What has no static shape gets none."""
+    of each call; it takes the sharding of that. What has an edge keeps it, and what has no static shape gets none."""
 
     name = "sdy-add-func-data-flow-edges"
     summary = "Adds an edge behind every argument of a function and every result of a call"
@@ -65,7 +66,7 @@ class AddFuncDataFlowEdges(ModulePass):
 
 
 def _add_edge(value: Any, sharding: TensorSharding | None, location: Any, point: Any) -> None:
-    if not is_static_tensor(value):
+    if not is_static_tensor(value) or any(use.owner.name == FUNC_EDGE for use in value.uses):
         return
     edge = sdy.FuncDataFlowEdgeOp(value, loc=location, ip=point)
     value.replace_all_uses_except(edge.result, edge.operation)

@@ -41,6 +41,7 @@ from mlir_shard.transforms.data_flow_edges import (
     result_shardings,
     set_result_shardings,
 )
+from mlir_shard.transforms.func_edges import sink_all_func_edges
 from mlir_shard.transforms.shardings import Side, shardings_of, shardings_per_value
 
 
@@ -140,6 +141,7 @@ class ImportFuncCalls(ModulePass):
     add_data_flow_edges_on_named_computations: bool = option(True, "Add data-flow edges to named computations")
 
     def run(self, op: Any) -> bool:
+        sink_all_func_edges(op)
         graph = CallGraph.of(op)
         graph.reject_recursion()
         functions = CalledFunctions(graph.functions, sdy.meshes(op))
@@ -253,6 +255,7 @@ class InlineCalls(ModulePass):
             if not _has_edges(computation):
                 _inline(computation, computation, _in_shardings(computation), result_shardings(computation))
         _call_decompositions(op)
+        sink_all_func_edges(op)
         graph = CallGraph.of(op)
         calls = _Calls(op, graph)
         order = graph.post_order()

@@ -13,7 +13,6 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.sharding import AxisRef, ManualAxes, Mesh, TensorSharding, TensorShardingPerValue
-from mlir_shard.sharding.axes import axes_difference, sort_and_merge
 from mlir_shard.transforms.shardings import common_mesh
 
 MeshRef = tuple["str | Mesh", Mesh]
@@ -76,8 +75,5 @@ def _clean(computation: Any, common: MeshRef) -> None:
 def _with_axes(sharding: TensorSharding, type_: Any, manual: Sequence[AxisRef], common: MeshRef) -> TensorSharding:
     """The sharding with the manual axes it does not use replicated, on the mesh that has them."""
     ref, mesh = common
-    missing = axes_difference(manual, sharding.used_axes, mesh)
-    if not missing or not isinstance(type_, ir.ShapedType):
-        return sharding
-    replicated = sort_and_merge((*sharding.replicated_axes, *missing), mesh)
-    return replace(sharding, mesh_or_ref=ref, replicated_axes=replicated)
+    named = sharding.with_replicated(manual, mesh) if isinstance(type_, ir.ShapedType) else sharding
+    return sharding if named == sharding else replace(named, mesh_or_ref=ref)

@@ -110,7 +110,8 @@ def _loop_sizes(op: Any) -> tuple[int, ...] | None:
 def _input(op: Any, extract: Any, sizes: Sequence[int]) -> _Input | None:
     """The input for a `tensor.extract`, None if it stays."""
     table, indices = extract.operands[0], list(extract.operands)[1:]
-    if not table.type.has_static_shape or isinstance(table.type.element_type, ir.IndexType):
+    # A gather reads slices of one element, and there is none where a size is 0.
+    if not table.type.has_static_shape or 0 in table.type.shape or isinstance(table.type.element_type, ir.IndexType):
         return None
     if not isinstance(table.owner, ir.Block) and table.owner.operation.block == op.regions[0].blocks[0]:
         return None

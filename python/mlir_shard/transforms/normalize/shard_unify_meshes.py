@@ -86,7 +86,7 @@ class UnitedMeshes:
     def in_own_order(self, sharding: TensorSharding) -> TensorSharding:
         """The sharding with the axes of the main mesh, where the devices are in the order in which they were."""
         change = self._change(sharding)
-        if change is None or not sharding.used_axes:
+        if change is None:
             return self.on_main(sharding)
         return change.sharding(sharding, self._ref(change.mesh, sharding.mesh_or_ref))
 

@@ -52,6 +52,8 @@ def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_excha
     if found is None:
         raise _failure(op, "its operands and results have no mesh in common, or are on one device")
     ref, mesh = found
+    if not mesh.has_same_devices(Mesh(mesh.axes)):
+        raise _failure(op, f"its mesh has some of the program's devices alone, {list(mesh.devices)}")
     operands = [_sharding(value, ref) for value in op.operands]
     results = [replace(_sharding(value, ref), unreduced_axes=()) for value in op.results]
     if any(sharding.unreduced_axes for sharding in operands):
@@ -202,9 +204,11 @@ def _cloned(function: Any, arguments: Sequence[Any]) -> list[Any]:
         copied = op.clone().operation
         for index, value in enumerate(op.operands):
             copied.operands[index] = values[value]
-        for name in (sdy.SHARDING, sdy.SHARDING_RULE):
-            if name in copied.attributes:
-                del copied.attributes[name]
+        for one in (copied, *ops_below(copied)):
+            # A computation is of what a device has, and no axis is free in it.
+            for name in (sdy.SHARDING, sdy.SHARDING_RULE, "in_shardings", "out_shardings"):
+                if name in one.attributes:
+                    del one.attributes[name]
         values |= dict(zip(op.results, copied.results, strict=True))
     return [values[value] for value in last.operands]
 

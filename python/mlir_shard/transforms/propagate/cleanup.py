@@ -26,13 +26,13 @@ from mlir_shard.ir.editing import (
 )
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, FunctionPass, ModulePass, register
-from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.constants import CONSTANT_OPS
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms import debug_record
 from mlir_shard.transforms.call_graph import has_body, main_function
+from mlir_shard.transforms.collective_operands import kept_operands
 from mlir_shard.transforms.constant_expressions import expression_kind
 from mlir_shard.transforms.data_flow_edges import (
     EDGE,
@@ -45,8 +45,7 @@ from mlir_shard.transforms.data_flow_edges import (
     set_result_shardings,
     shardings_of_edges,
 )
-from mlir_shard.transforms.insertion import apply
-from mlir_shard.transforms.named_ops import COLLECTIVES
+from mlir_shard.transforms.func_edges import FUNC_EDGE, sink_func_edges
 from mlir_shard.transforms.shardings import (
     Side,
     attributes_of,
@@ -55,7 +54,6 @@ from mlir_shard.transforms.shardings import (
     set_attributes,
     set_shardings,
     shardings_in,
-    shardings_of,
     transform_shardings,
 )
 
@@ -239,29 +237,10 @@ class SinkFuncDataFlowEdges(FunctionPass):
 
     name = "sdy-sink-func-data-flow-edges"
     summary = "Moves the shardings of function edges to arguments and call results"
-    needs = ("sdy.func_data_flow_edge",)
+    needs = (FUNC_EDGE,)
 
     def run(self, op: Any) -> bool:
-        arguments = shardings_of(op, Side.ARGUMENTS)
-        edges = operations_named(op, "sdy.func_data_flow_edge")
-        for edge in edges:
-            operand, result = edge.operands[0], edge.results[0]
-            in_signature = isinstance(operand.owner, ir.Block)
-            known = arguments[operand.arg_number] if in_signature else sdy.get_sharding(operand)
-            sharding = sdy.get_sharding(result) or _opened(known)
-            if in_signature:
-                arguments[operand.arg_number] = sharding
-            elif sharding is not None:
-                sdy.set_sharding(operand, sharding)
-            result.replace_all_uses_with(operand)
-            edge.erase()
-        if edges:
-            set_shardings(op, Side.ARGUMENTS, arguments)
-        return bool(edges)
-
-
-def _opened(sharding: TensorSharding | None) -> TensorSharding | None:
-    return None if sharding is None else TensorSharding.fully_open(sharding.rank, sharding.mesh_or_ref)
+        return sink_func_edges(op, opens=True)
 
 
 @register
@@ -276,15 +255,8 @@ class UpdateNonDivisibleInputOutputShardings(ModulePass):
     summary = "Makes the shardings of inputs and outputs divide their dimensions evenly"
 
     def run(self, op: Any) -> bool:
-        collectives = operations_named(op, *COLLECTIVES)
-        taken = [sharding_of(one.operands[0]) for one in collectives]
-        if not self._make_even(op):
-            return False
-        for one, sharding in zip(collectives, taken, strict=True):
-            if sharding is not None and sharding_of(one.operands[0]) != sharding:
-                with ir.InsertionPoint(one), one.location:
-                    one.operands[0] = apply(one.operands[0], (Reshard(sharding),))
-        return True
+        with kept_operands(op):
+            return self._make_even(op)
 
     def _make_even(self, op: Any) -> bool:
         meshes = sdy.meshes(op)

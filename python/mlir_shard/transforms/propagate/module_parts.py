@@ -19,9 +19,9 @@ from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.stablehlo import call_target
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.elementwise import is_elementwise
-from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
-from mlir_shard.sharding.tensor import EdgeFrame
-from mlir_shard.transforms.propagate.value_graph import OpClass
+from mlir_shard.sharding import AxisRef, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding.tensor import EdgeFrame, mesh_of
+from mlir_shard.transforms.propagate.value_graph import OpClass, ValueGraph
 
 _IN_SHARDINGS = "in_shardings"
 
@@ -105,6 +105,14 @@ def _of_any(arrays: ModuleArrays, op: int) -> Iterator[NumberedEdge]:
             isinstance(edge.owner, ir.BlockArgument),
             edge_frame(ir_op, edge.owner),
         )
+
+
+def keep_manual_axes(edge: NumberedEdge, place: int, graph: ValueGraph) -> None:
+    """Has the open sharding of a result of a manual computation take no manual axis: its shape has none of them."""
+    sharding = None if edge.frame is None or edge.is_of_argument else graph.sharding(place)
+    mesh = None if sharding is None else mesh_of(sharding, graph.meshes)
+    if edge.frame is not None and sharding is not None and mesh is not None:
+        graph.set_sharding(place, sharding.with_replicated(map(AxisRef, edge.frame.manual_axes), mesh))
 
 
 _CLASSES = {

@@ -21,6 +21,7 @@ from mlir_shard.rules import RuleError, RuleOptions
 from mlir_shard.rules.registry import check_order, is_among, op_priorities
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import without_priorities
+from mlir_shard.transforms.collective_operands import kept_operands
 from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.debug_record import Record
 from mlir_shard.transforms.limits import is_dynamic
@@ -120,7 +121,8 @@ class PropagationPass(ModulePass):
         if record is not None:
             for observe in self.observers:
                 observe(reader, original, record)
-        write_shardings(reader, original)
+        with kept_operands(op):
+            write_shardings(reader, original)
         if record is not None:
             write_record(reader, record, origins=origins, edges=edges)
         if self.keep_sharding_rules:

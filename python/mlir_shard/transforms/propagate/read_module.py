@@ -25,6 +25,7 @@ from mlir_shard.sharding import OpShardingRule, PropagationDirection
 from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.propagate.module_parts import (
     NumberedEdge,
+    keep_manual_axes,
     numbered_edges,
     op_class,
 )
@@ -258,6 +259,7 @@ class ModuleReader:
         for owner, edge in self._edges.items():
             if edge.is_of_argument and self.place(owner) == owner + 1:
                 graph.set_sharding(owner + 1, sharding_of(arrays.value(owner).maybe_downcast()))
+            keep_manual_axes(edge, self.place(owner), graph)
 
     def _signature_states(self, function: int, side: Side) -> list[int]:
         """The state of each argument or result of a function."""

@@ -17,6 +17,7 @@ from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import DimensionSharding, TensorSharding
 from mlir_shard.transforms.call_graph import main_function
+from mlir_shard.transforms.collective_operands import kept_operands
 from mlir_shard.transforms.shardings import Side, replace_shardings, set_shardings, shardings_in, shardings_of
 
 
@@ -24,9 +25,8 @@ from mlir_shard.transforms.shardings import Side, replace_shardings, set_shardin
 class DropShardingAndMesh(Pass):
     """Removes the attribute `sdy.sharding` from all operations, arguments and results, and the definitions of meshes.
 
-    Operations of the sdy dialect keep the shardings in attributes of their own, and the meshes that these name. Replica
-    groups along axes of a mesh get
-    the mesh itself.
+    Operations of the sdy dialect keep the shardings in attributes of their own, and the meshes that these name; a
+    collective takes what it took, by a reshard. Replica groups along axes of a mesh get the mesh itself.
     """
 
     name = "sdy-drop-sharding-and-mesh"
@@ -34,10 +34,11 @@ class DropShardingAndMesh(Pass):
     summary = "Removes meshes, and shardings from everything but operations of sdy"
 
     def run(self, op: Any) -> None:
-        remove_attributes(op, sdy.SHARDING)
-        for function in operations_named(op, "func.func"):
-            for side in Side:
-                set_shardings(function, side, [None] * len(shardings_of(function, side)))
+        with kept_operands(op):
+            remove_attributes(op, sdy.SHARDING)
+            for function in operations_named(op, "func.func"):
+                for side in Side:
+                    set_shardings(function, side, [None] * len(shardings_of(function, side)))
         replica_groups.inline_meshes(op)
         named = {sharding.mesh_or_ref for sharding in shardings_in(op)}
         for mesh in operations_named(op, "sdy.mesh"):
