@@ -26,6 +26,7 @@ from mlir_shard.runtime.lowering import (
     float8,
     floats,
     function_names,
+    function_results,
     generic_operations,
     message_times,
     nonblocking_messages,
@@ -184,6 +185,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _erase_deallocations(module)
     _drop_destinations(module)
     destinations.separate(module)
+    function_results.separate(module, entry)
     _run(module, _TO_BUFFERS)
     if cpu.name == NATIVE:
         # Elsewhere results do not depend on the machine: OpenBLAS has kernels for each.
