@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from mlir_shard.check.devices import permuted
 from mlir_shard.check.lemmas import Lemmas
 from mlir_shard.check.programs import Axes, Program, Refused, axes_of
 from mlir_shard.check.values import Node, Nodes, NotCertified, Value
@@ -22,10 +23,15 @@ class CertificateError(ValueError):
 
 @dataclass(frozen=True)
 class Signature:
-    """The mesh axes that divide each dimension of the arguments and results of a function."""
+    """The mesh axes that divide each dimension of the arguments and results of a function.
+
+    Attributes:
+        orders: for arguments and results, by their number, the devices in the order of positions, if it is another one.
+    """
 
     arguments: tuple[Axes, ...]
     results: tuple[Axes, ...]
+    orders: Mapping[str, Mapping[int, tuple[int, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,14 @@ class Certificate:
                 return tuple(axes_of(one, mesh) for one in given)
 
             functions = {
-                name: Signature(layouts(one["arguments"]), layouts(one["results"]))
+                name: Signature(
+                    layouts(one["arguments"]),
+                    layouts(one["results"]),
+                    {
+                        side: {int(at): tuple(map(int, order)) for at, order in of.items()}
+                        for side, of in one.get("orders", {}).items()
+                    },
+                )
                 for name, one in data["functions"].items()
             }
             loops = tuple(layouts(one) for one in data.get("loops", ()))
@@ -127,6 +140,11 @@ def _check(name: str, signature: Signature, lemmas: Lemmas, whole: Program, loca
             lemmas.leaf(("argument", name, at), whole.type_of(type_)[0]) for at, type_ in enumerate(types[0].inputs)
         ]
         shards = [lemmas.given(value, axes) for value, axes in zip(given, signature.arguments, strict=True)]
+        devices = len(local.position_of)
+        for at, value in enumerate(shards):
+            if own := signature.orders.get("arguments", {}).get(at):
+                # A device has what the one at its place in the order has.
+                shards[at] = permuted(lemmas, value, np.argsort(_permutation(own, devices)), "")
         for value, type_ in zip(shards, types[1].inputs, strict=True):
             if local.type_of(type_)[0] != value.shape:
                 raise NotCertified(f"an argument of shape {value.shape}", "layout")
@@ -139,6 +157,8 @@ def _check(name: str, signature: Signature, lemmas: Lemmas, whole: Program, loca
             # Even if its results are not used: devices wait for each other.
             verdict.refusals.append(local.communicates)
         for at, (value, axes, result) in enumerate(zip(expected, signature.results, found, strict=True)):
+            if own := signature.orders.get("results", {}).get(at):
+                result = permuted(lemmas, result, _permutation(own, devices), "")
             if not lemmas.is_shard(result, value, axes):
                 verdict.pairs.append((value, result) if local.different is None else local.different)
                 verdict.refusals.append(_difference(at, value, result, functions[1], local, whole))
@@ -172,13 +192,16 @@ def _difference(at: int, wanted: Value, found: Value, function: Any, local: Prog
 
 def devices_of(certificate: Certificate) -> Any:
     """The position on the mesh of the device of each number."""
-    count = prod(certificate.mesh.values())
-    positions = np.arange(count)
+    positions = np.arange(prod(certificate.mesh.values()))
     if certificate.devices:
-        if sorted(certificate.devices) != list(range(count)):
-            raise CertificateError("the devices are not a permutation")
-        positions[list(certificate.devices)] = np.arange(count)
+        positions[_permutation(certificate.devices, len(positions))] = np.arange(len(positions))
     return positions
+
+
+def _permutation(order: Sequence[int], count: int) -> Any:
+    if sorted(order) != list(range(count)):
+        raise CertificateError("devices are not a permutation")
+    return np.array(order)
 
 
 __all__: Sequence[str] = ("Certificate", "CertificateError", "Verdict", "check")

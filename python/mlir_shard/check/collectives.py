@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.devices import by_device, is_by_device, permuted, places_of
+from mlir_shard.check.devices import FAR, assembled, is_by_device, permuted
 from mlir_shard.check.reading import Reading, numbers_of, reads, reduction_kind
 from mlir_shard.check.values import Entry, NotCertified, Value, entry_of
 from mlir_shard.deferred import numpy as np
@@ -126,50 +126,38 @@ def device_number(mesh: Sequence[int]) -> Entry:
 
 
 @reads("shard.send")
-def _shard_send(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    send(reading, op, values, None)
+def send(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    """Records what is sent, to which device, and by which devices."""
+    reading.sent.append((values[0], _others(reading, op, "destination", values[1:]), reading.active))
     return [values[0]]
 
 
-def send(reading: Reading, op: Any, values: list[Value], sends: Any) -> None:
-    """Records what is sent, to which device, and by which devices, all of them for None."""
-    reading.sent.append((values[0], _others(reading, op, "destination", values[1:]), sends))
-
-
 @reads("shard.recv")
-def _shard_recv(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    return [receive(reading, op, values, None)]
-
-
-def receive(reading: Reading, op: Any, values: list[Value], receives: Any) -> Value:
-    """What devices have after they received; those that do not, where `receives` is false, keep what they had sent."""
+def _receive(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    """What devices have after they received; nothing is claimed of others."""
     if not reading.sent:
         raise NotCertified("nothing is sent before", "send and recv")
     value, targets, sends = reading.sent.pop(0)
-    sources = _others(reading, op, "source", values[1:])
+    sources, receives = _others(reading, op, "source", values[1:]), reading.active
     own = np.arange(len(sources))
-    receives = own >= 0 if receives is None else receives
-    sends = own >= 0 if sends is None else sends
     if (targets[sources] != own)[receives].any() or not sends[sources][receives].all():
         raise NotCertified("the sender sends to another device, or nothing", "send and recv")
     if (sources[targets] != own)[sends].any() or not receives[targets][sends].all():
         raise NotCertified("what is sent is not received", "send and recv")
-    if not receives.all() and value != values[0]:
-        raise NotCertified("a device keeps something else than it had sent", "send and recv")
-    return permuted(reading.lemmas, value, np.where(receives, sources, own), reading.element)
+    return [permuted(reading.lemmas, value, np.where(receives, sources, own), reading.element)]
 
 
 def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> Any:
     """The number of the other device, for each device."""
     mesh, left = reading.lemmas.nodes.real_mesh, list(values)
-    positions = list(places_of(reading.lemmas))
+    positions = list(reading.lemmas.nodes.places())
     for axis, number in zip(_axes(op), numbers_of(op, name), strict=True):
         positions[axis] = np.full(prod(mesh), number)
         if number < 0:
             value = left.pop(0)
             if not is_by_device(value):
                 raise NotCertified("the position of a device is not known", "send and recv")
-            positions[axis] = by_device(reading.lemmas, value.index[0])
+            positions[axis] = reading.lemmas.nodes.by_device(value.index[0])
         if (positions[axis] < 0).any() or (positions[axis] >= mesh[axis]).any():
             raise NotCertified("a position beyond the mesh", "send and recv")
     return np.ravel_multi_index(positions, mesh)
@@ -177,7 +165,7 @@ def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> An
 
 @reads("shard.update_halo")
 def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    """Neighbours along the axes of a dimension fill what is before and behind the middle; at the ends it is zero."""
+    """Neighbours along the axes of a dimension fill what is before and behind the middle; at the ends it is kept."""
     lemmas, value = reading.lemmas, values[0]
     sizes = numbers_of(op, "static_halo_sizes")
     split = [
@@ -189,20 +177,17 @@ def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     dim = next(at for at, axes in enumerate(split) if axes)
     below, above = sizes
     size = value.shape[dim] - below - above
-    middle, parts = lemmas.sliced(value, dim, (below, ()), size), list[Value]()
-    for offset, count, start, edge in ((-1, below, size - below, 0), (1, above, 0, below + size)):
-        if not count:
-            continue
-        kept = lemmas.sliced(value, dim, (edge, ()), count)
-        if count > size or not lemmas.is_zero(kept):
-            raise NotCertified("what is at the ends is not zero, or reaches beyond the neighbours", "update_halo")
-        sent = lemmas.sliced(middle, dim, (start, ()), count)
-        parts.append(permuted(lemmas, sent, _neighbours(lemmas.nodes.real_mesh, split[dim], offset), reading.element))
-    if below:
-        parts.insert(1, middle)
-    else:
-        parts.insert(0, middle)
-    return [lemmas.joined(parts, dim)]
+    if max(sizes) > size:
+        raise NotCertified("a halo that reaches beyond the neighbours", "update_halo")
+    middle = lemmas.sliced(value, dim, (below, ()), size)
+    for offset, count, start, place in ((-1, below, size - below, 0), (1, above, 0, below + size)):
+        if count:
+            senders = _neighbours(lemmas.nodes.real_mesh, split[dim], offset)
+            sent = permuted(lemmas, lemmas.sliced(middle, dim, (start, ()), count), np.abs(senders), reading.element)
+            places = np.zeros((len(value.dims), len(senders)), np.int64)
+            places[dim] = np.where(senders >= 0, place, -FAR)
+            value = assembled(lemmas, value, sent, places)
+    return [value]
 
 
 def _neighbours(mesh: Sequence[int], axes: Sequence[int], offset: int) -> Any:

@@ -9,51 +9,36 @@ its own, beside the mesh axes, of which no collective is certified that moves al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 from typing import Any
 
 from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.reading import width
-from mlir_shard.check.values import Bound, Entry, Node, NotCertified, Value, entry_of, span
+from mlir_shard.check.values import Bound, Entry, Node, NotCertified, Value, entry_of, refined, substituted, width
 from mlir_shard.deferred import numpy as np
 
-_FAR = 2**40
-
-
-def places_of(lemmas: Lemmas) -> Any:
-    """The position along each mesh axis of each device, as rows."""
-    mesh = lemmas.nodes.real_mesh
-    return np.indices(mesh).reshape(len(mesh), -1)
-
-
-def by_device(lemmas: Lemmas, entry: Entry) -> Any:
-    """What the mesh axes and tables add to an index, for each device."""
-    places, total = places_of(lemmas), np.full(prod(lemmas.nodes.real_mesh), entry[0], np.int64)
-    for stride, variable in entry[1]:
-        axis = -1 - variable
-        if axis >= 0:
-            known = len(places)
-            total = total + stride * (places[axis] if axis < known else lemmas.nodes.tables[axis - known])
-    return total
+FAR = 2**40
+_MOST_PARTS = 4096
 
 
 def nowhere(bound: Bound) -> int:
     """An index that is out of bounds, so that nothing is known of what is there."""
     if bound == (None, None):
         raise NotCertified("what some devices have is not known", "permutation")
-    return -_FAR if bound[0] is not None else _FAR
+    return -FAR if bound[0] is not None else FAR
 
 
-def entry_by_device(lemmas: Lemmas, entries: Any, matters: Any = None, bound: Bound = (0, 0)) -> Entry:
+def entry_by_device(
+    lemmas: Lemmas, entries: Any, matters: Any = None, bound: Bound | None = (0, 0), *, is_table: bool = False
+) -> Entry:
     """The index that is `entries` for each device that matters, affine if there is one, else a table.
 
-    In a table the index of other devices is out of bounds.
+    In a table the index of other devices is out of bounds; for a bound of None it is any.
     """
-    mesh, places = lemmas.nodes.real_mesh, places_of(lemmas)
+    mesh, places = lemmas.nodes.real_mesh, lemmas.nodes.places()
     chosen = np.ones(entries.shape, bool) if matters is None else matters
     if not chosen.any():
-        return nowhere(bound), ()
+        return 0 if bound is None else nowhere(bound), ()
     known, at = entries[chosen], places[:, chosen]
     strides = dict[int, int]()
     for axis in range(len(mesh)):
@@ -66,9 +51,9 @@ def entry_by_device(lemmas: Lemmas, entries: Any, matters: Any = None, bound: Bo
             strides[axis] = step // distance
     offset = int(known[0]) - sum(stride * int(at[axis, 0]) for axis, stride in strides.items())
     fit = offset + sum((stride * at[axis] for axis, stride in strides.items()), np.zeros(at.shape[1], np.int64))
-    if np.array_equal(fit, known):
+    if np.array_equal(fit, known) and (not is_table or chosen.all()):
         return entry_of(offset, {-1 - axis: stride for axis, stride in strides.items()})
-    filled = entries if matters is None else np.where(chosen, entries, nowhere(bound))
+    filled = entries if chosen.all() else np.where(chosen, entries, known[0] if bound is None else nowhere(bound))
     low = int(filled.min())
     return low, ((1, lemmas.nodes.table(filled - low)),)
 
@@ -102,7 +87,7 @@ def computed_by_device(lemmas: Lemmas, name: str, values: Sequence[Value]) -> An
     """The result of an op on integers of each device, for each of them; None if it is none of those known."""
     if name not in _NUMPY or not all(map(is_by_device, values)):
         return None
-    left, right = (by_device(lemmas, value.index[0]) for value in values)
+    left, right = (lemmas.nodes.by_device(value.index[0]) for value in values)
     if name in ("divide", "remainder") and ((left < 0).any() or (right <= 0).any()):
         return None
     return getattr(np, _NUMPY[name])(left, right)
@@ -115,7 +100,7 @@ def looked_up(lemmas: Lemmas, value: Value) -> Value:
     element = str(value.node.op[1].type.element_type)
     if not width(element) or any(value.dims):
         return value
-    found = np.array(value.node.op[1])[tuple(by_device(lemmas, entry) for entry in value.index)]
+    found = np.array(value.node.op[1])[tuple(lemmas.nodes.by_device(entry) for entry in value.index)]
     number = number_by_device(lemmas, element, found.astype(np.int64))
     return Value(number.node, number.index, value.dims)
 
@@ -123,72 +108,66 @@ def looked_up(lemmas: Lemmas, value: Value) -> Value:
 def truth_by_device(lemmas: Lemmas, value: Value) -> Any:
     """For each device whether a comparison of integers holds; None if the value is something else."""
     holds = {"is NE 0": lambda one: one != 0, "is EQ 0": lambda one: one == 0, "is positive": lambda one: one > 0}
-    if value.node.op[:2] == ("constant", "i1"):
+    if value.node.op[0] == "constant" and value.node.op[2] in ("True", "False"):
         return np.full(prod(lemmas.nodes.real_mesh), value.node.op[2] == "True")
     if value.node.op[0] not in holds or any(variable >= 0 for _, terms in value.index for _, variable in terms):
         return None
-    return holds[value.node.op[0]](by_device(lemmas, value.index[0]))
+    return holds[value.node.op[0]](lemmas.nodes.by_device(value.index[0]))
 
 
 def permuted(lemmas: Lemmas, value: Value, senders: Any, element: str) -> Value:
-    """What each device has after it received what another one had, whose number `senders` is; -1 for none.
-
-    A device without a sender has zeros: they extend the value where its index is behind the end there, and elsewhere
-    nothing is known of them.
-    """
+    """What each device has after it received what another one had, whose number `senders` is; zeros for -1."""
     receives = senders >= 0
-    totals = [by_device(lemmas, entry)[np.maximum(senders, 0)] for entry in value.index]
-    local = [tuple(term for term in terms if term[1] >= 0) for _, terms in value.index]
-    entries = list[Entry]()
-    for total, terms, bound in zip(totals, local, value.node.bounds, strict=True):
-        offset, along = entry_by_device(lemmas, total, receives, bound)
-        entries.append((offset, (*along, *terms)))
-    nodes = lemmas.nodes
-    found = nodes.value(value.node, tuple((at, tuple(terms)) for at, terms in entries), value.dims)
+    found = list[Entry]()
+    for entry in value.index:
+        offset, along = entry_by_device(lemmas, lemmas.nodes.by_device(entry)[np.maximum(senders, 0)], receives, None)
+        found.append((offset, (*along, *(term for term in entry[1] if term[1] >= 0))))
     if receives.all():
-        return found
-    size_of = nodes.size_in(value)
-    number = "False" if element == "i1" else "0" if element[0] in "iu" else "0.0"
-    for at, ((low, high), terms) in enumerate(zip(value.node.bounds, local, strict=True)):
-        least, most = span((0, terms), size_of)
-        known = by_device(lemmas, entries[at])
-        inside = receives & True
-        below = low is not None and bool((known + most < low)[~receives].all())
-        above = high is not None and bool((known + least >= high)[~receives].all())
-        is_inside = (low is None or bool((known + least >= low)[inside].all())) and (
-            high is None or bool((known + most < high)[inside].all())
-        )
-        if (below or above) and is_inside:
-            sides = tuple((below, above) if one == at else (False, False) for one in range(len(entries)))
-            return nodes.value(nodes.extended(value.node, number, sides), tuple(entries), value.dims)
-    finite = next((at for at, bound in enumerate(value.node.bounds) if bound != (None, None)), None)
-    if finite is None:
-        raise NotCertified("what a device without a sender has is not known", "permutation")
-    filled = np.where(receives, totals[finite], nowhere(value.node.bounds[finite]))
-    low = int(filled.min())
-    entries[finite] = low, ((1, nodes.table(filled - low)), *local[finite])
-    return nodes.value(value.node, tuple(entries), value.dims)
+        return lemmas.nodes.value(value.node, tuple(found), value.dims)
+    places = np.where(receives, 0, -FAR) * np.ones((max(len(value.dims), 1), 1), np.int64)
+    return assembled(lemmas, lemmas.zero(element, value.shape), Value(value.node, tuple(found), value.dims), places)
 
 
-def assembled(lemmas: Lemmas, base: Value, tile: Value, starts: Sequence[Entry]) -> Value:
-    """A tensor with a tile at a place of each device.
+def merged(lemmas: Lemmas, chosen: Any, first: Value, second: Value) -> Value:
+    """The first value on devices that are chosen, and the second one on the others."""
+    if chosen.all() or first == second:
+        return first
+    places = np.where(chosen, 0, -FAR) * np.ones((max(len(first.dims), 1), 1), np.int64)
+    found = assembled(lemmas, second, first, places)
+    return covered(lemmas, found, [0] * len(first.dims), first.shape) or found
 
-    It is a node of the number of the device and the position; `covered` tells what it is of another node.
-    """
-    shape = base.shape
-    places = np.stack([by_device(lemmas, start) for start in starts]) if starts else np.zeros((0, 1), int)
-    most = np.array([size - one for size, one in zip(shape, tile.shape, strict=True)])
-    clamped = np.clip(places, 0, most[:, None])
-    if not np.array_equal(clamped, places):
+
+def tiled(lemmas: Lemmas, base: Value, tile: Value, starts: Sequence[Entry]) -> Value:
+    """A tensor with a tile at a place of each device that is in bounds."""
+    places = np.stack([lemmas.nodes.by_device(start) for start in starts])
+    most = _column([size - one for size, one in zip(base.shape, tile.shape, strict=True)])
+    if not np.array_equal(np.clip(places, 0, most), places):
         raise NotCertified("a tile is out of bounds on some devices", "tiles")
-    before: tuple[Any, ...] = ()
-    if base.node.op[0] == "assembly" and base.index == _own(lemmas, shape):
-        before = base.node.op[1]
-    elif base.node.op[0] != "constant" and base.node.op[0] != "index":
-        before = ((base, (0,) * (len(shape) * places.shape[1])),)
-    pieces = (*before, (tile, tuple(clamped.T.ravel().tolist())))
+    return assembled(lemmas, base, tile, places)
+
+
+def assembled(lemmas: Lemmas, base: Value, tile: Value, places: Any) -> Value:
+    """A tensor with a tile at a place of each device, where the last one counts and what is outside does not.
+
+    It is a node of the number of the device and the position; `covered` tells what it is of another node. A scalar has
+    one place too.
+    """
+    shape, rank = base.shape, len(places)
+    pieces = list[tuple[Value, tuple[int, ...]]]()
+    for value, at in ((base, np.zeros_like(places)), (tile, places)):
+        inner = value.node.op[1] if value.node.op[0] == "assembly" and value.index == _own(lemmas, value.shape) else ()
+        moved = list[tuple[Value, tuple[int, ...]]]()
+        for one, own in inner:
+            own = np.array(own, np.int64).reshape(-1, rank).T
+            sizes, around = _column(one.shape or (1,)), _column(value.shape or (1,))
+            inside = ((own >= 0) & (own + sizes <= around)).all(axis=0)
+            if not (inside | ((own >= around) | (own + sizes <= 0)).any(axis=0)).all():
+                moved, inner = [], ()
+                break
+            moved.append((one, tuple(np.where(inside & (at > -FAR), own + at, -FAR).T.ravel().tolist())))
+        pieces += moved if inner else [(value, tuple(at.T.ravel().tolist()))]
     number = prod(lemmas.nodes.real_mesh)
-    node = lemmas.nodes.node(("assembly", pieces), ((0, number), *((0, size) for size in shape)), (), ())
+    node = lemmas.nodes.node(("assembly", tuple(pieces)), ((0, number), *((0, size) for size in shape)), (), ())
     return Value(node, _own(lemmas, shape), tuple((size,) if size > 1 else () for size in shape))
 
 
@@ -204,84 +183,260 @@ def _own(lemmas: Lemmas, shape: Sequence[int]) -> tuple[Entry, ...]:
     return (entry_of(0, strides), *entries)
 
 
-def _inner(node: Node) -> Node:
-    """What a node extends: of the padding of a tile nothing is claimed."""
-    return node.reads[0][0] if node.op[0] == "extended" else node
+class _Tile:
+    """A tile of an assembled tensor.
+
+    Attributes:
+        low, high: where it is on each device, a row for each dimension.
+        number: what it is everywhere; else `core` is the node without padding that it is of.
+        strides: of each dimension of the tensor in the index of the core.
+        origin: the index of the core, on each device, of the position zero in the tensor.
+        behind: the number that extends the core and where, if it is known.
+    """
+
+    def __init__(self, lemmas: Lemmas, value: Value, at: Any) -> None:
+        self.low, self.high = at, at + _column(value.shape)
+        self.number = lemmas.number_of(value, "tiles") if lemmas.is_number(value) else None
+        self.core, entries = lemmas.nodes.core(value.node)
+        self.behind = value.node.op[1:3] if value.node.op[0] == "extended" else None
+        dim_of = [dim for dim, of in enumerate(value.dims) for _ in of]
+        index = [substituted(entry, dict(enumerate(value.index))) for entry in entries]
+        self.strides = [{dim_of[one]: stride for stride, one in terms if one >= 0} for _, terms in index]
+        self.origin = np.stack([np.zeros_like(at[0]), *(lemmas.nodes.by_device(entry) for entry in index)])[1:]
+        for row, of in zip(self.origin, self.strides, strict=True):
+            for dim, stride in of.items():
+                row -= stride * at[dim]
+
+    def holds(self, number: str, sides: Any) -> bool:
+        """Whether it is known to be a number where it is behind the end of the core along any of the sides."""
+        if self.number is not None:
+            return self.number == number
+        return self.behind is not None and self.behind[0] == number and self.behind[1] == sides
 
 
 def covered(lemmas: Lemmas, value: Value, starts: Sequence[int], sizes: Sequence[int]) -> Value | None:
-    """A box of an assembled tensor, if tiles of one node that fit together cover it on each device; else None.
+    """A box of an assembled tensor, if it is of one node on each device; else None.
 
-    What no tile covers must be behind the end of the node, where nothing is known.
+    The box is cut where a tile or the node ends. In each part the last tile must be the node there, or, where the node
+    ends, the number that extends it. If this is not so behind the end, nothing is claimed of it.
     """
-    if value.node.op[0] != "assembly" or value.index != _own(lemmas, value.shape):
+    if value.node.op[0] != "assembly" or value.index != _own(lemmas, value.shape) or 0 in sizes:
         return None
-    pieces = value.node.op[1]
-    node, rank = _inner(pieces[0][0].node), len(sizes)
-    number = prod(lemmas.nodes.real_mesh)
-    lows, highs, origins, strides = [], [], [], None
-    for tile, places in pieces:
-        if _inner(tile.node) is not node or any(len(dim) > 1 for dim in tile.dims):
+    if not sizes:
+        pieces = tuple((lemmas.reshaped(tile, (1,)), at) for tile, at in value.node.op[1])
+        node = lemmas.nodes.node(("assembly", pieces), (*value.node.bounds, (0, 1)), (), ())
+        found = covered(lemmas, Value(node, _own(lemmas, (1,)), ((),)), [0], [1])
+        return None if found is None else lemmas.reshaped(found, ())
+    places = [
+        (tile, np.array(at, np.int64).reshape(-1, len(sizes)).T - _column(starts)) for tile, at in value.node.op[1]
+    ]
+    for is_cut in (False, True):
+        cut = _cut_into_digits(lemmas, places, sizes, is_cut=is_cut)
+        found = None if cut is None else _of_one_node(lemmas, *cut, sizes)
+        if found is not None:
+            return found
+    return None
+
+
+def _of_one_node(
+    lemmas: Lemmas, tiles: Sequence[_Tile], dims: Sequence[tuple[int, ...]], sizes: Sequence[int]
+) -> Value | None:
+    flat = [size for of in dims for size in of]
+    inside = [tile for tile in tiles if ((tile.high > 0) & (tile.low < _column(flat))).all(axis=0).any()]
+    numbers = {tile.number for tile in inside if tile.number is not None}
+    cores = {tile.core for tile in inside if tile.number is None}
+    if not cores and len(numbers) == 1:
+        return lemmas.constant("any", str(numbers.pop()), sizes)
+    if len(cores) != 1:
+        return None
+    core, of_core = cores.pop(), [tile for tile in inside if tile.number is None]
+    strides = _common_strides(of_core, len(core.bounds), flat)
+    if strides is None:
+        return None
+    numbers |= {tile.behind[0] for tile in of_core if tile.behind is not None}
+    for is_table in (False, True):
+        box = _Box(lemmas, inside, core, strides, flat, is_table=is_table)
+        for number in (*sorted(map(str, numbers)), None):
+            found = box.value(number, dims)
+            if found is not None:
+                return found
+    return None
+
+
+def _cut_into_digits(
+    lemmas: Lemmas, places: Sequence[tuple[Value, Any]], sizes: Sequence[int], *, is_cut: bool
+) -> tuple[list[_Tile], list[tuple[int, ...]]] | None:
+    """The tiles, and the box, with a dimension for each digit of those dimensions that tiles have digits of.
+
+    If `is_cut`, a dimension that has tiles of one size side by side is cut into one that counts them and one in them.
+    """
+    dims: list[tuple[int, ...]] = []
+    for dim, size in enumerate(sizes):
+        factors = [tile.dims[dim] for tile, _ in places if not lemmas.is_number(tile)]
+        fine = refined(*factors) if len({prod(of) for of in factors}) == 1 and max(map(len, factors)) > 1 else ()
+        if fine is None or (not fine and any(len(of) > 1 for of in factors)):
             return None
-        at = np.array(places).reshape(number, rank).T
-        begin = np.array(starts)[:, None]
-        lows.append(np.clip(at - begin, 0, np.array(sizes)[:, None]))
-        highs.append(np.clip(at + np.array(tile.shape)[:, None] - begin, 0, np.array(sizes)[:, None]))
-        digit_of, digits = {}, 0
-        for dim, of in enumerate(tile.dims):
-            if of:
-                digit_of[digits] = dim
-                digits += 1
-        along = [{digit_of[variable]: stride for stride, variable in terms if variable >= 0} for _, terms in tile.index]
-        if strides is None:
-            strides = along
-        for one, other in zip(strides, along, strict=True):
+        part, ends = prod(fine), [size, *(tile.shape[dim] for tile, _ in places)]
+        if is_cut and not fine and len(set(factors)) == 1 and 1 < prod(factors[0]) < size:
+            fine = factors[0]
+            part = prod(fine)
+        if any(end % part for end in ends) or any((at[dim] % part)[at[dim] > -FAR // 2].any() for _, at in places):
+            if len(max(factors, key=len)) > 1:
+                return None
+            fine, part = (), 1
+        dims.append((size // part, *fine))
+    tiles = list[_Tile]()
+    for tile, at in places:
+        rows, found = list[Any](), list[tuple[int, ...]]()
+        for dim, of in enumerate(dims):
+            part = prod(of[1:])
+            rows += [at[dim] // part, *(np.zeros_like(at[dim]) for _ in of[1:])]
+            whole = tile.shape[dim] // part
+            found += [(whole,) if whole > 1 else (), *((one,) for one in of[1:])]
+        if not lemmas.is_number(tile):
+            exact = [of[1:] or own for of, own in zip(dims, tile.dims, strict=True)]
+            tile = Value(tile.node, lemmas.nodes.digits(tile, exact), tuple(found))
+        else:
+            tile = Value(tile.node, tile.index, tuple(found))
+        tiles.append(_Tile(lemmas, tile, np.stack(rows)))
+    return tiles, dims
+
+
+def _common_strides(tiles: Sequence[_Tile], count: int, sizes: Sequence[int]) -> list[dict[int, int]] | None:
+    """The stride of each dimension of the tensor in the index of the core; tiles of size 1 have it by their places."""
+    strides: list[dict[int, int]] = [{} for _ in range(count)]
+    for tile in tiles:
+        for one, other in zip(strides, tile.strides, strict=True):
             for dim, stride in other.items():
                 if one.setdefault(dim, stride) != stride:
                     return None
-        origins.append((tile, at - begin))
-    assert strides is not None
-    totals = []
-    for tile, at in origins:
-        rows = [
-            by_device(lemmas, entry) - sum((stride * at[dim] for dim, stride in of.items()), np.zeros(number, np.int64))
-            for entry, of in zip(tile.index, strides, strict=True)
+    known = {dim for tile in tiles for dim in range(len(sizes)) if (tile.high - tile.low)[dim].max() > 1}
+    for dim in set(range(len(sizes))) - known:
+        for first, second in combinations(tiles, 2):
+            is_in = [((tile.low >= 0) & (tile.high <= _column(sizes))).all(axis=0) for tile in (first, second)]
+            others = [one for one in range(len(sizes)) if one != dim]
+            both = is_in[0] & is_in[1] & (first.low[others] == second.low[others]).all(axis=0)
+            at = np.flatnonzero(both & (first.low[dim] != second.low[dim]))
+            if len(at):
+                distance = int(second.low[dim, at[0]] - first.low[dim, at[0]])
+                for one, row in zip(strides, (second.origin - first.origin)[:, at[0]], strict=True):
+                    if row % distance == 0 and row:
+                        one[dim] = int(row) // distance
+                break
+    for tile in tiles:
+        for one, other, row in zip(strides, tile.strides, tile.origin, strict=True):
+            for dim in one.keys() - other.keys():
+                if (tile.high - tile.low)[dim].max() > 1:
+                    return None
+                row -= one[dim] * tile.low[dim]
+    return strides
+
+
+def _column(sizes: Sequence[int]) -> Any:
+    return np.array(sizes, np.int64)[:, None]
+
+
+class _Box:
+    """A box of a tensor that is assembled of tiles, as a box of a node that they may be of."""
+
+    def __init__(
+        self, lemmas: Lemmas, tiles: Sequence[_Tile], core: Node, strides: Any, sizes: Sequence[int], *, is_table: bool
+    ) -> None:
+        self.lemmas, self.tiles, self.core, self.strides, self.sizes = lemmas, tiles, core, strides, sizes
+        devices = prod(lemmas.nodes.real_mesh)
+        origin, known = np.zeros((len(core.bounds), devices), np.int64), np.zeros(devices, bool)
+        for tile in tiles:
+            if tile.number is None:
+                low, high = np.maximum(tile.low, 0), np.minimum(tile.high, _column(sizes))
+                matters = (low < high).all(axis=0) & self._touches(tile.origin, low, high)
+                origin, known = np.where(matters, tile.origin, origin), known | matters
+        self.entries = [
+            entry_by_device(lemmas, row, known, bound, is_table=is_table)
+            for row, bound in zip(origin, core.bounds, strict=True)
         ]
-        totals.append(np.stack(rows) if rows else np.zeros((0, number), np.int64))
-    entries, matter = list[Entry](), [(high > low).all(axis=0) for low, high in zip(lows, highs, strict=True)]
-    known = np.any(matter, axis=0)
-    common = np.zeros_like(totals[0])
-    for total, at in zip(totals, matter, strict=True):
-        common = np.where(at, total, common)
-    for row, bound in zip(common, node.bounds, strict=True):
-        entries.append(entry_by_device(lemmas, row, known, bound))
-    common = np.stack([by_device(lemmas, entry) for entry in entries]) if entries else common
-    if any((total != common)[:, at].any() for total, at in zip(totals, matter, strict=True)):
-        return None
-    # The box of the elements that are in bounds of the node.
-    need_low, need_high = np.zeros((rank, number), np.int64), np.repeat(np.array(sizes)[:, None], number, axis=1)
-    for (low, high), total, of in zip(node.bounds, common, strides, strict=True):
-        if len(of) > 1 or any(stride != 1 for stride in of.values()):
-            continue
-        for dim in of:
-            if low is not None:
-                need_low[dim] = np.maximum(need_low[dim], low - total)
-            if high is not None:
-                need_high[dim] = np.minimum(need_high[dim], high - total)
-        if not of:
-            outside = ((total < low) if low is not None else False) | ((total >= high) if high is not None else False)
-            need_high[0:1] = np.where(outside, need_low[0:1], need_high[0:1])
-    boxes = [(np.maximum(low, need_low), np.minimum(high, need_high)) for low, high in zip(lows, highs, strict=True)]
-    volume = sum(np.maximum(high - low, 0).prod(axis=0) for low, high in boxes)
-    for (low, high), (low2, high2) in combinations(boxes, 2):
-        both = np.maximum(np.minimum(high, high2) - np.maximum(low, low2), 0).prod(axis=0)
-        if both.any():
+        rows = [lemmas.nodes.by_device(entry) for entry in self.entries]
+        self.origin = np.stack(rows) if rows else origin
+
+    def _touches(self, origin: Any, low: Any, high: Any) -> Any:
+        """On which devices a box is not all out of the bounds of the core."""
+        found = np.ones(origin.shape[1], bool)
+        for row, of, (first, last) in zip(origin, self.strides, self.core.bounds, strict=True):
+            if all(stride > 0 for stride in of.values()):
+                least = row + sum((stride * low[dim] for dim, stride in of.items()), np.zeros_like(row))
+                most = row + sum((stride * (high[dim] - 1) for dim, stride in of.items()), np.zeros_like(row))
+                found &= (most >= first if first is not None else True) & (least < last if last is not None else True)
+        return found
+
+    def _cuts(self, dim: int) -> list[Any]:
+        """Where along a dimension a tile or the core ends on each device, in order."""
+        size, devices = self.sizes[dim], self.origin.shape[1]
+        rows = [np.zeros(devices, np.int64), np.full(devices, size)]
+        rows += [np.clip(row, 0, size) for tile in self.tiles for row in (tile.low[dim], tile.high[dim])]
+        for row, of, bound in zip(self.origin, self.strides, self.core.bounds, strict=True):
+            if of == {dim: 1}:
+                rows += [np.clip(end - row, 0, size) for end in bound if end is not None]
+        distinct = {row.tobytes(): row for row in rows}
+        return list(np.sort(np.stack(list(distinct.values())), axis=0))
+
+    def value(self, number: str | None, dims: Sequence[tuple[int, ...]]) -> Value | None:
+        """The box as a value, where what is behind the end is `number`; None if it is not."""
+        cuts = [self._cuts(dim) for dim in range(len(self.sizes))]
+        if prod(map(len, cuts)) > _MOST_PARTS:
             return None
-    if (volume != np.maximum(need_high - need_low, 0).prod(axis=0)).any():
-        return None
-    index = []
-    new = {dim: at for at, dim in enumerate(dim for dim, size in enumerate(sizes) if size > 1)}
-    for entry, of in zip(entries, strides, strict=True):
-        terms = [(stride, new[dim]) for dim, stride in of.items() if dim in new]
-        index.append((entry[0], (*entry[1], *terms)))
-    return lemmas.nodes.value(node, tuple(index), [(size,) if size > 1 else () for size in sizes])
+        sides = [[False, False] for _ in self.core.bounds]
+        ends = list[tuple[Any, Any, Any]]()
+        for part in product(*(range(len(of) - 1) for of in cuts)):
+            start = [of[at] for of, at in zip(cuts, part, strict=True)]
+            left = np.ones(self.origin.shape[1], bool)
+            for of, at in zip(cuts, part, strict=True):
+                left &= of[at] < of[at + 1]
+            if not left.any():
+                continue
+            index = self._index(self.origin, start)
+            below, above = self._outside(index)
+            outside = below.any(axis=0) | above.any(axis=0)
+            for tile in reversed(self.tiles):
+                here = left.copy()
+                for dim, row in enumerate(start):
+                    here &= (tile.low[dim] <= row) & (row < tile.high[dim])
+                left &= ~here
+                is_same = np.zeros_like(here)
+                if tile.number is None:
+                    is_same = (self._index(tile.origin, start) == index).all(axis=0)
+                if (here & ~outside & ~is_same).any():
+                    return None
+                if number is not None and (here & outside).any():
+                    ends.append((tile, (here & outside), is_same))
+                    for at, of in enumerate(sides):
+                        of[0] |= bool((below[at] & here).any())
+                        of[1] |= bool((above[at] & here).any())
+            if (left & ~outside).any() or (number is not None and left.any()):
+                return None
+        every = tuple((low, high) for low, high in sides)
+        for tile, here, is_same in ends:
+            if not tile.holds(number, every) or (tile.number is None and not is_same[here].all()):
+                return None
+        digit_of = {dim: at for at, dim in enumerate(dim for dim, size in enumerate(self.sizes) if size > 1)}
+        found = []
+        for entry, of in zip(self.entries, self.strides, strict=True):
+            terms = [(stride, digit_of[dim]) for dim, stride in of.items() if dim in digit_of]
+            found.append((entry[0], (*entry[1], *terms)))
+        nodes = self.lemmas.nodes
+        node = nodes.extended(self.core, number, every) if number is not None else self.core
+        return nodes.value(node, tuple(found), [tuple(size for size in of if size > 1) for of in dims])
+
+    def _index(self, origin: Any, start: Sequence[Any]) -> Any:
+        rows = [
+            row + sum((stride * start[dim] for dim, stride in of.items()), np.zeros_like(row))
+            for row, of in zip(origin, self.strides, strict=True)
+        ]
+        return np.stack(rows) if rows else origin
+
+    def _outside(self, index: Any) -> tuple[Any, Any]:
+        """Along which dimensions of the core a part is before or behind it, where its ends are cuts."""
+        below, above = np.zeros(index.shape, bool), np.zeros(index.shape, bool)
+        for at, (of, (first, last)) in enumerate(zip(self.strides, self.core.bounds, strict=True)):
+            if not of or list(of.values()) == [1]:
+                below[at] = index[at] < first if first is not None else False
+                above[at] = index[at] >= last if last is not None else False
+        return below, above

@@ -5,13 +5,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from math import prod
 from typing import Any
 
 from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.reading import fits, width
-from mlir_shard.check.values import Entry, Index, NotCertified, Value, entry_of, linear, span
+from mlir_shard.check.values import (
+    Entry,
+    Index,
+    Node,
+    Nodes,
+    NotCertified,
+    Read,
+    Value,
+    entry_of,
+    fits,
+    is_inside,
+    linear,
+    span,
+    substituted,
+    width,
+)
 
 _SAME = frozenset(("convert", "index_cast", "index_castui", "extsi", "extui", "trunci"))
+_MOST_COMPONENTS = 16
 NAMES = {
     "addi": "add",
     "subi": "subtract",
@@ -122,15 +139,111 @@ def _everywhere(lemmas: Lemmas, number: str, dims: Sequence[Sequence[int]]) -> V
 
 def selected(lemmas: Lemmas, condition: Value, then: Value, otherwise: Value) -> Value:
     """A selection; one between a value and a number at the end of the value is the value extended by the number."""
-    if condition.node.op[:2] == ("constant", "i1"):
+    if condition.node.op[0] == "constant" and condition.node.op[2] in ("True", "False"):
         return then if condition.node.op[2] == "True" else otherwise
     if then == otherwise:
         return then
     if condition.node.op[0] == "is positive":
-        found = _masked(lemmas, condition, then, otherwise, 1) or _masked(lemmas, condition, otherwise, then, -1)
+        for kept, filling, sign in ((then, otherwise, 1), (otherwise, then, -1)):
+            core, index = lemmas.nodes.core(kept.node)
+            own: dict[Any, Entry] = dict(enumerate(kept.index))
+            inner = Value(core, tuple(substituted(one, own) for one in index), kept.dims)
+            found = _masked(lemmas, condition, kept, filling, sign) or _masked(lemmas, condition, inner, filling, sign)
+            if found is not None:
+                return found
+    if then.node.op[0] == "lookup" and lemmas.is_zero(otherwise):
+        found = _sharded_lookup(lemmas, condition, then)
         if found is not None:
             return found
     return lemmas.pointwise(("stablehlo.select",), [condition, then, otherwise])
+
+
+def _sharded_lookup(lemmas: Lemmas, condition: Value, then: Value) -> Value | None:
+    """A lookup in a shard, masked where the shard has what is looked for: a sum over the positions of the shard.
+
+    What is looked for is J - A between 0 and h, where A is the first position of the shard and h its last one, and the
+    condition is that all J are between A and A + h. Without the mask, J is then compared with A and the position.
+    """
+    try:
+        dims, indices, size_of = aligned(lemmas, (condition, then))
+    except NotCertified:
+        return None
+    node, nodes, free = then.node, lemmas.nodes, len(then.node.bounds)
+    if not all(is_inside(entry, bound, size_of) for entry, bound in zip(indices[1], node.bounds, strict=True)):
+        return None
+    left = _conjuncts(nodes, condition.node, indices[0], size_of)
+    by: dict[Any, Entry] = dict(enumerate(indices[1]))
+    sizes = dict(enumerate(size for of in dims for size in of))
+    sizes |= {-1 - axis: size for axis, size in enumerate(nodes.mesh)}
+    first, classes = len(sizes), dict[int, str]()
+    for at, (of_class, size) in enumerate(node.sizes):
+        sizes[first + at], classes[first + at] = size, of_class
+        by[free + at] = (0, ((1, first + at),))
+    reads = [(inner, tuple(substituted(entry, by) for entry in entries)) for inner, entries in node.reads]
+    reads = [nodes.narrowed(*read, sizes.__getitem__) for read in reads]
+    count = len(reads) // 2
+    looked = [variable for _, index in reads[1 : 1 + count] for _, terms in index for _, variable in terms]
+    if left is None or any(variable in classes for variable in looked):
+        return None
+    for at in range(1, 1 + count):
+        (clamp, at_clamp), (position, (place,)) = reads[at], reads[at + count]
+        if clamp.op[0] != "clamped" or clamp.op[2] != "0" or any(one not in classes for _, one in place[1] if one >= 0):
+            return None
+        shifted, at_shifted = _read(nodes, (clamp, at_clamp), sizes.__getitem__)[0]
+        if shifted.op[0] != "stablehlo.subtract":
+            return None
+        looked_for, shift = _read(nodes, (shifted, at_shifted), sizes.__getitem__)
+        if shift[0].op[0] != "index":
+            return None
+        low = looked_for, shift[1][0]
+        high = looked_for, (shift[1][0][0] + int(clamp.op[3]), shift[1][0][1])
+        if ("GE", *low) not in left or ("LE", *high) not in left:
+            return None
+        left = [one for one in left if one not in (("GE", *low), ("LE", *high))]
+        reads[at] = looked_for
+        reads[at + count] = position, (_combined(place, shift[1][0], 1, 1),)
+    if left:
+        return None
+    found, index = lemmas._built(("lookup",), "add", reads, sizes, classes, ())
+    return nodes.value(found, index, dims)
+
+
+def _read(nodes: Nodes, read: Read, size_of: Any) -> list[Read]:
+    """What the node of a read reads itself, at its index."""
+    by: dict[Any, Entry] = dict(enumerate(read[1]))
+    return [
+        nodes.narrowed(inner, tuple(substituted(entry, by) for entry in entries), size_of)
+        for inner, entries in read[0].reads
+    ]
+
+
+def _conjuncts(nodes: Nodes, node: Node, index: Index, size_of: Any) -> list[Any] | None:
+    """The comparisons with affine indices that hold together if a node is true; None if there are others."""
+    if not all(is_inside(entry, bound, size_of) for entry, bound in zip(index, node.bounds, strict=True)):
+        return None
+    found = list[Any]()
+    if node.op == ("identity", ("reduce", "and", 1)) and prod(size for _, size in node.sizes) <= _MOST_COMPONENTS:
+        for place in product(*(range(size) for _, size in node.sizes)):
+            by: dict[Any, Entry] = dict(enumerate((*index, *((at, ()) for at in place))))
+            inner, entries = node.reads[0]
+            read = nodes.narrowed(inner, tuple(substituted(entry, by) for entry in entries), size_of)
+            part = _conjuncts(nodes, *read, size_of)
+            if part is None:
+                return None
+            found += part
+        return found
+    if node.op[0] in ("stablehlo.and", "arith.andi"):
+        for read in _read(nodes, (node, index), size_of):
+            part = _conjuncts(nodes, *read, size_of)
+            if part is None:
+                return None
+            found += part
+        return found
+    if node.op[0] == "compare" and node.op[1] in ("GE", "LE"):
+        looked_for, end = _read(nodes, (node, index), size_of)
+        if end[0].op[0] == "index":
+            return [(node.op[1], looked_for, end[1][0])]
+    return None
 
 
 def _masked(lemmas: Lemmas, condition: Value, kept: Value, filling: Value, sign: int) -> Value | None:

@@ -13,6 +13,8 @@ from math import prod
 from typing import Any
 
 from mlir_shard.check.values import (
+    KINDS,
+    MOVING,
     Bound,
     Entry,
     Index,
@@ -24,13 +26,16 @@ from mlir_shard.check.values import (
     entry_of,
     is_inside,
     linear,
+    parts_of,
     refined,
     span,
     split,
     substituted,
+    width,
 )
+from mlir_shard.deferred import numpy as np
 
-IDEMPOTENT = frozenset(("maximum", "minimum", "and", "or"))
+IDEMPOTENT = frozenset(("maximum", "minimum", "and", "or", "maxnum", "minnum", "maxui", "minui"))
 # What changes nothing in a reduction.
 NEUTRAL = {
     "add": ("0", "0.0", "-0.0"),
@@ -55,6 +60,32 @@ _LINEAR: dict[str, Any] = {
     "arith.mulf": "any one",
     "arith.divf": (0,),
 }
+_FLOATS = {"f64": "float64", "f32": "float32", "f16": "float16"}
+# What is exact, or rounded as IEEE 754 says.
+_FOLDED = {
+    "add": "add",
+    "addf": "add",
+    "sub": "subtract",
+    "subtract": "subtract",
+    "subf": "subtract",
+    "mul": "multiply",
+    "multiply": "multiply",
+    "mulf": "multiply",
+    "divf": "divide",
+    "divide": "divide",
+    "maximum": "maximum",
+    "maximumf": "maximum",
+    "minimum": "minimum",
+    "minimumf": "minimum",
+    "negate": "negative",
+    "negf": "negative",
+    "abs": "absolute",
+    "absf": "absolute",
+    "floor": "floor",
+    "ceil": "ceil",
+    "sitofp": "positive",
+}
+MULTIPLIES = ("stablehlo.multiply", "arith.mulf", "arith.muli")
 _UNLIMITED: tuple[Bound, ...] = ((None, None),)
 
 
@@ -78,6 +109,12 @@ class Lemmas:
             self.nodes.node(("constant", type_, number), (), (), ()), (), [(size,) for size in shape]
         )
 
+    def zero(self, element: str, shape: Sequence[int] = ()) -> Value:
+        """Zeros of a type."""
+        if width(element):
+            return self.index(element, (0, ()), [(size,) for size in shape])
+        return self.constant(element, "False" if element == "i1" else "0.0", shape)
+
     def leaf(self, op: tuple[Any, ...], shape: Sequence[int]) -> Value:
         """A global tensor that nothing is known of but its name."""
         node = self.nodes.node(op, tuple((0, size) for size in shape), (), ())
@@ -86,47 +123,71 @@ class Lemmas:
 
     # What moves elements.
 
-    def laid_out(self, value: Value, axes: Sequence[Sequence[int]], lemma: str = "layout") -> Value:
+    def accessed(
+        self,
+        value: Value,
+        entries: Sequence[Entry],
+        sizes: Sequence[int],
+        lemma: str = "access",
+        *,
+        bounded: bool = True,
+    ) -> Value:
+        """The tensor whose element at a position is that of the value at indices which are affine in the position.
+
+        Args:
+            entries: for each dimension of the value the index, in the dimensions of the result from 0 on and mesh axes.
+            sizes: the shape of the result.
+            bounded: whether indices must be in bounds on all devices; else nothing is known of what is behind the end.
+        """
+        digits: list[tuple[int, ...]] = [(size,) if size > 1 else () for size in sizes]
+        taken = set[int]()
+        for dim, (_, terms) in enumerate(entries):
+            # A dimension of the result that goes through one of the value has its digits, or the last ones of them.
+            along = [(stride, one) for stride, one in terms if one >= 0]
+            if len(value.dims[dim]) < 2 or len(along) != 1 or abs(along[0][0]) != 1 or along[0][1] in taken:
+                continue
+            size, whole = sizes[along[0][1]], value.shape[dim]
+            fine = None
+            if whole % size == 0:
+                fine = refined(value.dims[dim], [one for one in (whole // size, size) if one > 1])
+            if fine is not None:
+                taken.add(along[0][1])
+                dims = (*value.dims[:dim], fine, *value.dims[dim + 1 :])
+                value = Value(value.node, self.nodes.digits(value, dims), dims)
+                digits[along[0][1]] = next(fine[at:] for at in range(len(fine) + 1) if prod(fine[at:]) == size)
+        positions, first = dict[Any, Entry](), 0
+        for one, of in enumerate(digits):
+            units = [(prod(of[at + 1 :]), first + at) for at in range(len(of))]
+            positions[one], first = (0, tuple(units)), first + len(of)
+        flat = [size for of in digits for size in of]
+        mesh, by, first = self.nodes.mesh, dict[Any, Entry](), 0
+
+        def size_of(variable: int) -> int:
+            return flat[variable] if variable >= 0 else mesh[-1 - variable]
+
+        for dim, (entry, of) in enumerate(zip(entries, value.dims, strict=True)):
+            entry = substituted(entry, positions)
+            if bounded and not is_inside(entry, (0, prod(of)), size_of):
+                raise NotCertified(f"an index of dimension {dim} is out of bounds on some devices", lemma)
+            parts = [entry][: len(of)] if len(of) < 2 else split(entry, of, size_of)
+            if parts is None:
+                return self.accessed(self.copied(value, dim), entries, sizes, lemma, bounded=bounded)
+            by.update(enumerate(parts, first))
+            first += len(of)
+        return self.nodes.replaced(value, by, digits)
+
+    @staticmethod
+    def _positions(rank: int) -> list[Entry]:
+        return [(0, ((1, dim),)) for dim in range(rank)]
+
+    def laid_out(self, value: Value, axes: Sequence[Sequence[int]]) -> Value:
         """The shard of a global value whose dimensions are divided along mesh axes, rounded up."""
-        by, dims, digit = dict[Any, Entry](), list[tuple[int, ...]](), 0
-        new = 0
-        for dim, (sizes, along) in enumerate(zip(value.dims, axes, strict=True)):
-            size, parts = prod(sizes), prod(self.nodes.mesh[axis] for axis in along)
-            local = -(-size // parts)
-            if not along or len(sizes) < 2:
-                if sizes and along:
-                    by[digit] = (0, (*self._along(along, local), (1, new)))
-                    dims.append((local,))
-                else:
-                    by.update({digit + one: (0, ((1, new + one),)) for one in range(len(sizes))})
-                    dims.append(sizes if not along else (local,))
-            else:
-                if local * parts != size:
-                    raise NotCertified(f"dimension {dim} is in uneven shards of several factors", lemma)
-                fine = refined(sizes, [*(self.nodes.mesh[axis] for axis in along if self.nodes.mesh[axis] > 1), local])
-                if fine is None:
-                    raise NotCertified(f"dimension {dim} cannot be cut into shards", lemma)
-                targets = self._digits_of(
-                    [(self.nodes.mesh[axis], -1 - axis) for axis in along] + [(local, None)], fine
-                )
-                position, taken = new, 0
-                for one, coarse in enumerate(sizes):
-                    terms, stride, left = [], coarse, coarse
-                    while left > 1:
-                        part, target = fine[taken], targets[taken]
-                        stride //= part
-                        left //= part
-                        if target is None:
-                            terms.append((stride, position))
-                            position += 1
-                        else:
-                            terms.append((stride * target[0], target[1]))
-                        taken += 1
-                    by[digit + one] = (0, tuple(terms))
-                dims.append(tuple(size for size, target in zip(fine, targets, strict=True) if target is None))
-            digit += len(sizes)
-            new += len(dims[-1])
-        return self.nodes.replaced(value, by, dims)
+        entries, sizes = list[Entry](), list[int]()
+        for dim, (size, along) in enumerate(zip(value.shape, axes, strict=True)):
+            local = -(-size // prod(self.nodes.mesh[axis] for axis in along))
+            entries.append((0, (*self._along(along if size > 1 else (), local), (1, dim))))
+            sizes.append(local)
+        return self.accessed(value, entries, sizes, "layout", bounded=False)
 
     def given(self, leaf: Value, axes: Sequence[Sequence[int]]) -> Value:
         """The shard of a leaf as a program is given it: nothing is known of what is behind the end of the leaf."""
@@ -145,30 +206,21 @@ class Lemmas:
             stride *= self.nodes.mesh[axis]
         return found[::-1]
 
-    def _digits_of(self, whole: Sequence[tuple[int, int | None]], fine: Sequence[int]) -> list[tuple[int, int] | None]:
-        """What each of the finer digits is of: None for the last whole; only axes that are not cut are known."""
-        found: list[tuple[int, int] | None] = []
-        at = 0
-        for size, name in whole:
-            left = size
-            while left > 1:
-                part = fine[at]
-                if name is not None and part != size:
-                    raise NotCertified("a mesh axis would have to be cut", "layout")
-                found.append(None if name is None else (1, name))
-                left //= part
-                at += 1
-        return found
-
     def is_shard(self, found: Value, value: Value, axes: Sequence[Sequence[int]]) -> bool:
-        """Whether a value is the shard of a global one: it is equal, or all shards together are the global value."""
-        try:
-            if found == self.laid_out(value, axes):
-                return True
-        except NotCertified:
-            pass
+        """Whether a value is the shard of a global one: it is equal, or all shards together are the global value.
+
+        What is behind the end of the global value does not matter, and may be known or not.
+        """
         if len(axes) != len(value.dims):
             return False
+        wanted = self.laid_out(value, axes)
+        if found == wanted:
+            return True
+        core, index = self.nodes.core(found.node)
+        own: dict[Any, Entry] = dict(enumerate(found.index))
+        inner = self.nodes.value(core, tuple(substituted(one, own) for one in index), found.dims)
+        if inner == wanted or self._is_same_inside(inner, wanted, value.shape, axes):
+            return True
         try:
             for dim, (along, size) in enumerate(zip(axes, value.shape, strict=True)):
                 if along:
@@ -176,6 +228,19 @@ class Lemmas:
         except NotCertified:
             return False
         return found == value
+
+    def _is_same_inside(self, found: Value, wanted: Value, shape: Sequence[int], axes: Sequence[Sequence[int]]) -> bool:
+        """Whether a value is another one on each device that has elements of a tensor of a shape that is laid out."""
+        if found.node is not wanted.node or found.dims != wanted.dims:
+            return False
+        found_rows, rows = ([self.nodes.by_device(entry) for entry in one.index] for one in (found, wanted))
+        local = [[[term for term in terms if term[1] >= 0] for _, terms in one.index] for one in (found, wanted)]
+        inside = np.ones(prod(self.nodes.real_mesh), bool)
+        for size, along, part in zip(shape, axes, wanted.shape, strict=True):
+            inside &= self.nodes.by_device((0, tuple(self._along(along, part)))) < size
+        return local[0] == local[1] and all(
+            (one == other)[inside].all() for one, other in zip(found_rows, rows, strict=True)
+        )
 
     def gathered(self, value: Value, dim: int, axes: Sequence[int]) -> Value:
         """An all-gather: the mesh axes become the major digits of a dimension."""
@@ -192,15 +257,9 @@ class Lemmas:
             raise NotCertified("what devices hold is not a shard along mesh axes", "collective")
 
     def transposed(self, value: Value, permutation: Sequence[int]) -> Value:
-        """A transpose renames digits."""
-        starts = self._starts(value.dims)
-        dims = [value.dims[dim] for dim in permutation]
-        by, new = dict[Any, Entry](), 0
-        for dim in permutation:
-            for one in range(len(value.dims[dim])):
-                by[starts[dim] + one] = (0, ((1, new),))
-                new += 1
-        return self.nodes.replaced(value, by, dims)
+        """A transpose."""
+        entries = [(0, ((1, permutation.index(dim)),)) for dim in range(len(value.dims))]
+        return self.accessed(value, entries, [value.shape[dim] for dim in permutation], "transpose")
 
     @staticmethod
     def _starts(dims: Sequence[Sequence[int]]) -> list[int]:
@@ -211,18 +270,10 @@ class Lemmas:
         return starts
 
     def broadcast(self, value: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
-        """A broadcast adds digits that no index has."""
-        starts, new = self._starts(value.dims), 0
-        by, found = dict[Any, Entry](), list[tuple[int, ...]]()
-        for dim, size in enumerate(shape):
-            source = dims.index(dim) if dim in dims else None
-            sizes: tuple[int, ...] = (size,)
-            if source is not None and prod(value.dims[source]) == size:
-                sizes = value.dims[source]
-                by.update({starts[source] + one: (0, ((1, new + one),)) for one in range(len(sizes))})
-            found.append(sizes)
-            new += len(sizes)
-        return self.nodes.replaced(value, by, found)
+        """A broadcast: each dimension of the value becomes one of `dims`, or is of size 1 and repeated."""
+        sizes = value.shape
+        entries = [(0, ((1, dim),) if sizes[at] == shape[dim] else ()) for at, dim in enumerate(dims)]
+        return self.accessed(value, entries, shape, "broadcast")
 
     def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
         """A reshape groups digits anew; where it cannot, it is an op of its own on the dimensions that it mixes."""
@@ -254,58 +305,25 @@ class Lemmas:
 
     def sliced(self, value: Value, dim: int, start: Entry, size: int, step: int = 1, lemma: str = "slice") -> Value:
         """A slice adds its start, which may depend on the device, to the index."""
-        whole = value.shape[dim]
-        if start == (0, ()) and step == 1 and size == whole:
+        if start == (0, ()) and step == 1 and size == value.shape[dim]:
             return value
-        low, high = span(start, self._mesh_size)
-        if low < 0 or high + (size - 1) * step >= whole:
-            raise NotCertified(f"the slice of dimension {dim} is out of bounds on some devices", lemma)
-        digits, starts = value.dims[dim], self._starts(value.dims)
-        first = starts[dim]
-        shift = 1 - len(digits)
-        later: dict[Any, Entry] = {one: (0, ((1, one + shift),)) for one in range(first + len(digits), starts[-1])}
-        dims = [*value.dims[:dim], (size,), *value.dims[dim + 1 :]]
-        if len(digits) <= 1:
-            by = {first: (start[0], (*start[1], (step, first)))} if digits else {}
-            return self.nodes.replaced(value, later | by, dims)
-        strides = [stride for stride, _ in start[1]]
-        if step != 1 or any(one % size for one in (start[0], *strides)) or whole % size:
-            raise NotCertified(f"the slice of dimension {dim} is not a digit of it", lemma)
-        cut = self.nodes.cut(value, dim, [whole // size, size], lemma)
-        fine = cut.dims[dim]
-        lead = 0
-        while prod(fine[lead:]) > size:
-            lead += 1
-        left = entry_of(start[0] // size, {axis: stride // size for stride, axis in start[1]})
-        heads = split(left, fine[:lead], self._mesh_size)
-        if heads is None:
-            raise NotCertified("the number of the device is not a digit", lemma)
-        starts = self._starts(cut.dims)
-        by = {first + one: head for one, head in enumerate(heads)}
-        by |= {one: (0, ((1, one - lead),)) for one in range(first + lead, starts[-1])}
-        return self.nodes.replaced(cut, by, [*cut.dims[:dim], fine[lead:], *cut.dims[dim + 1 :]])
-
-    def _mesh_size(self, variable: int) -> int:
-        return self.nodes.mesh[-1 - variable]
+        entries, sizes = self._positions(len(value.dims)), list(value.shape)
+        entries[dim], sizes[dim] = (start[0], (*start[1], (step, dim))), size
+        return self.accessed(value, entries, sizes, lemma)
 
     def windowed(self, value: Value, dim: int, count: int, stride: int, size: int, dilation: int) -> Value:
         """The windows of a dimension: a dimension that counts them, and one that counts the elements of each."""
-        if len(value.dims[dim]) > 1:
-            value = self.copied(value, dim)
-        digits, starts = value.dims[dim], self._starts(value.dims)
-        first, shift = starts[dim], 2 - len(digits)
-        by: dict[Any, Entry] = {one: (0, ((1, one + shift),)) for one in range(first + len(digits), starts[-1])}
-        if digits:
-            by[first] = (0, ((stride, first), (dilation, first + 1)))
-        return self.nodes.replaced(value, by, [*value.dims[:dim], (count,), (size,), *value.dims[dim + 1 :]])
+        entries: list[Entry] = [(0, ((1, one + (one > dim)),)) for one in range(len(value.dims))]
+        entries[dim] = (0, ((stride, dim), (dilation, dim + 1)))
+        sizes = [*value.shape[:dim], count, size, *value.shape[dim + 1 :]]
+        return self.accessed(value, entries, sizes, "window")
 
     def reversed(self, value: Value, dims: Collection[int]) -> Value:
-        """A reverse counts digits down."""
-        starts, by = self._starts(value.dims), dict[Any, Entry]()
+        """A reverse counts down."""
+        entries = self._positions(len(value.dims))
         for dim in dims:
-            for one, size in enumerate(value.dims[dim], starts[dim]):
-                by[one] = (size - 1, ((-1, one),))
-        return self.nodes.replaced(value, by, value.dims)
+            entries[dim] = value.shape[dim] - 1, ((-1, dim),)
+        return self.accessed(value, entries, value.shape, "reverse")
 
     def padded(self, value: Value, number: Value, low: Sequence[int], high: Sequence[int]) -> Value:
         """A pad reads the node extended by the number; a negative one slices."""
@@ -318,6 +336,17 @@ class Lemmas:
             if before or behind:
                 value = self._padded(value, self.number_of(number, "pad"), dim, before, behind)
         return value
+
+    def dilated(self, value: Value, number: Value, dim: int, factor: int) -> Value:
+        """A number between the elements of a dimension pads a new minor dimension; the last ones are sliced off."""
+        size, shape = value.shape[dim], list(value.shape)
+        if factor == 1 or not size:
+            return value
+        value = self.reshaped(value, [*shape[: dim + 1], 1, *shape[dim + 1 :]])
+        high = [factor - 1 if one == dim + 1 else 0 for one in range(len(shape) + 1)]
+        shape[dim] = size * factor
+        value = self.reshaped(self.padded(value, number, [0] * len(high), high), shape)
+        return self.sliced(value, dim, (0, ()), (size - 1) * factor + 1)
 
     def _padded(self, value: Value, number: str, dim: int, before: int, behind: int) -> Value:
         size = value.shape[dim]
@@ -351,20 +380,12 @@ class Lemmas:
         )
 
     def is_zero(self, value: Value) -> bool:
-        """Whether a value is zero everywhere: a constant, or behind the end of what zeros extend."""
-        if self._is_number(value):
-            return self.number_of(value, "zero") in _ZEROS
-        if value.node.op[0] != "extended" or value.node.op[1] not in _ZEROS:
-            return False
-        inner, size_of = value.node.reads[0][0], self.nodes.size_in(value)
-        for entry, (low, high), (first, last) in zip(value.index, value.node.op[2], inner.bounds, strict=True):
-            least, most = span(entry, size_of)
-            if (low and first is not None and most < first) or (high and last is not None and least >= last):
-                return True
-        return False
+        """Whether a value is zero everywhere."""
+        return self.is_number(value) and self.number_of(value, "zero") in _ZEROS
 
     @staticmethod
-    def _is_number(value: Value) -> bool:
+    def is_number(value: Value) -> bool:
+        """Whether a value is one number everywhere."""
         return value.node.op[0] == "constant" or (value.node.op[0] == "index" and not value.index[0][1])
 
     def number_of(self, value: Value, lemma: str) -> str:
@@ -381,7 +402,7 @@ class Lemmas:
         Constants at the ends are padding.
         """
         values = [value for value in values if 0 not in value.shape] or values[:1]
-        ends = [self._is_number(value) for value in values]
+        ends = [self.is_number(value) for value in values]
         if len(values) > 1 and not all(ends) and (ends[0] or ends[-1]):
             at, rest = (0, values[1:]) if ends[0] else (-1, values[:-1])
             size = values[at].shape[dim]
@@ -530,6 +551,8 @@ class Lemmas:
         extra: Collection[int] = (),
         *,
         keeps: bool = False,
+        places: Sequence[tuple[Entry, Sequence[tuple[int, str]]]] = (),
+        others: Mapping[str, int] | None = None,
     ) -> Value:
         """An op that does the same for each position of labels that are not in `core`.
 
@@ -539,8 +562,12 @@ class Lemmas:
             results: the labels of the result; core: labels that the op works along; made: sizes of new ones.
             kind: the reduction along labels that are in no result and not in `core`.
             extra: mesh axes that are reduced too.
+            places: positions that the op compares with what it reads: an entry and labels that are added to it.
+            others: sizes of labels that no operand has.
         """
         dims, indices, starts = self._aligned(values, str(op[0]))
+        for label, size in (others or {}).items():
+            starts[label], dims[label] = sum(map(len, dims.values())), (size,)
         made, total = made or {}, sum(map(len, dims.values()))
         classes: dict[int, str] = {-1 - axis: "r" for axis in extra}
         sizes: dict[int, int] = {-1 - axis: size for axis, size in enumerate(self.nodes.mesh)}
@@ -558,6 +585,12 @@ class Lemmas:
                     for digit in range(starts[label], starts[label] + len(fine))
                 }
                 reads.append((self._position, (entry_of(0, strides),)))
+        for (offset, terms), labels in places:
+            found = dict(linear(terms))
+            for sign, label in labels:
+                for at in range(len(dims[label])):
+                    found[starts[label] + at] = sign * prod(dims[label][at + 1 :])
+            reads.append((self._position, (entry_of(offset, found),)))
         outs: list[tuple[int, ...]] = []
         order: list[int] = []
         for label in results:
@@ -571,8 +604,8 @@ class Lemmas:
         made_digits = [starts[label] for label in made]
         node, index = self._built(op, kind, reads, sizes, classes, made_digits)
         by: dict[Any, Entry] = {digit: (0, ((1, new),)) for new, digit in enumerate(order)}
-        found = tuple(substituted(entry, by) for entry in index)
-        return Value(node, found, tuple(outs)) if keeps else self.nodes.value(node, found, outs)
+        moved = tuple(substituted(entry, by) for entry in index)
+        return Value(node, moved, tuple(outs)) if keeps else self.nodes.value(node, moved, outs)
 
     def _built(
         self,
@@ -584,10 +617,32 @@ class Lemmas:
         made: Sequence[int],
     ) -> tuple[Node, Index]:
         """The canonical node of an op, and its index in the given variables."""
-        if kind and op == ("identity",):
-            op, reads = self._flattened(kind, reads, sizes, classes)
+        given, limits = (op, reads, dict(sizes), dict(classes)), list[Read]()
+        op, reads, limits = self._flattened(op, kind, reads, sizes, classes)
         reads = [self.nodes.narrowed(inner, index, sizes.__getitem__) for inner, index in reads]
+        count, reads = len(reads), [*reads, *limits]
         groups = self._groups(reads, sizes, classes, made)
+        group_of = {digit: at for at, group in enumerate(groups) for digit in group}
+        if any(len({group_of[one] for _, one in index[0][1]}) > 1 for _, index in limits):
+            # Where the inner reduction is not known is not a range of one variable.
+            op, reads, sizes, classes = given
+            return self._canonical(
+                op, kind, reads, len(reads), self._groups(reads, sizes, classes, made), sizes, classes, made
+            )
+        return self._canonical(op, kind, reads, count, groups, sizes, classes, made)
+
+    def _canonical(
+        self,
+        op: tuple[Any, ...],
+        kind: str,
+        reads: Sequence[Read],
+        count: int,
+        groups: list[list[int]],
+        sizes: Mapping[int, int],
+        classes: Mapping[int, str],
+        made: Sequence[int],
+    ) -> tuple[Node, Index]:
+        """The node of groups of variables; reads from `count` on only limit where it is known."""
         times = 1
         if kind and kind not in IDEMPOTENT:
             seen = {digit for group in groups for digit in group}
@@ -605,7 +660,7 @@ class Lemmas:
             if of_kind == "b":
                 low, high = self._valid(at, counts[at], reads, rows, offsets)
             elif of_kind == "r":
-                low, high = self._neutral(at, counts[at], kind, op, reads, rows, offsets)
+                low, high = self._neutral(at, counts[at], kind, op, reads[:count], rows[:count], offsets[:count])
             else:
                 continue
             if (low, high) != (0, counts[at]) and low < high:
@@ -614,18 +669,19 @@ class Lemmas:
                     for dim, of in enumerate(row):
                         offset[dim] += of.get(at, 0) * low
         free = [at for at, of_kind in enumerate(kinds) if of_kind[0] in "bo"]
-        number = {at: new for new, at in enumerate([*free, *(at for at in range(len(groups)) if at not in free)])}
+        bound = [at for at in range(len(groups)) if at not in free and (kinds[at] != "r" or counts[at] != 1)]
+        number = {at: new for new, at in enumerate([*free, *bound])}
         final = {new: counts[at] for at, new in number.items()}
         found = []
-        for (node, _), row, offset in zip(reads, rows, offsets, strict=True):
+        for (node, _), row, offset in list(zip(reads, rows, offsets, strict=True))[:count]:
             index = tuple(
-                entry_of(one, {number[at]: stride for at, stride in of.items()})
+                entry_of(one, {number[at]: stride for at, stride in of.items() if at in number})
                 for one, of in zip(offset, row, strict=True)
             )
             found.append(self.nodes.narrowed(node, index, final.__getitem__))
-        bound = tuple((kinds[at], counts[at]) for at in number if at not in free)
         name = (*op, ("reduce", kind, times)) if kind else op
-        node = self.nodes.node(name, tuple((0, counts[at]) for at in free), bound, tuple(found), len(made))
+        over = tuple((kinds[at], counts[at]) for at in bound)
+        node = self.nodes.node(name, tuple((0, counts[at]) for at in free), over, tuple(found), len(made))
         return node, tuple(
             entry_of(
                 -lows[at],
@@ -635,37 +691,74 @@ class Lemmas:
         )
 
     def _flattened(
-        self, kind: str, reads: Sequence[Read], sizes: dict[int, int], classes: dict[int, str]
-    ) -> tuple[tuple[Any, ...], Sequence[Read]]:
-        """A reduction of a reduction of the same kind is one, along the variables of both."""
+        self,
+        op: tuple[Any, ...],
+        kind: str,
+        reads: Sequence[Read],
+        sizes: dict[int, int],
+        classes: dict[int, str],
+    ) -> tuple[tuple[Any, ...], Sequence[Read], list[Read]]:
+        """A reduction of a reduction of the same kind is one along the variables of both; so is a sum of products.
+
+        Also returns reads that limit where it is known.
+        """
         node, index = reads[0]
-        if node.op[-1] != ("reduce", kind, 1) or not all(
-            is_inside(entry, bound, sizes.__getitem__) for entry, bound in zip(index, node.bounds, strict=True)
-        ):
-            return ("identity",), reads
+        if kind and op == ("identity",) and node.op[0] == "extended":
+            # What is behind the end of another dimension is not needed.
+            inner = node.reads[0][0]
+            padded = [entry for entry, sides in zip(index, node.op[2], strict=True) if any(sides)]
+            is_reduced = inner.op[0] in MULTIPLIES or inner.op[-1] == ("reduce", kind, 1)
+            if is_reduced and not any(classes.get(one, "b") != "b" for entry in padded for _, one in entry[1]):
+                node = inner
+        is_product = kind == "add" and node.op[0] in MULTIPLIES
+        left: list[Read] = []
+        if op[0] == "several":
+            # All results of one reduction are reduced, with the numbers that it started with.
+            count = len(reads) // 2
+            operands, left = reads[:count], [(one, tuple(i)) for one, i in reads[count:]]
+            if any(
+                one.op != (*op[:2], at) or one.reads != node.reads or i != index or one.reads[count:] != tuple(left)
+                for at, (one, i) in enumerate(operands)
+            ):
+                return op, reads, []
+        elif not kind or op != ("identity",) or not (is_product or node.op[-1] == ("reduce", kind, 1)):
+            return op, reads, []
+        limits = list[Read]()
+        for entry, bound in zip(index, node.bounds, strict=True):
+            if is_inside(entry, bound, sizes.__getitem__):
+                continue
+            if any(classes.get(variable, "b") != "b" for _, variable in entry[1]):
+                return op, reads, []
+            limits.append((self.nodes.node(("limit",), (bound,), (), ()), (entry,)))
         by: dict[Any, Entry] = dict(enumerate(index))
         new = max(sizes, default=0) + 1
         for one, (of_class, size) in enumerate(node.sizes, len(node.bounds)):
             sizes[new], classes[new] = size, of_class
             by[one] = (0, ((1, new),))
             new += 1
-        return node.op[:-1], [
-            (inner, tuple(substituted(entry, by) for entry in entries)) for inner, entries in node.reads
-        ]
+        found = [(inner, tuple(substituted(entry, by) for entry in entries)) for inner, entries in node.reads]
+        if op[0] == "several":
+            return op, found, limits
+        return ("product", *node.op[1:]) if is_product else node.op[:-1], found, limits
 
     def _groups(
         self, reads: Sequence[Read], sizes: Mapping[int, int], classes: Mapping[int, str], made: Sequence[int]
     ) -> list[list[int]]:
         """The variables in the order in which they first occur; those that are always side by side together."""
         order: dict[int, None] = {}
+        rows = [linear(terms) for _, index in reads for _, terms in index]
+
+        def key(term: tuple[int, Any]) -> Any:
+            one = term[1]
+            column = [row.get(one, 0) for row in rows] if is_tied else ()
+            return -abs(term[0]), classes.get(one, "b"), column, one < 0, abs(one)
+
         for _, index in reads:
             for _, terms in index:
-                for _, variable in sorted(
-                    terms, key=lambda term: (-abs(term[0]), classes.get(term[1], "b"), term[1] < 0, abs(term[1]))
-                ):
+                is_tied = len({abs(stride) for stride, _ in terms}) < len(terms)
+                for _, variable in sorted(terms, key=key):
                     if sizes[variable] > 1:
                         order.setdefault(variable)
-        rows = [linear(terms) for _, index in reads for _, terms in index]
         groups: list[list[int]] = []
         for variable in order:
             if groups:
@@ -719,6 +812,8 @@ class Lemmas:
         offsets: Sequence[Sequence[int]],
     ) -> tuple[int, int]:
         """Where a reduction reads what may change it: elements that are neutral behind the end are left out."""
+        if op[0] == "lookup":
+            return Lemmas._looked_up(at, count, reads, rows, offsets)
         ranges = set[tuple[int, int]]()
         neutral = (
             NEUTRAL.get(kind, ()) if op == ("identity",) else _ZEROS if op[0] == "product" and kind == "add" else ()
@@ -736,10 +831,78 @@ class Lemmas:
                 ranges.add((begin, end))
         return ranges.pop() if len(ranges) == 1 else (0, count)
 
-    def pointwise(self, op: tuple[Any, ...], values: Sequence[Value], lemma: str = "") -> Value:
-        """An op on elements at the same position."""
+    @staticmethod
+    def _looked_up(
+        at: int,
+        count: int,
+        reads: Sequence[Read],
+        rows: Sequence[Sequence[Mapping[int, int]]],
+        offsets: Sequence[Sequence[int]],
+    ) -> tuple[int, int]:
+        """Where a lookup may find what it looks for: what it looks for is clamped to the bounds of what it reads."""
+        half = (len(reads) - 1) // 2
+        for number in range(1, 1 + half):
+            of, start = rows[number + half][0], offsets[number + half][0]
+            node = reads[number][0]
+            if of != {at: 1} or node.op[0] != "clamped":
+                continue
+            low, high = int(node.op[2]), int(node.op[3])
+            for (first, last), own, offset in zip(reads[0][0].bounds, rows[0], offsets[0], strict=True):
+                if own == {at: 1} and first is not None and last is not None:
+                    # The position is looked for from `low` to `high`; the element there has to be in bounds.
+                    shift = offset - start
+                    if low + shift >= first and high + shift < last:
+                        return max(0, low - start), min(count, high + 1 - start)
+        return 0, count
+
+    def pointwise(self, op: tuple[Any, ...], values: Sequence[Value]) -> Value:
+        """An op on elements at the same position; of numbers it is a number, and the greater of x and x is x."""
+        if KINDS.get(op[0]) in IDEMPOTENT and values[0] == values[1]:
+            return values[0]
+        number = self._folded(op, values)
+        if number is not None:
+            return self.constant("", number, values[0].shape)
         labels = [str(dim) for dim in range(len(values[0].dims))]
         return self.opaque(op, [(value, labels) for value in values], labels, ())
+
+    def _folded(self, op: tuple[Any, ...], values: Sequence[Value]) -> str | None:
+        """The number that an op on floats computes of numbers, None for other ops and where it is not finite."""
+        compute = _FOLDED.get(str(op[0]).partition(".")[2])
+        if compute is None or len(op) < 2 or op[1] not in _FLOATS or not all(map(self.is_number, values)):
+            return None
+        try:
+            given = [getattr(np, _FLOATS[op[1]])(float(self.number_of(value, ""))) for value in values]
+        except ValueError:
+            return None
+        if not np.isfinite(given).all():
+            return None
+        with np.errstate(all="ignore"):
+            found = float(getattr(np, compute)(*given))
+        return repr(found) if np.isfinite(found) else None
+
+    def clamped(self, value: Value, low: int, high: int, element: str) -> Value:
+        """An integer moved between two numbers."""
+        if value.node.op[0] == "index":
+            least, most = span(value.index[0], self.nodes.size_in(value))
+            if low <= least and most <= high:
+                return value
+        ends = [self.index(element, (end, ()), value.dims) for end in (low, high)]
+        return self.pointwise(("stablehlo.clamp", element), [ends[0], value, ends[1]])
+
+    def without_shift(self, value: Value) -> tuple[Value, Entry]:
+        """An integer without a number of the device that is subtracted from it, and that number; modulo its type."""
+        node = value.node
+        if node.op[0] != "stablehlo.subtract" or node.reads[1][0].op[0] != "index":
+            return value, (0, ())
+        by: dict[Any, Entry] = dict(enumerate(value.index))
+        shift = substituted(node.reads[1][1][0], by)
+        size_of = self.nodes.size_in(value)
+        if any(one >= 0 for _, one in shift[1]) or not all(
+            map(is_inside, value.index, node.bounds, [size_of] * len(by))
+        ):
+            return value, (0, ())
+        inner, entries = node.reads[0]
+        return self.nodes.value(inner, tuple(substituted(one, by) for one in entries), value.dims), shift
 
     def reduced(self, kind: str, value: Value, dims: Collection[int], axes: Collection[int] = ()) -> Value:
         """A reduction along dimensions and mesh axes."""
@@ -748,8 +911,10 @@ class Lemmas:
         key = kind, value, tuple(sorted(dims)), tuple(sorted(axes))
         if key not in self._reduced:
             found = self._in_parts(kind, value, dims, axes)
-            if found is None and kind == "add":
-                found = self._distributed(value, dims, axes)
+            if kind in IDEMPOTENT and not self._depends(value, dims, axes):
+                found = self._without(value, dims)
+            if found is None and (kind == "add" or kind in IDEMPOTENT):
+                found = self._distributed(kind, value, dims, axes)
             if found is None:
                 labels = [str(dim) for dim in range(len(value.dims))]
                 results = [label for dim, label in enumerate(labels) if dim not in dims]
@@ -767,18 +932,23 @@ class Lemmas:
         while left:
             one = left.pop()
             if self._joint(one) == at:
-                left += [self._part(one, at, number) for number in reversed(range(len(one.node.op) - 1))]
+                left += [self._part(one, at, number) for number in reversed(range(len(parts_of(one.node))))]
             else:
                 parts.append(self.reduced(kind, one, dims, axes))
         return self.joined(parts, at - sum(dim < at for dim in dims))
 
     def _joint(self, value: Value) -> int | None:
-        """The dimension along which a value is all of a concatenation, None if it is none."""
-        if value.node.op[0] != "concatenate":
+        """The dimension along which a value is all of a concatenation or copy, None if it is none."""
+        if value.node.op[0] not in MOVING:
             return None
         (offset, terms), starts = value.index[-1], self._starts(value.dims)
         for dim, sizes in enumerate(value.dims):
-            if len(sizes) == 1 and terms == ((1, starts[dim]),) and not offset and sizes[0] == sum(value.node.op[1:]):
+            if (
+                len(sizes) == 1
+                and terms == ((1, starts[dim]),)
+                and not offset
+                and sizes[0] == sum(parts_of(value.node))
+            ):
                 return dim
         return None
 
@@ -795,12 +965,15 @@ class Lemmas:
         dims = [*value.dims[:at], cut, *value.dims[at + 1 :]]
         return self.nodes.value(inner, tuple(substituted(entry, by) for entry in entries), dims)
 
-    def _distributed(self, value: Value, dims: Collection[int], axes: Collection[int]) -> Value | None:
-        """A sum of what is linear is that of the sums: of sums, differences, selections, and multiples."""
+    def _distributed(self, kind: str, value: Value, dims: Collection[int], axes: Collection[int]) -> Value | None:
+        """A sum of what is linear is that of the sums: of sums, differences, selections, and multiples.
+
+        The greatest of maxima is that of the greatest ones, and so on.
+        """
         node, size_of = value.node, self.nodes.size_in(value)
-        if node.op[0] == "constant" and node.op[2] in _ZEROS:
+        if node.op[0] == "constant" and (kind in IDEMPOTENT or node.op[2] in _ZEROS):
             return self._without(value, dims)
-        linear_in = _LINEAR.get(node.op[0])
+        linear_in = _LINEAR.get(node.op[0]) if kind == "add" else (0, 1) if KINDS.get(node.op[0]) == kind else None
         if linear_in is None or not all(
             is_inside(entry, bound, size_of) for entry, bound in zip(value.index, node.bounds, strict=True)
         ):
@@ -821,10 +994,16 @@ class Lemmas:
         if not linear_in or any(depends[at] for at in range(len(operands)) if at not in linear_in):
             return None
         found = [
-            self.reduced("add", operand, dims, axes) if at in linear_in else self._without(operand, dims)
+            self.reduced(kind, operand, dims, axes) if at in linear_in else self._without(operand, dims)
             for at, operand in enumerate(operands)
         ]
         return self.pointwise(node.op, found)
+
+    def _depends(self, value: Value, dims: Collection[int], axes: Collection[int]) -> bool:
+        """Whether a value may be another one at another position along dimensions, or on another device along axes."""
+        starts = self._starts(value.dims)
+        over = {digit for dim in dims for digit in range(starts[dim], starts[dim + 1])} | {-1 - axis for axis in axes}
+        return any(variable in over for _, terms in value.index for _, variable in terms)
 
     def _without(self, value: Value, dims: Collection[int]) -> Value:
         """A value that does not depend on the position along dimensions, without these."""

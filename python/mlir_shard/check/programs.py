@@ -13,10 +13,11 @@ from typing import Any
 # Each of these registers its readers in READERS when it is imported.
 import mlir_shard.check.collectives
 import mlir_shard.check.stablehlo
+import mlir_shard.check.tosa
 import mlir_shard.check.upstream  # noqa: F401
-from mlir_shard.check.collectives import receive, send
-from mlir_shard.check.devices import covered, truth_by_device
+from mlir_shard.check.devices import covered, merged, truth_by_device
 from mlir_shard.check.reading import READERS, Reading, reads
+from mlir_shard.check.structured import is_structured, structured
 from mlir_shard.check.values import NotCertified, Value
 from mlir_shard.host import ir
 
@@ -33,6 +34,7 @@ _IMPURE = frozenset(
 )
 LOOPS = ("stablehlo.while",)
 BRANCHES = ("stablehlo.if", "stablehlo.case", "scf.if")
+_BETWEEN_TWO = ("shard.send", "shard.recv", "shard.process_multi_index", "shard.process_linear_index")
 MOST_TRIALS = 4
 """How many pairs of a loop and layouts are tried for a loop of the local program."""
 
@@ -79,6 +81,7 @@ class Program(Reading):
     ) -> None:
         super().__init__(lemmas, name)
         self.position_of, self.hints = positions, hints
+        self.active = positions >= 0
         self.axis_names = tuple(axis_names)
         self.different: tuple[Value, Value] | None = None
         self.functions = {
@@ -132,6 +135,8 @@ class Program(Reading):
         try:
             if len(op.results):
                 self.element = self.type_of(op.results[0].type)[1]
+            if not self.active.all() and _communicates(op) and op.name not in _BETWEEN_TWO:
+                raise NotCertified("only some devices take part", "branch")
             reader = READERS.get(op.name)
             if reader is not None:
                 found = reader(self, op, values)
@@ -143,6 +148,8 @@ class Program(Reading):
                 found = self.block(op.regions[0].blocks[0], values)
             elif op.name == "func.call":
                 found = self.call(op, values)
+            elif is_structured(op):
+                found = structured(self, op, values)
             else:
                 found = self.unknown(op, values)
             for result, value in zip(op.results, found, strict=True):
@@ -207,9 +214,10 @@ class Program(Reading):
     def region(self, op: Any, values: list[Value]) -> list[Value]:
         """A loop or a branch."""
         blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
-        if op.name == "scf.if":
-            return self._between_some(op, blocks, values[0])
         if op.name in BRANCHES:
+            chosen = truth_by_device(self.lemmas, values[0])
+            if chosen is not None and op.name != "stablehlo.case":
+                return self._by_device(blocks, chosen)
             if any(variable < 0 for _, terms in values[0].index for _, variable in terms):
                 raise NotCertified("devices take different branches", op.name)
             found = [self.block(block, ()) for block in blocks]
@@ -219,22 +227,16 @@ class Program(Reading):
             return self._loop(op, blocks, values)
         return self._local_loop(op, blocks, values, self._met - 1)
 
-    def _between_some(self, op: Any, blocks: Sequence[Any], condition: Value) -> list[Value]:
-        """Some devices send, or some receive and the others keep what they have."""
-        chosen = truth_by_device(self.lemmas, condition)
-        inner = [one.operation for one in blocks[0].operations]
-        names = [one.name for one in inner]
-        if chosen is None or names[0] not in ("shard.send", "shard.recv") or names[1:] != ["scf.yield"]:
-            raise NotCertified("a branch of some devices", "send and recv")
-        values = [self.environment[operand] for operand in inner[0].operands]
-        if names[0] == "shard.send":
-            send(self, inner[0], values, chosen)
-            return []
-        kept = [one.operation for one in blocks[1].operations]
-        if len(kept) != 1 or list(inner[1].operands) != list(inner[0].results):
-            raise NotCertified("a branch of some devices", "send and recv")
-        own = self.environment[kept[0].operands[0]]
-        return [receive(self, inner[0], [own, *values[1:]], chosen)]
+    def _by_device(self, blocks: Sequence[Any], chosen: Any) -> list[Value]:
+        """A branch whose condition is known for each device."""
+        outer, found = self.active, list[list[Value]]()
+        for block, where in zip(blocks, (chosen, ~chosen), strict=False):
+            self.active = outer & where
+            try:
+                found.append(self.block(block, ()))
+            finally:
+                self.active = outer
+        return [merged(self.lemmas, chosen, *both) for both in zip(*found, strict=True)] if len(found) > 1 else []
 
     def _chosen(self, condition: Value, branches: Sequence[Value]) -> Value:
         if all(branch == branches[0] for branch in branches):

@@ -4,21 +4,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.values import NotCertified, Value
+from mlir_shard.check.values import KINDS, NotCertified, Value, width
 from mlir_shard.host import ir
 
 Reader = Callable[["Reading", Any, list[Value]], list[Value]]
 READERS: dict[str, Reader] = {}
 """The function that reads each op, by name."""
 
-_INTEGER = re.compile(r"(?:[us]?i(\d+)|index)$")
-_MODULUS = 64
 # Attributes that say nothing of what an op computes.
 _IGNORED = ("sdy.", "mhlo.", "mlir_shard.", "xla.", "jax.", "operandSegmentSizes", "resultSegmentSizes")
 _DYNAMIC = -(2**63)
@@ -34,20 +31,6 @@ def reads(*names: str) -> Callable[[Reader], Reader]:
     return register
 
 
-def width(type_: str) -> int:
-    """The bits of an integer type, 0 for another type and for booleans."""
-    found = _INTEGER.match(type_)
-    return 0 if found is None or found[1] == "1" else int(found[1] or _MODULUS)
-
-
-def fits(type_: str, low: int, high: int) -> bool:
-    """Whether numbers are in an integer type, so that arithmetic on them does not wrap."""
-    bits = width(type_)
-    if not bits:
-        return False
-    return low >= 0 and high < 2**bits if type_[0] == "u" else -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1)
-
-
 class Reading:
     """What reading one program needs.
 
@@ -56,6 +39,7 @@ class Reading:
         trusted: what is trusted without a lemma.
         environment: the values of the program so far.
         sent: what was sent and not received, to whom, and by which devices.
+        active: whether each device takes the branch that is read.
         groups: what groups and pairs of devices are, by their attributes.
         position_of: the position on the mesh of the device of each number.
         element: the element type of the first result of the op that is read.
@@ -66,6 +50,7 @@ class Reading:
         self.trusted: set[str] = set()
         self.environment: dict[Any, Value] = {}
         self.sent: list[tuple[Value, Any, Any]] = []
+        self.active: Any = None
         self.groups: dict[Any, Any] = {}
         self.position_of: Any = None
         self.element = ""
@@ -138,6 +123,9 @@ class Reading:
             return lemmas.constant(element, repr(attribute.value), shape)
         if isinstance(attribute, ir.DenseElementsAttr) and not attribute.is_splat:
             return lemmas.leaf(("table", attribute), shape)
+        if isinstance(attribute, ir.ArrayAttr) and all(isinstance(one, ir.FloatAttr) for one in attribute):
+            parts = [ir.FloatAttr(one).value for one in attribute]
+            return lemmas.constant(element, repr(parts[0]) if not any(parts) else str(attribute), shape)
         if prod(shape) == 1 or isinstance(attribute, ir.DenseElementsAttr):
             return lemmas.constant(element, str(attribute), shape)
         return lemmas.leaf(("table", attribute), shape)
@@ -155,16 +143,20 @@ def numbers_of(op: Any, name: str) -> list[int]:
     return numbers(op.attributes[name]) if name in op.attributes else []
 
 
+def reduction_of(inside: Sequence[Any], accumulator: Any, yielded: Any) -> tuple[str, Any]:
+    """The kind of op that combines an argument of a body with something else, and what that is; "" for another body."""
+    last = next((op for op in inside if list(op.results) == [yielded]), None)
+    uses = [operand for op in inside for operand in op.operands if operand == accumulator]
+    if last is None or last.name not in KINDS or len(uses) != 1 or accumulator not in list(last.operands):
+        return "", None
+    return KINDS[last.name], next(one for one in last.operands if one != accumulator)
+
+
 def reduction_kind(op: Any, region: int = 0) -> str | None:
     """The op that a body combines its two arguments with, None if it does something else."""
     block = op.regions[region].blocks[0]
-    ops = [one.operation for one in block.operations]
-    if len(ops) != 2 or len(ops[0].operands) != 2 or list(ops[1].operands) != list(ops[0].results):
+    *inside, terminator = (one.operation for one in block.operations)
+    if len(inside) != 1 or len(block.arguments) != 2 or len(terminator.operands) != 1:
         return None
-    if list(ops[0].operands) not in (list(block.arguments), list(block.arguments)[::-1]):
-        return None
-    dialect, _, name = ops[0].name.partition(".")
-    return name if dialect == "stablehlo" and name in KINDS else None
-
-
-KINDS = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
+    kind, other = reduction_of(inside, block.arguments[0], terminator.operands[0])
+    return kind if kind and other == block.arguments[1] else None

@@ -9,18 +9,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.check.devices import (
-    assembled,
-    by_device,
     computed_by_device,
     covered,
     entry_by_device,
     is_by_device,
     looked_up,
     number_by_device,
+    tiled,
 )
 from mlir_shard.check.index_arithmetic import compared, computed, selected
-from mlir_shard.check.lemmas import NEUTRAL
 from mlir_shard.check.reading import Reading, numbers_of, reads, reduction_kind
+from mlir_shard.check.structured import Window, initial, looked_up_at, windows
 from mlir_shard.check.values import Entry, NotCertified, Value
 
 _POINTWISE = (
@@ -76,7 +75,8 @@ def _compare(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     found = re.search(r"(EQ|NE|LT|LE|GT|GE)", str(op.attributes["comparison_direction"]))
     assert found is not None
     result = compared(reading.lemmas, found[1], *values)
-    return [result or reading.lemmas.pointwise((op.name, *reading.key(op)), values)]
+    name = ("compare", found[1], *reading.key(op, ("comparison_direction",)))
+    return [result or reading.lemmas.pointwise(name, values)]
 
 
 @reads("stablehlo.select")
@@ -172,19 +172,19 @@ def _pad(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     low, high, interior = (
         numbers_of(op, f"{name}") for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
     )
-    if not any(interior):
-        return [reading.lemmas.padded(values[0], values[1], low, high)]
-    value, shape = values[0], reading.type_of(op.results[0].type)[0]
+    value, lemmas = values[0], reading.lemmas
+    if lemmas.is_number(values[1]):
+        for dim, one in enumerate(interior):
+            value = lemmas.dilated(value, values[1], dim, one + 1)
+        return [lemmas.padded(value, values[1], low, high)]
+    shape = reading.type_of(op.results[0].type)[0]
     changed = [dim for dim in range(len(shape)) if low[dim] or high[dim] or interior[dim]]
     labels = [f"d{dim}" for dim in range(len(shape))]
     results = [f"o{dim}" if dim in changed else label for dim, label in enumerate(labels)]
-    name = ("pad", *((dim, low[dim], high[dim], interior[dim]) for dim in changed))
+    name = ("pad", *((dim, low[dim], high[dim], interior[dim]) for dim in changed), len(shape))
     made = {f"o{dim}": shape[dim] for dim in changed}
-    return [
-        reading.lemmas.opaque(
-            (*name, len(shape)), [(value, labels), (values[1], ())], results, [labels[dim] for dim in changed], made
-        )
-    ]
+    operands: list[tuple[Value, Sequence[str]]] = [(value, labels), (values[1], ())]
+    return [lemmas.opaque(name, operands, results, [labels[dim] for dim in changed], made)]
 
 
 @reads("stablehlo.concatenate")
@@ -204,21 +204,19 @@ def _dynamic_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value
         return [looked_up(reading.lemmas, value)]
     labels = [f"d{dim}" for dim in range(len(sizes))]
     results = [f"o{dim}" if dim in moving else label for dim, label in enumerate(labels)]
-    operands: list[tuple[Value, Sequence[str]]] = [(value, labels), *((starts[dim], ()) for dim in moving)]
-    made = {f"o{dim}": sizes[dim] for dim in moving}
-    return [
-        reading.lemmas.opaque(
-            ("dynamic_slice", len(sizes), *moving), operands, results, [labels[dim] for dim in moving], made
-        )
-    ]
+    element = reading.type_of(op.operands[1].type)[1]
+    found = {dim: (starts[dim], (), sizes[dim]) for dim in moving}
+    return [looked_up_at(reading.lemmas, value, labels, found, results, element)]
 
 
 def clamped(reading: Reading, start: Value, last: int) -> Entry:
     """The start of a slice of each device, moved into bounds."""
+    if not last:
+        return 0, ()
     entry = start.index[0]
     if not entry[1]:
         return max(0, min(entry[0], last)), ()
-    entries = by_device(reading.lemmas, entry)
+    entries = reading.lemmas.nodes.by_device(entry)
     return (
         entry
         if entries.min() >= 0 and entries.max() <= last
@@ -230,29 +228,32 @@ def clamped(reading: Reading, start: Value, last: int) -> Entry:
 def _dynamic_update_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     value, update, starts = values[0], values[1], values[2:]
     moving = [dim for dim, size in enumerate(value.shape) if size != update.shape[dim]]
-    labels = [f"d{dim}" for dim in range(len(value.dims))]
-    updated = [f"u{dim}" if dim in moving else label for dim, label in enumerate(labels)]
-    results = [f"o{dim}" if dim in moving else label for dim, label in enumerate(labels)]
-    core = [one[dim] for one in (labels, updated) for dim in moving]
     if not moving:
         return [update]
+    room = [size - part for size, part in zip(value.shape, update.shape, strict=True)]
     if all(is_by_device(starts[dim]) for dim in moving):
-        places = [
-            clamped(reading, starts[dim], value.shape[dim] - update.shape[dim]) if dim in moving else (0, ())
-            for dim in range(len(labels))
+        return [
+            inserted(
+                reading, value, update, [clamped(reading, one, most) for one, most in zip(starts, room, strict=True)]
+            )
         ]
-        return [inserted(reading, value, update, places)]
-    made = {f"o{dim}": value.shape[dim] for dim in moving}
+    labels = [f"d{dim}" for dim in range(len(value.dims))]
+    updated = [f"u{dim}" if dim in moving else label for dim, label in enumerate(labels)]
     operands: list[tuple[Value, Sequence[str]]] = [(value, labels), (update, updated)]
-    operands += [(starts[dim], ()) for dim in moving]
-    return [reading.lemmas.opaque(("dynamic_update_slice", len(labels), *moving), operands, results, core, made)]
+    places = list[tuple[Entry, Sequence[tuple[int, str]]]]()
+    for dim in moving:
+        operands.append(
+            (reading.lemmas.clamped(starts[dim], 0, room[dim], reading.type_of(op.operands[2].type)[1]), ())
+        )
+        places.append(((0, ()), ((1, labels[dim]), (-1, updated[dim]))))
+    return [reading.lemmas.opaque(("update",), operands, labels, (), places=places)]
 
 
 def inserted(reading: Reading, into: Value, piece: Value, starts: Sequence[Entry]) -> Value:
     """A piece at a place of each device; at the same place on all of them it is joined with what is around it."""
     lemmas = reading.lemmas
     if any(terms for _, terms in starts) or into.node.op[0] == "assembly":
-        return assembled(lemmas, into, piece, starts)
+        return tiled(lemmas, into, piece, starts)
     sizes = piece.shape
     for dim, (start, _) in enumerate(starts):
         # What is around the piece along this dimension, and along the others where the piece is.
@@ -290,21 +291,9 @@ def _reduce(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
         labels = [f"d{dim}" for dim in range(len(values[0].dims))]
         results = [label for dim, label in enumerate(labels) if dim not in dims]
         operands = [(value, labels if at < count else ()) for at, value in enumerate(values)]
-        core, name = [labels[dim] for dim in dims], ("reduce of several", reading.region_key(op), *dims)
-        return [reading.lemmas.opaque((*name, at), operands, results, core) for at in range(count)]
+        name = ("several", reading.region_key(op))
+        return [reading.lemmas.opaque((*name, at), operands, results, ()) for at in range(count)]
     return [initial(reading, kind, values[1], reading.lemmas.reduced(kind, values[0], dims))]
-
-
-def initial(reading: Reading, kind: str, start: Value, value: Value) -> Value:
-    """A reduction that starts with a value."""
-    try:
-        if reading.lemmas.number_of(start, "reduce") in NEUTRAL.get(kind, ()):
-            return value
-    except NotCertified:
-        pass
-    shape = value.shape
-    start = reading.lemmas.broadcast(start, shape, ())
-    return reading.lemmas.pointwise((f"stablehlo.{kind}", "initial"), [start, value])
 
 
 @reads("stablehlo.sort")
@@ -324,20 +313,26 @@ def _convolution(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     spatial = sorted(one for one in left if one.isdigit())
     lhs = lemmas.transposed(values[0], [left.index(one) for one in ("b", "f", *spatial)])
     rhs = lemmas.transposed(values[1], [right.index(one) for one in ("i", "o", *spatial)])
-    if any(one != 1 for one in numbers_of(op, "lhs_dilation")):
-        raise NotCertified("a convolution of a dilated operand", "convolution")
-    strides = numbers_of(op, "window_strides") or [1] * len(spatial)
-    dilation = numbers_of(op, "rhs_dilation") or [1] * len(spatial)
+    ones = [1] * len(spatial)
+    strides, base, dilation = (
+        numbers_of(op, name) or ones for name in ("window_strides", "lhs_dilation", "rhs_dilation")
+    )
     padding = numbers_of(op, "padding") or [0] * (2 * len(spatial))
     reverse = numbers_of(op, "window_reversal") or [0] * len(spatial)
     rhs = lemmas.reversed(rhs, [2 + at for at, one in enumerate(reverse) if one])
     shape, element = reading.type_of(op.results[0].type)
-    zero = lemmas.constant(element, "0.0", ()) if element[0] in "fb" else lemmas.index(element, (0, ()), ())
-    for at in range(len(spatial)):
-        dim = 2 + 2 * at
-        pads = [[end if one == dim else 0 for one in range(len(lhs.dims))] for end in padding[2 * at : 2 * at + 2]]
-        lhs = lemmas.padded(lhs, zero, *pads)
-        lhs = lemmas.windowed(lhs, dim, shape[out.index(str(at))], strides[at], rhs.shape[2 + at], dilation[at])
+    along = {
+        2 + at: Window(
+            shape[out.index(str(at))],
+            rhs.shape[2 + at],
+            strides[at],
+            dilation[at],
+            *_ends(padding, at),
+            base[at],
+        )
+        for at in range(len(spatial))
+    }
+    lhs = windows(lemmas, lhs, reading.lemmas.zero(reading.type_of(op.operands[0].type)[1]), along)
     groups, batches = (op.attributes[f"{name}_group_count"].value for name in ("feature", "batch"))
     window = [label for at in range(len(spatial)) for label in (f"o{at}", f"k{at}")]
     kernel = [f"k{at}" for at in range(len(spatial))]
@@ -364,20 +359,22 @@ def _convolution(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 def _reduce_window(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     lemmas, shape = reading.lemmas, reading.type_of(op.results[0].type)[0]
     rank, kind = len(shape), reduction_kind(op) if len(values) == 2 else None
-    sizes = numbers_of(op, "window_dimensions")
+    if kind is None:
+        raise NotCertified("windows of several operands", "reduce_window")
     strides, dilation, base = (
         numbers_of(op, name) or [1] * rank for name in ("window_strides", "window_dilations", "base_dilations")
     )
-    padding = numbers_of(op, "padding") or [0] * (2 * rank)
-    if kind is None or any(one != 1 for one in base):
-        raise NotCertified("windows of several operands or of a dilated one", "reduce_window")
-    value = values[0]
-    for at in range(rank):
-        dim = 2 * at
-        pads = [[end if one == dim else 0 for one in range(len(value.dims))] for end in padding[2 * at : 2 * at + 2]]
-        value = lemmas.padded(value, values[1], *pads)
-        value = lemmas.windowed(value, dim, shape[at], strides[at], sizes[at], dilation[at])
-    return [initial(reading, kind, values[1], lemmas.reduced(kind, value, [2 * at + 1 for at in range(rank)]))]
+    padding, sizes = numbers_of(op, "padding") or [0] * (2 * rank), numbers_of(op, "window_dimensions")
+    along = {
+        dim: Window(shape[dim], sizes[dim], strides[dim], dilation[dim], *_ends(padding, dim), base[dim])
+        for dim in range(rank)
+    }
+    found = windows(lemmas, values[0], values[1], along)
+    return [initial(reading, kind, values[1], lemmas.reduced(kind, found, [2 * dim + 1 for dim in range(rank)]))]
+
+
+def _ends(padding: Sequence[int], at: int) -> tuple[int, int]:
+    return padding[2 * at], padding[2 * at + 1]
 
 
 def _dims(text: str, name: str) -> list[int]:
@@ -388,6 +385,14 @@ def _dims(text: str, name: str) -> list[int]:
 def _dim(text: str, name: str) -> int:
     found = re.search(rf"{name} = (\d+)", text)
     return int(found[1]) if found else 0
+
+
+def _component(reading: Reading, indices: Value, vector: int, at: int) -> Value:
+    """One number of each vector of indices."""
+    if vector == len(indices.dims):
+        return indices
+    part = reading.lemmas.sliced(indices, vector, (at, ()), 1)
+    return reading.lemmas.reshaped(part, [*part.shape[:vector], *part.shape[vector + 1 :]])
 
 
 @reads("stablehlo.gather")
@@ -413,7 +418,16 @@ def _gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
         else:
             inner.append(labels[dim])
     outer = [label for dim, label in enumerate(of_start) if dim != vector]
+    of_index, targets = list(outer), _dims(text, "start_index_map")
     results = [inner[offsets.index(dim)] if dim in offsets else outer.pop(0) for dim in range(len(shape))]
+    starts = {
+        dim: (_component(reading, indices, vector, at), of_index, sizes[dim])
+        for at, dim in enumerate(targets)
+        if labels[dim] in core
+    }
+    if starts and {labels[dim] for dim in starts} == set(core) - {f"s{vector}"}:
+        element = reading.type_of(op.operands[1].type)[1]
+        return [looked_up_at(reading.lemmas, operand, labels, starts, results, element)]
     name = ("gather", op.attributes["dimension_numbers"], tuple(made.items()))
     return [reading.lemmas.opaque(name, [(operand, labels), (indices, of_start)], results, core, made)]
 
@@ -451,11 +465,43 @@ def _scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
             core.append(label)
             made[f"o{dim}"] = operand.shape[dim]
             results[dim] = f"o{dim}"
+    targets = _dims(text, "scatter_dims_to_operand_dims")
+    single = {label for dim, label in enumerate(of_start) if dim not in of_indices} | {labels[dim] for dim in targets}
+    if targets and set(core) == single and set(targets) <= set(inserted):
+        return _placed(reading, op, values, labels, of_start, of_update, vector, targets)
     name = ("scatter", op.attributes["scatter_dimension_numbers"], reading.region_key(op))
     operands = [
         (value, labels if at < count else of_start if at == count else of_update) for at, value in enumerate(values)
     ]
     return [reading.lemmas.opaque((*name, at), operands, results, core, made) for at in range(count)]
+
+
+def _placed(
+    reading: Reading,
+    op: Any,
+    values: list[Value],
+    labels: Sequence[str],
+    of_start: Sequence[str],
+    of_update: Sequence[str],
+    vector: int,
+    targets: Sequence[int],
+) -> list[Value]:
+    """A scatter of elements: at each position those whose index is the position are combined with what was there."""
+    lemmas, count = reading.lemmas, len(values) // 2
+    of_index = [label for dim, label in enumerate(of_start) if dim != vector]
+    places, starts = list[tuple[Entry, Sequence[tuple[int, str]]]](), list[tuple[Value, Sequence[str]]]()
+    for at, dim in enumerate(targets):
+        start, shift = lemmas.without_shift(_component(reading, values[count], vector, at))
+        starts.append((start, of_index))
+        places.append((shift, ((1, labels[dim]),)))
+    if count == 1 and reduction_kind(op) == "add":
+        operands: list[tuple[Value, Sequence[str]]] = [(values[2], of_update), *starts]
+        others = {label: size for label, size in zip(labels, values[0].shape, strict=True) if label not in of_update}
+        placed = lemmas.opaque(("lookup",), operands, labels, (), None, "add", places=places, others=others)
+        return [lemmas.pointwise(("stablehlo.add", reading.type_of(op.results[0].type)[1]), [values[0], placed])]
+    operands = [(value, labels) for value in values[:count]] + [(value, of_update) for value in values[count + 1 :]]
+    name = ("scatter", reading.region_key(op))
+    return [lemmas.opaque((*name, at), [*operands, *starts], labels, (), places=places) for at in range(count)]
 
 
 def _along(op: Any, values: list[Value]) -> list[list[str]]:

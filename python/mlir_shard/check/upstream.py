@@ -44,9 +44,8 @@ def _compare(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 
 @reads("arith.select")
 def _select(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    shape = reading.type_of(op.results[0].type)[0]
-    if len(values[0].dims) != len(shape):
-        values = [reading.lemmas.broadcast(values[0], shape, ()), *values[1:]]
+    if len(values[0].dims) != len(values[1].dims):
+        values = [reading.lemmas.broadcast(values[0], values[1].shape, ()), *values[1:]]
     return [selected(reading.lemmas, *values)]
 
 
@@ -117,6 +116,11 @@ def _pad(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     if terminator not in reading.environment or _DYNAMIC in (*low, *high):
         raise NotCertified("a pad by what depends on the position", "pad")
     return [reading.lemmas.padded(values[0], reading.environment[terminator], low, high)]
+
+
+@reads("tensor.concat")
+def _concatenate(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    return [reading.lemmas.joined(values, op.attributes["dim"].value)]
 
 
 @reads("tensor.empty")

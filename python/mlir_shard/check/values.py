@@ -10,11 +10,14 @@ global tensor is a value without mesh axes in its index, and a shard is one with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any
+
+from mlir_shard.deferred import numpy as np
 
 Terms = tuple[tuple[int, Any], ...]
 """Products of a stride and a variable; they are added up."""
@@ -28,6 +31,44 @@ Bound = tuple[int | None, int | None]
 
 MOVING = ("copy", "concatenate")
 """Nodes whose last variable is a position in what they read."""
+
+
+_INTEGER = re.compile(r"(?:[us]?i(\d+)|index)$")
+_INDEX_BITS = 64
+
+
+def width(type_: str) -> int:
+    """The bits of an integer type, 0 for another type and for booleans."""
+    found = _INTEGER.match(type_)
+    return 0 if found is None or found[1] == "1" else int(found[1] or _INDEX_BITS)
+
+
+def fits(type_: str, low: int, high: int) -> bool:
+    """Whether numbers are in an integer type, so that arithmetic on them does not wrap."""
+    bits = width(type_)
+    if not bits:
+        return False
+    return low >= 0 and high < 2**bits if type_[0] == "u" else -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1)
+
+
+KINDS = {f"stablehlo.{name}": name for name in ("add", "multiply", "maximum", "minimum", "and", "or", "xor")} | {
+    "arith.addf": "add",
+    "arith.addi": "add",
+    "arith.mulf": "multiply",
+    "arith.muli": "multiply",
+    "arith.maximumf": "maximum",
+    "arith.maxsi": "maximum",
+    "arith.minimumf": "minimum",
+    "arith.minsi": "minimum",
+    "arith.andi": "and",
+    "arith.ori": "or",
+    "arith.xori": "xor",
+    "arith.maxnumf": "maxnum",
+    "arith.minnumf": "minnum",
+    "arith.maxui": "maxui",
+    "arith.minui": "minui",
+}
+"""The kinds of reductions by the ops that combine two numbers."""
 
 
 class NotCertified(Exception):
@@ -58,6 +99,11 @@ class Node:
         self.number, self.made = 0, 0
         self.place: Any = None
         self.padded: frozenset[int] = frozenset()
+
+
+def parts_of(node: Node) -> tuple[int, ...]:
+    """The sizes of the parts that a node concatenates; a copy has one."""
+    return node.op[1:] if node.op[0] == "concatenate" else (node.bounds[-1][1] or 0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +218,7 @@ class Nodes:
         self._numbers: dict[bytes, int] = {}
         self.place: Any = None
         self._known: dict[Any, Node] = {}
+        self._cores: dict[Node, Read] = {}
         self._narrowed: dict[Any, tuple[Node, tuple[int, ...]]] = {}
 
     def node(
@@ -183,6 +230,14 @@ class Nodes:
         made: int = 0,
     ) -> Node:
         """The node of this name, bounds and reads."""
+        if op[0] == "constant":
+            # A number is the same in all types.
+            op = ("constant", "", op[2])
+        if op[0] == "stablehlo.clamp" and all(
+            reads[at][0].op[0] == "index" and not reads[at][1][0][1] for at in (0, 2)
+        ):
+            # The ends are numbers.
+            op, reads = ("clamped", op[1], *(str(reads[at][1][0][0]) for at in (0, 2))), reads[1:2]
         key = (op, bounds, sizes, tuple((node.number, index) for node, index in reads), made)
         found = self._known.get(key)
         if found is None:
@@ -209,6 +264,20 @@ class Nodes:
             self.mesh.append(int(entries.max()) + 1)
             self.tables.append(entries)
         return self._numbers[key]
+
+    def places(self) -> Any:
+        """The position along each mesh axis of each device, as rows."""
+        return np.indices(self.real_mesh).reshape(len(self.real_mesh), -1)
+
+    def by_device(self, entry: Entry) -> Any:
+        """What the mesh axes and tables add to an index, for each device."""
+        places, total = self.places(), np.full(prod(self.real_mesh), entry[0], np.int64)
+        for stride, variable in entry[1]:
+            axis = -1 - variable
+            if axis >= 0:
+                known = len(places)
+                total = total + stride * (places[axis] if axis < known else self.tables[axis - known])
+        return total
 
     def size_in(self, value: Value) -> Any:
         """A function from the variables of a value's index to their sizes."""
@@ -247,7 +316,7 @@ class Nodes:
                     moved[renumbered[variable]] = stride
             entries.append(entry_of(offset, moved))
         value = Value(node, tuple(entries), tuple(kept))
-        if not node.padded and node.op[0] not in MOVING:
+        if not node.padded and node.op[0] not in MOVING and all(terms for _, terms in value.index):
             return value
         return Value(*self.narrowed(node, value.index, self.size_in(value)), value.dims)
 
@@ -265,14 +334,21 @@ class Nodes:
             node = self.stripped(node, index, size_of)
         if node.op[0] == "extended":
             return self._behind(node, index, size_of)
-        if not node.padded:
+        if node.op[0] == "table" and index and not any(terms for _, terms in index):
+            return self._entry_of_table(node, index)
+        free = len(node.bounds) - node.made
+        fixed = {at for at, (_, terms) in enumerate(index[:free]) if not terms} if node.reads else set()
+        if not node.padded and not fixed:
             return node, index
         ranges, lows = list[Bound](), dict[int, int]()
         for at, (entry, bound) in enumerate(zip(index, node.bounds, strict=True)):
             low, high = span(entry, size_of)
             first, last = bound
-            if at in node.padded and first is not None and last is not None and first <= low and high < last:
-                if (low, high + 1) != bound:
+            if first is None or last is None or low < first or high >= last:
+                fixed.discard(at)
+                ranges.append(bound)
+            elif at in node.padded or at in fixed:
+                if (low, high + 1) != bound or at in fixed:
                     lows[at] = low
                 ranges.append((0, high + 1 - low) if at in lows else bound)
             else:
@@ -296,6 +372,16 @@ class Nodes:
             self._narrowed[key] = self._with_used(node, bounds, reads, left)
         narrow, kept = self._narrowed[key]
         return narrow, tuple((index[at][0] - lows.get(at, 0), index[at][1]) for at in kept)
+
+    def _entry_of_table(self, node: Node, index: Index) -> Read:
+        """An entry of a table of integers is an index."""
+        element = str(node.op[1].type.element_type)
+        if not width(element) or any(
+            not is_inside(entry, bound, int) for entry, bound in zip(index, node.bounds, strict=True)
+        ):
+            return node, index
+        number = int(np.array(node.op[1])[tuple(at for at, _ in index)])
+        return self.node(("index", element), ((None, None),), (), ()), ((number, ()),)
 
     def _with_used(
         self, node: Node, bounds: tuple[Bound, ...], reads: tuple[Read, ...], left: Sequence[int]
@@ -324,7 +410,7 @@ class Nodes:
     @staticmethod
     def _moved(node: Node, index: Index, size_of: Any) -> Read | None:
         """What a copy, or one of the parts of a concatenation, reads at an index in its bounds; None if unknown."""
-        sizes = node.op[1:] if node.op[0] == "concatenate" else (node.bounds[-1][1],)
+        sizes = parts_of(node)
         start, count = 0, len(sizes)
         for at, size in enumerate(sizes):
             if is_inside(index[-1], (start, start + size), size_of):
@@ -339,6 +425,50 @@ class Nodes:
                 return inner, tuple(substituted(entry, by) for entry in entries)
             start += size
         return None
+
+    def core(self, node: Node) -> Read:
+        """The node without the padding that it reads, and the index into it; its bounds are where it reads none."""
+        if node not in self._cores:
+            inner = node.reads[0][0] if node.op[0] == "extended" else node
+            found: Read = (inner, tuple((0, ((1, at),)) for at in range(len(node.bounds))))
+            ranges = self._unpadded(inner) if inner.padded else None
+            if ranges is not None:
+                lows = [low or 0 for low, _ in ranges]
+                sizes = [1 if high is None else high - low for low, (_, high) in zip(lows, ranges, strict=True)]
+                index = tuple((low, ((1, at),)) for at, low in enumerate(lows))
+                core, entries = self.narrowed(inner, index, sizes.__getitem__)
+                kept = {
+                    of[1][0][1]: core.bounds[at]
+                    for at, of in enumerate(entries)
+                    if of[0] == 0 and len(of[1]) == 1 and of[1][0][0] == 1
+                }
+                if all(kept.get(at) == (0, sizes[at]) for at in inner.padded):
+                    by: dict[Any, Entry] = {at: (-low, ((1, at),)) for at, low in enumerate(lows)}
+                    found = core, tuple(substituted(entry, by) for entry in entries)
+            self._cores[node] = found
+        return self._cores[node]
+
+    def _unpadded(self, node: Node) -> list[Bound] | None:
+        """Where a node reads no padding: a range for each of its variables, None if it is not such a box."""
+        if node.op[0] == "extended":
+            return self._unpadded(node.reads[0][0])
+        ranges = list(node.bounds)
+        for inner, index in node.reads if node.padded else ():
+            inside = self._unpadded(inner) if inner.padded else None
+            for at in inner.padded:
+                offset, terms = index[at]
+                if not terms:
+                    continue
+                (stride, variable), (first, last) = terms[0], inside[at] if inside is not None else (None, None)
+                if len(terms) > 1 or stride < 0 or variable >= len(ranges) or first is None or last is None:
+                    return None
+                low, high = ranges[variable]
+                ends = -((offset - first) // stride), -((offset - last) // stride)
+                ranges[variable] = (
+                    max(ends[0], ends[0] if low is None else low),
+                    min(ends[1], ends[1] if high is None else high),
+                )
+        return None if any(low is not None and high is not None and low >= high for low, high in ranges) else ranges
 
     def stripped(self, node: Node, index: Index, size_of: Any) -> Node:
         """What an extended node extends, along those of its dimensions where the index is in the bounds of that."""

@@ -121,11 +121,12 @@ class Evaluation:
     def _assembled(self, node: Node, index: tuple[int, ...]) -> float:
         device, *position = index
         for tile, places in reversed(node.op[1]):
-            rank = len(position)
-            start = places[device * rank : (device + 1) * rank]
-            inside = [at - one for at, one in zip(position, start, strict=True)]
-            if all(0 <= at < size for at, size in zip(inside, tile.shape, strict=True)):
-                return float(self.shards(tile)[device][tuple(inside)])
+            # A scalar has one place too.
+            where, shape = (position, tile.shape) if position else ([0], (1,))
+            start = places[device * len(where) : (device + 1) * len(where)]
+            inside = [at - one for at, one in zip(where, start, strict=True)]
+            if all(0 <= at < size for at, size in zip(inside, shape, strict=True)):
+                return float(self.shards(tile)[device].reshape(shape)[tuple(inside)])
         return UNKNOWN
 
 

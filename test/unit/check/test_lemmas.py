@@ -19,7 +19,7 @@ import pytest
 from check.evaluation import Evaluation
 
 from mlir_shard.check.collectives import exchanged, scattered
-from mlir_shard.check.devices import assembled, covered, entry_by_device, permuted
+from mlir_shard.check.devices import covered, entry_by_device, permuted, tiled
 from mlir_shard.check.index_arithmetic import compared, selected
 from mlir_shard.check.lemmas import Lemmas
 from mlir_shard.check.reading import Reading
@@ -316,7 +316,7 @@ def tiles(walk: Walk) -> tuple[Value, Shards]:
             entry_by_device(walk.lemmas, np.array(starts)) if one == dim else (0, ())
             for one in range(len(walk.value.dims))
         ]
-        base = assembled(walk.lemmas, base, piece, entries)
+        base = tiled(walk.lemmas, base, piece, entries)
         for at, (one, start) in enumerate(zip(walk.shards, starts, strict=True)):
             where = [slice(None)] * one.ndim
             where[dim] = slice(start, start + high - low)

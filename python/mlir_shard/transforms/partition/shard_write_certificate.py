@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from mlir_shard.dialects.data_flow import sharding_of
@@ -14,6 +14,7 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
+from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.partition.spmdize import grid_of, signature_of
 
@@ -26,7 +27,7 @@ class WriteCertificate(ModulePass):
 
     It has the sizes of the mesh axes, and by their names those that divide each dimension of the arguments and results
     of public functions and of the values that loops carry. Its size does not depend on the number of devices, unless
-    the devices of the mesh are permuted. `shard-check` proves the local program by it.
+    the devices of a mesh are permuted. `shard-check` proves the local program by it.
     """
 
     name = "shard-write-certificate"
@@ -45,7 +46,7 @@ class WriteCertificate(ModulePass):
         data: dict[str, Any] = {
             "mesh": list(zip(_axis_names(grid), grid.shape, strict=True)),
             "functions": {
-                function.attributes["sym_name"].value: _signature(function, grid)
+                function.attributes["sym_name"].value: _signature(function, grid, () if devices else grid.reordered)
                 for function in editing.children(op, "func.func")
                 if editing.block_count(function) and not editing.is_private(function)
             },
@@ -66,13 +67,19 @@ def _axis_names(grid: DeviceGrid) -> list[str]:
     return list(grid.axis_names) or [str(axis) for axis in range(len(grid.shape))]
 
 
-def _signature(function: Any, grid: DeviceGrid) -> dict[str, Any]:
+def _signature(function: Any, grid: DeviceGrid, reordered: Collection[Mesh]) -> dict[str, Any]:
     signature = signature_of(function, grid)
     names = _axis_names(grid)
-    return {
+    data: dict[str, Any] = {
         "arguments": [_layout(one, names) for one in signature.arguments],
         "results": [_layout(one, names) for one in signature.results],
     }
+    meshes = {"arguments": signature.argument_meshes, "results": signature.result_meshes}
+    orders = {
+        side: {str(at): list(mesh.device_ids) for at, mesh in enumerate(of) if mesh is not None and mesh in reordered}
+        for side, of in meshes.items()
+    }
+    return data | ({"orders": orders} if any(orders.values()) else {})
 
 
 def _layout(placement: Placement, names: list[str]) -> list[list[str]]:

@@ -1,0 +1,205 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Structured ops: loops over affine accesses, a body at each point, and a reduction along the loops of no result.
+
+All ops of linalg are read from their own indexing maps and bodies. Windows of convolutions and pools are accesses too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir_shard import host
+from mlir_shard.check.lemmas import NEUTRAL, Lemmas
+from mlir_shard.check.reading import READERS, Reading, reduction_of
+from mlir_shard.check.values import Entry, NotCertified, Value, entry_of
+from mlir_shard.host import ir
+
+_linalg = host.dialect("linalg")
+
+
+def is_structured(op: Any) -> bool:
+    """Whether an op says itself what its loops, accesses and body are."""
+    return bool(op.name.startswith("linalg.")) and len(op.regions) == 1 and len(op.regions[0].blocks) == 1
+
+
+def structured(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    """The results of an op of linalg."""
+    maps = [[_entry(one) for one in attribute.value.results] for attribute in _linalg.get_indexing_maps(op) or ()]
+    if len(maps) != len(values):
+        raise NotCertified("no indexing maps", op.name)
+    lemmas, block, count = reading.lemmas, op.regions[0].blocks[0], len(values) - len(op.results)
+    known: dict[int, int] = {}
+    for entries, value in zip(maps, values, strict=True):
+        known.update(
+            (entry[1][0][1], size) for entry, size in zip(entries, value.shape, strict=True) if _is_loop(entry)
+        )
+    sizes = [known.get(loop, 0) for loop in range(max(known, default=-1) + 1)]
+    if 0 in sizes:
+        raise NotCertified("a loop of unknown size", op.name)
+    body = _Body(reading, sizes)
+    for argument, entries, value in zip(block.arguments, maps, values, strict=True):
+        body.values[argument] = lemmas.accessed(value, entries, sizes, op.name)
+    *inside, terminator = (one.operation for one in block.operations)
+    found = []
+    for at, yielded in enumerate(terminator.operands, count):
+        loops = [entry[1][0][1] for entry in maps[at] if _is_loop(entry)]
+        rest = [dim for dim, entry in enumerate(maps[at]) if not _is_loop(entry)]
+        shape = values[at].shape
+        if any(maps[at][dim] != (0, ()) or shape[dim] != 1 for dim in rest) or len(set(loops)) != len(loops):
+            raise NotCertified("a result that is not along loops", op.name)
+        reduced = [loop for loop in range(len(sizes)) if loop not in loops]
+        kind, part = reduction_of(inside, block.arguments[at], yielded) if reduced else ("", yielded)
+        if reduced and not kind:
+            return _along_loops(reading, op, values, maps, sizes)
+        value = body.value(part)
+        if reduced:
+            left = [loop for loop in range(len(sizes)) if loop in loops]
+            value = lemmas.transposed(lemmas.reduced(kind, value, reduced), [left.index(loop) for loop in loops])
+            value = initial(reading, kind, values[at], lemmas.reshaped(value, shape))
+        else:
+            value = lemmas.reshaped(lemmas.transposed(value, loops), shape)
+        found.append(value)
+    return found
+
+
+def _is_loop(entry: Entry) -> bool:
+    return entry[0] == 0 and len(entry[1]) == 1 and entry[1][0][0] == 1
+
+
+def _entry(expression: Any) -> Entry:
+    """An affine expression of the loops as an index."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return 0, ((1, expression.position),)
+    if isinstance(expression, ir.AffineConstantExpr):
+        return expression.value, ()
+    if isinstance(expression, (ir.AffineAddExpr, ir.AffineMulExpr)):
+        left, right = _entry(expression.lhs), _entry(expression.rhs)
+        strides: dict[Any, int] = {}
+        if isinstance(expression, ir.AffineAddExpr):
+            for stride, loop in (*left[1], *right[1]):
+                strides[loop] = strides.get(loop, 0) + stride
+            return entry_of(left[0] + right[0], strides)
+        factor, other = (left, right) if not left[1] else (right, left)
+        if not factor[1]:
+            return entry_of(other[0] * factor[0], {loop: stride * factor[0] for stride, loop in other[1]})
+    raise NotCertified("an access that is not affine", "access")
+
+
+class _Body:
+    """The values of a body, each as a tensor over the loops."""
+
+    def __init__(self, reading: Reading, sizes: Sequence[int]) -> None:
+        self.reading, self.sizes = reading, sizes
+        self.values: dict[Any, Value] = {}
+
+    def value(self, wanted: Any) -> Value:
+        """A value of the body, or one from around it."""
+        found = self.values.get(wanted)
+        if found is None:
+            op = None if isinstance(wanted, ir.BlockArgument) else wanted.owner
+            if wanted in self.reading.environment:
+                found = self.reading.environment[wanted]
+            elif op is None or len(op.results) != 1:
+                raise NotCertified("a body with an op without a lemma", "body")
+            elif op.name == "tensor.extract":
+                found = self._extracted(op)
+            elif not op.name.startswith(("arith.", "math.", "linalg.index")) or op.name not in (
+                *READERS,
+                "linalg.index",
+            ):
+                raise NotCertified("a body with an op without a lemma", "body")
+            elif op.name == "linalg.index":
+                loop, dims = op.attributes["dim"].value, [(size,) for size in self.sizes]
+                found = self.reading.lemmas.index("index", (0, ((1, loop),)), dims)
+            else:
+                (found,) = READERS[op.name](self.reading, op, [self.value(one) for one in op.operands])
+            if not found.dims and self.sizes:
+                found = self.reading.lemmas.broadcast(found, self.sizes, ())
+            self.values[wanted] = found
+        return found
+
+    def _extracted(self, op: Any) -> Value:
+        """An element of a tensor at numbers that are computed; they are in bounds."""
+        value, lemmas = self.reading.environment[op.operands[0]], self.reading.lemmas
+        labels, loops = [f"d{dim}" for dim in range(len(value.dims))], [f"l{loop}" for loop in range(len(self.sizes))]
+        starts = {dim: (self.value(one), loops, 1) for dim, one in enumerate(list(op.operands)[1:])}
+        return looked_up_at(lemmas, value, labels, starts, loops, "index")
+
+
+def _along_loops(
+    reading: Reading, op: Any, values: Sequence[Value], maps: Sequence[Sequence[Entry]], sizes: Sequence[int]
+) -> list[Value]:
+    """An op that reduces in another way: the same function of what it reads, for each position of its results."""
+    if not all(_is_loop(entry) for entries in maps for entry in entries):
+        raise NotCertified("an unknown reduction of windows", op.name)
+    labels = [[f"l{entry[1][0][1]}" for entry in entries] for entries in maps]
+    count = len(values) - len(op.results)
+    kept = {label for of in labels[count:] for label in of}
+    core = [f"l{loop}" for loop in range(len(sizes)) if f"l{loop}" not in kept]
+    if any(set(of) != kept for of in labels[count:]):
+        raise NotCertified("results along different loops", op.name)
+    name = ("reduction", tuple(map(tuple, labels)), reading.region_key(op))
+    operands = list(zip(values, labels, strict=True))
+    return [reading.lemmas.opaque((*name, at), operands, of, core) for at, of in enumerate(labels[count:])]
+
+
+def initial(reading: Reading, kind: str, start: Value, value: Value) -> Value:
+    """A reduction that starts with a value."""
+    try:
+        if reading.lemmas.number_of(start, "reduce") in NEUTRAL.get(kind, ()):
+            return value
+    except NotCertified:
+        pass
+    if len(start.dims) != len(value.dims):
+        start = reading.lemmas.broadcast(start, value.shape, ())
+    return reading.lemmas.pointwise((f"stablehlo.{kind}", "initial"), [start, value])
+
+
+def looked_up_at(
+    lemmas: Lemmas,
+    value: Value,
+    labels: Sequence[str],
+    starts: Mapping[int, tuple[Value, Sequence[str], int]],
+    results: Sequence[str],
+    element: str,
+) -> Value:
+    """A sum over all positions of a tensor, of what is where computed numbers say: one element of it.
+
+    Args:
+        labels: of the dimensions of the value.
+        starts: for dimensions that are looked up in, the first position, its labels, and how many there are from it on,
+            which the result has the label `o` and the dimension for.
+    """
+    places, found = list[tuple[Entry, Sequence[tuple[int, str]]]](), list[Any]()
+    for dim, (start, of, size) in starts.items():
+        found.append((lemmas.clamped(start, 0, value.shape[dim] - size, element), of))
+        places.append(((0, ()), ((1, labels[dim]), (-1, f"o{dim}")) if f"o{dim}" in results else ((1, labels[dim]),)))
+    others = {f"o{dim}": size for dim, (_, _, size) in starts.items() if f"o{dim}" in results}
+    operands: list[tuple[Value, Sequence[str]]] = [(value, labels), *found]
+    return lemmas.opaque(("lookup",), operands, results, (), None, "add", places=places, others=others)
+
+
+@dataclass(frozen=True)
+class Window:
+    """How windows lie along a dimension."""
+
+    count: int
+    size: int
+    stride: int = 1
+    dilation: int = 1
+    low: int = 0
+    high: int = 0
+    base: int = 1
+
+
+def windows(lemmas: Lemmas, value: Value, number: Value, along: Mapping[int, Window]) -> Value:
+    """The windows of a padded value: each dimension becomes one that counts them and one that counts their elements."""
+    for dim, window in sorted(along.items(), reverse=True):
+        value = lemmas.dilated(value, number, dim, window.base)
+        low, high = ([end if one == dim else 0 for one in range(len(value.dims))] for end in (window.low, window.high))
+        value = lemmas.padded(value, number, low, high)
+        value = lemmas.windowed(value, dim, window.count, window.stride, window.size, window.dilation)
+    return value
