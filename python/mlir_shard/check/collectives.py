@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.devices import FAR, assembled, is_by_device, permuted
+from mlir_shard.check.devices import FAR, assembled, is_by_device, part_of, permuted, received, tiled
 from mlir_shard.check.reading import Reading, numbers_of, reads, reduction_kind
 from mlir_shard.check.values import Entry, NotCertified, Value, entry_of
 from mlir_shard.deferred import numpy as np
@@ -144,7 +144,7 @@ def _receive(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
         raise NotCertified("the sender sends to another device, or nothing", "send and recv")
     if (sources[targets] != own)[sends].any() or not receives[targets][sends].all():
         raise NotCertified("what is sent is not received", "send and recv")
-    return [permuted(reading.lemmas, value, np.where(receives, sources, own), reading.element)]
+    return [received(reading.lemmas, value, np.where(receives, sources, -1))]
 
 
 def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> Any:
@@ -179,15 +179,20 @@ def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     size = value.shape[dim] - below - above
     if max(sizes) > size:
         raise NotCertified("a halo that reaches beyond the neighbours", "update_halo")
-    middle = lemmas.sliced(value, dim, (below, ()), size)
+    middle = part_of(lemmas, value, dim, below, size)
+    found = lemmas.zero(reading.element, value.shape)
+    for place, count in ((0, below), (below + size, above), (below, size)):
+        if count:
+            part = middle if place == below and count == size else part_of(lemmas, value, dim, place, count)
+            found = tiled(lemmas, found, part, [(place if one == dim else 0, ()) for one in range(len(value.dims))])
     for offset, count, start, place in ((-1, below, size - below, 0), (1, above, 0, below + size)):
         if count:
             senders = _neighbours(lemmas.nodes.real_mesh, split[dim], offset)
-            sent = permuted(lemmas, lemmas.sliced(middle, dim, (start, ()), count), np.abs(senders), reading.element)
+            sent = received(lemmas, lemmas.sliced(middle, dim, (start, ()), count), senders)
             places = np.zeros((len(value.dims), len(senders)), np.int64)
             places[dim] = np.where(senders >= 0, place, -FAR)
-            value = assembled(lemmas, value, sent, places)
-    return [value]
+            found = assembled(lemmas, found, sent, places)
+    return [found]
 
 
 def _neighbours(mesh: Sequence[int], axes: Sequence[int], offset: int) -> Any:

@@ -117,15 +117,20 @@ def truth_by_device(lemmas: Lemmas, value: Value) -> Any:
 
 def permuted(lemmas: Lemmas, value: Value, senders: Any, element: str) -> Value:
     """What each device has after it received what another one had, whose number `senders` is; zeros for -1."""
-    receives = senders >= 0
+    found = received(lemmas, value, senders)
+    if (senders >= 0).all():
+        return lemmas.nodes.value(found.node, found.index, found.dims)
+    return merged(lemmas, senders >= 0, found, lemmas.zero(element, value.shape))
+
+
+def received(lemmas: Lemmas, value: Value, senders: Any) -> Value:
+    """What each device received from another one, whose number `senders` is; it is any value for -1."""
     found = list[Entry]()
     for entry in value.index:
-        offset, along = entry_by_device(lemmas, lemmas.nodes.by_device(entry)[np.maximum(senders, 0)], receives, None)
+        rows = lemmas.nodes.by_device(entry)[np.maximum(senders, 0)]
+        offset, along = entry_by_device(lemmas, rows, senders >= 0, None)
         found.append((offset, (*along, *(term for term in entry[1] if term[1] >= 0))))
-    if receives.all():
-        return lemmas.nodes.value(value.node, tuple(found), value.dims)
-    places = np.where(receives, 0, -FAR) * np.ones((max(len(value.dims), 1), 1), np.int64)
-    return assembled(lemmas, lemmas.zero(element, value.shape), Value(value.node, tuple(found), value.dims), places)
+    return Value(value.node, tuple(found), value.dims)
 
 
 def merged(lemmas: Lemmas, chosen: Any, first: Value, second: Value) -> Value:
@@ -208,10 +213,14 @@ class _Tile:
                 row -= stride * at[dim]
 
     def holds(self, number: str, sides: Any) -> bool:
-        """Whether it is known to be a number where it is behind the end of the core along any of the sides."""
+        """Whether it is known to be a number where it is behind the end of the core along these sides."""
         if self.number is not None:
             return self.number == number
-        return self.behind is not None and self.behind[0] == number and self.behind[1] == sides
+        return (
+            self.behind is not None
+            and self.behind[0] == number
+            and not (np.array(sides) & ~np.array(self.behind[1])).any()
+        )
 
 
 def covered(lemmas: Lemmas, value: Value, starts: Sequence[int], sizes: Sequence[int]) -> Value | None:
@@ -236,6 +245,13 @@ def covered(lemmas: Lemmas, value: Value, starts: Sequence[int], sizes: Sequence
         if found is not None:
             return found
     return None
+
+
+def part_of(lemmas: Lemmas, value: Value, dim: int, start: int, size: int) -> Value:
+    """A slice of a dimension, of what the tiles are of where the tensor is assembled of tiles."""
+    starts, sizes = [0] * len(value.dims), list(value.shape)
+    starts[dim], sizes[dim] = start, size
+    return covered(lemmas, value, starts, sizes) or lemmas.sliced(value, dim, (start, ()), size)
 
 
 def _of_one_node(
@@ -383,8 +399,7 @@ class _Box:
         cuts = [self._cuts(dim) for dim in range(len(self.sizes))]
         if prod(map(len, cuts)) > _MOST_PARTS:
             return None
-        sides = [[False, False] for _ in self.core.bounds]
-        ends = list[tuple[Any, Any, Any]]()
+        sides = np.zeros((len(self.core.bounds), 2), bool)
         for part in product(*(range(len(of) - 1) for of in cuts)):
             start = [of[at] for of, at in zip(cuts, part, strict=True)]
             left = np.ones(self.origin.shape[1], bool)
@@ -406,16 +421,13 @@ class _Box:
                 if (here & ~outside & ~is_same).any():
                     return None
                 if number is not None and (here & outside).any():
-                    ends.append((tile, (here & outside), is_same))
-                    for at, of in enumerate(sides):
-                        of[0] |= bool((below[at] & here).any())
-                        of[1] |= bool((above[at] & here).any())
+                    behind = np.stack([(below & here).any(axis=1), (above & here).any(axis=1)], axis=1)
+                    sides |= behind
+                    if not tile.holds(number, behind) or (tile.number is None and (here & outside & ~is_same).any()):
+                        return None
             if (left & ~outside).any() or (number is not None and left.any()):
                 return None
-        every = tuple((low, high) for low, high in sides)
-        for tile, here, is_same in ends:
-            if not tile.holds(number, every) or (tile.number is None and not is_same[here].all()):
-                return None
+        every = tuple((bool(low), bool(high)) for low, high in sides)
         digit_of = {dim: at for at, dim in enumerate(dim for dim, size in enumerate(self.sizes) if size > 1)}
         found = []
         for entry, of in zip(self.entries, self.strides, strict=True):

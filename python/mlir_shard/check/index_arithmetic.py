@@ -148,6 +148,8 @@ def selected(lemmas: Lemmas, condition: Value, then: Value, otherwise: Value) ->
             core, index = lemmas.nodes.core(kept.node)
             own: dict[Any, Entry] = dict(enumerate(kept.index))
             inner = Value(core, tuple(substituted(one, own) for one in index), kept.dims)
+            if _is_masked(lemmas, condition, kept, filling, sign):
+                return kept
             found = _masked(lemmas, condition, kept, filling, sign) or _masked(lemmas, condition, inner, filling, sign)
             if found is not None:
                 return found
@@ -187,11 +189,16 @@ def _sharded_lookup(lemmas: Lemmas, condition: Value, then: Value) -> Value | No
         return None
     for at in range(1, 1 + count):
         (clamp, at_clamp), (position, (place,)) = reads[at], reads[at + count]
-        if clamp.op[0] != "clamped" or clamp.op[2] != "0" or any(one not in classes for _, one in place[1] if one >= 0):
+        if (
+            clamp.op[0] != "clamped"
+            or clamp.op[2] != "0"
+            or any(one >= 0 and one not in classes for _, one in place[1])
+        ):
             return None
         shifted, at_shifted = _read(nodes, (clamp, at_clamp), sizes.__getitem__)[0]
         if shifted.op[0] != "stablehlo.subtract":
-            return None
+            # It is looked for in a dimension that is not sharded.
+            continue
         looked_for, shift = _read(nodes, (shifted, at_shifted), sizes.__getitem__)
         if shift[0].op[0] != "index":
             return None
@@ -202,10 +209,16 @@ def _sharded_lookup(lemmas: Lemmas, condition: Value, then: Value) -> Value | No
         left = [one for one in left if one not in (("GE", *low), ("LE", *high))]
         reads[at] = looked_for
         reads[at + count] = position, (_combined(place, shift[1][0], 1, 1),)
-    if left:
+    if not all(_is_clamped(direction, looked_for, end, size_of) for direction, looked_for, end in left):
         return None
     found, index = lemmas._built(("lookup",), "add", reads, sizes, classes, ())
     return nodes.value(found, index, dims)
+
+
+def _is_clamped(direction: str, looked_for: Read, end: Entry, size_of: Any) -> bool:
+    """Whether a comparison with a number holds anyway, as what is compared is clamped."""
+    op, (low, high) = looked_for[0].op, span(end, size_of)
+    return op[0] == "clamped" and (int(op[2]) >= high if direction == "GE" else int(op[3]) <= low)
 
 
 def _read(nodes: Nodes, read: Read, size_of: Any) -> list[Read]:
@@ -244,6 +257,33 @@ def _conjuncts(nodes: Nodes, node: Node, index: Index, size_of: Any) -> list[Any
         if end[0].op[0] == "index":
             return [(node.op[1], looked_for, end[1][0])]
     return None
+
+
+def _is_masked(lemmas: Lemmas, condition: Value, kept: Value, filling: Value, sign: int) -> bool:
+    """Whether a value is the filling already wherever the condition selects that, as it is extended by it there."""
+    if kept.node.op[0] != "extended" or not lemmas.is_number(filling):
+        return False
+    try:
+        _, (((offset, terms),), index), size_of = aligned(lemmas, (condition, kept))
+    except NotCertified:
+        return False
+    if kept.node.op[1] != lemmas.number_of(filling, "mask"):
+        return False
+    # The filling is selected where e is not positive; there, an index k e + r is before the end if all r are.
+    e = (offset, terms) if sign > 0 else (1 - offset, tuple((-stride, variable) for stride, variable in terms))
+    of_e = linear(e[1])
+    for entry, sides, bound in zip(index, kept.node.op[2], kept.node.reads[0][0].bounds, strict=True):
+        strides = linear(entry[1])
+        for variable, stride in of_e.items():
+            factor, rest = divmod(strides.get(variable, 0), stride)
+            if rest or not factor:
+                continue
+            low, high = span(_combined(entry, e, 1, -factor), size_of)
+            if factor > 0 and sides[0] and bound[0] is not None and high < bound[0]:
+                return True
+            if factor < 0 and sides[1] and bound[1] is not None and low >= bound[1]:
+                return True
+    return False
 
 
 def _masked(lemmas: Lemmas, condition: Value, kept: Value, filling: Value, sign: int) -> Value | None:

@@ -89,6 +89,11 @@ MULTIPLIES = ("stablehlo.multiply", "arith.mulf", "arith.muli")
 _UNLIMITED: tuple[Bound, ...] = ((None, None),)
 
 
+def _reduces(node: Node, kind: str) -> bool:
+    last = node.op[-1]
+    return isinstance(last, tuple) and last[:2] == ("reduce", kind)
+
+
 class Lemmas:
     """All lemmas, over the nodes of one check."""
 
@@ -139,7 +144,7 @@ class Lemmas:
             sizes: the shape of the result.
             bounded: whether indices must be in bounds on all devices; else nothing is known of what is behind the end.
         """
-        digits: list[tuple[int, ...]] = [(size,) if size > 1 else () for size in sizes]
+        digits: list[tuple[int, ...]] = [(size,) if size != 1 else () for size in sizes]
         taken = set[int]()
         for dim, (_, terms) in enumerate(entries):
             # A dimension of the result that goes through one of the value has its digits, or the last ones of them.
@@ -148,7 +153,7 @@ class Lemmas:
                 continue
             size, whole = sizes[along[0][1]], value.shape[dim]
             fine = None
-            if whole % size == 0:
+            if size and whole % size == 0:
                 fine = refined(value.dims[dim], [one for one in (whole // size, size) if one > 1])
             if fine is not None:
                 taken.add(along[0][1])
@@ -167,7 +172,7 @@ class Lemmas:
 
         for dim, (entry, of) in enumerate(zip(entries, value.dims, strict=True)):
             entry = substituted(entry, positions)
-            if bounded and not is_inside(entry, (0, prod(of)), size_of):
+            if bounded and 0 not in sizes and not is_inside(entry, (0, prod(of)), size_of):
                 raise NotCertified(f"an index of dimension {dim} is out of bounds on some devices", lemma)
             parts = [entry][: len(of)] if len(of) < 2 else split(entry, of, size_of)
             if parts is None:
@@ -707,7 +712,7 @@ class Lemmas:
             # What is behind the end of another dimension is not needed.
             inner = node.reads[0][0]
             padded = [entry for entry, sides in zip(index, node.op[2], strict=True) if any(sides)]
-            is_reduced = inner.op[0] in MULTIPLIES or inner.op[-1] == ("reduce", kind, 1)
+            is_reduced = inner.op[0] in MULTIPLIES or _reduces(inner, kind)
             if is_reduced and not any(classes.get(one, "b") != "b" for entry in padded for _, one in entry[1]):
                 node = inner
         is_product = kind == "add" and node.op[0] in MULTIPLIES
@@ -721,7 +726,7 @@ class Lemmas:
                 for at, (one, i) in enumerate(operands)
             ):
                 return op, reads, []
-        elif not kind or op != ("identity",) or not (is_product or node.op[-1] == ("reduce", kind, 1)):
+        elif not kind or op != ("identity",) or not (is_product or _reduces(node, kind)):
             return op, reads, []
         limits = list[Read]()
         for entry, bound in zip(index, node.bounds, strict=True):
@@ -736,6 +741,9 @@ class Lemmas:
             sizes[new], classes[new] = size, of_class
             by[one] = (0, ((1, new),))
             new += 1
+        if not is_product and op[0] != "several":
+            # What is added up several times is along a variable that nothing reads.
+            sizes[new], classes[new] = node.op[-1][2], "r"
         found = [(inner, tuple(substituted(entry, by) for entry in entries)) for inner, entries in node.reads]
         if op[0] == "several":
             return op, found, limits
@@ -761,14 +769,14 @@ class Lemmas:
                         order.setdefault(variable)
         groups: list[list[int]] = []
         for variable in order:
-            if groups:
-                last = groups[-1][-1]
-                if classes.get(last, "b") == classes.get(variable, "b") and all(
-                    of.get(last, 0) == of.get(variable, 0) * sizes[variable] for of in rows
-                ):
-                    groups[-1].append(variable)
-                    continue
-            groups.append([variable])
+            kind, size = classes.get(variable, "b"), sizes[variable]
+            for group in groups:
+                last = group[-1]
+                if classes.get(last, "b") == kind and all(of.get(last, 0) == of.get(variable, 0) * size for of in rows):
+                    group.append(variable)
+                    break
+            else:
+                groups.append([variable])
         return groups + [[variable] for variable in made]
 
     @staticmethod
@@ -971,7 +979,7 @@ class Lemmas:
         The greatest of maxima is that of the greatest ones, and so on.
         """
         node, size_of = value.node, self.nodes.size_in(value)
-        if node.op[0] == "constant" and (kind in IDEMPOTENT or node.op[2] in _ZEROS):
+        if self.is_number(value) and (kind in IDEMPOTENT or self.is_zero(value)):
             return self._without(value, dims)
         linear_in = _LINEAR.get(node.op[0]) if kind == "add" else (0, 1) if KINDS.get(node.op[0]) == kind else None
         if linear_in is None or not all(

@@ -79,7 +79,9 @@ class Reading:
         return tuple(
             (name, attribute)
             for name, attribute in op.attributes.items()
-            if name not in without and not name.startswith(_IGNORED)
+            if name not in without
+            and not name.startswith(_IGNORED)
+            and not (name == "fastmath" and "none" in str(attribute))
         )
 
     def region_key(self, op: Any) -> tuple[Any, ...]:

@@ -252,7 +252,8 @@ def _dynamic_update_slice(reading: Reading, op: Any, values: list[Value]) -> lis
 def inserted(reading: Reading, into: Value, piece: Value, starts: Sequence[Entry]) -> Value:
     """A piece at a place of each device; at the same place on all of them it is joined with what is around it."""
     lemmas = reading.lemmas
-    if any(terms for _, terms in starts) or into.node.op[0] == "assembly":
+    piece = covered(lemmas, piece, [0] * len(piece.dims), piece.shape) or piece
+    if any(terms for _, terms in starts) or "assembly" in (into.node.op[0], piece.node.op[0]):
         return tiled(lemmas, into, piece, starts)
     sizes = piece.shape
     for dim, (start, _) in enumerate(starts):

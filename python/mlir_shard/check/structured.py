@@ -103,14 +103,14 @@ class _Body:
             if wanted in self.reading.environment:
                 found = self.reading.environment[wanted]
             elif op is None or len(op.results) != 1:
-                raise NotCertified("a body with an op without a lemma", "body")
+                raise NotCertified(f"a body with {op.name if op is not None else wanted}", "body")
             elif op.name == "tensor.extract":
                 found = self._extracted(op)
             elif not op.name.startswith(("arith.", "math.", "linalg.index")) or op.name not in (
                 *READERS,
                 "linalg.index",
             ):
-                raise NotCertified("a body with an op without a lemma", "body")
+                raise NotCertified(f"a body with {op.name if op is not None else wanted}", "body")
             elif op.name == "linalg.index":
                 loop, dims = op.attributes["dim"].value, [(size,) for size in self.sizes]
                 found = self.reading.lemmas.index("index", (0, ((1, loop),)), dims)
@@ -122,11 +122,30 @@ class _Body:
         return found
 
     def _extracted(self, op: Any) -> Value:
-        """An element of a tensor at numbers that are computed; they are in bounds."""
-        value, lemmas = self.reading.environment[op.operands[0]], self.reading.lemmas
-        labels, loops = [f"d{dim}" for dim in range(len(value.dims))], [f"l{loop}" for loop in range(len(self.sizes))]
-        starts = {dim: (self.value(one), loops, 1) for dim, one in enumerate(list(op.operands)[1:])}
-        return looked_up_at(lemmas, value, labels, starts, loops, "index")
+        """An element of a tensor at numbers that are computed, or that are affine in the loops; they are in bounds."""
+        value, lemmas, count = self.reading.environment[op.operands[0]], self.reading.lemmas, len(self.sizes)
+        numbers = [self.value(one) for one in list(op.operands)[1:]]
+        entries, rest = list[Entry](), list[int]()
+        for dim, number in enumerate(numbers):
+            entry = _in_loops(number)
+            if entry is None:
+                entry = 0, ((1, count + len(rest)),)
+                rest.append(dim)
+            entries.append(entry)
+        value = lemmas.accessed(value, entries, [*self.sizes, *(value.shape[dim] for dim in rest)], "extract")
+        loops = [f"l{loop}" for loop in range(count)]
+        starts = {count + at: (numbers[dim], loops, 1) for at, dim in enumerate(rest)}
+        labels = [*loops, *(f"d{dim}" for dim in rest)]
+        return looked_up_at(lemmas, value, labels, starts, loops, "index") if rest else value
+
+
+def _in_loops(number: Value) -> Entry | None:
+    """A number that is an affine index of the loops, None for others."""
+    if number.node.op[0] != "index" or any(len(of) > 1 for of in number.dims):
+        return None
+    loops = [loop for loop, of in enumerate(number.dims) for _ in of]
+    offset, terms = number.index[0]
+    return offset, tuple((stride, loops[one] if one >= 0 else one) for stride, one in terms)
 
 
 def _along_loops(

@@ -218,7 +218,9 @@ class Nodes:
         self._numbers: dict[bytes, int] = {}
         self.place: Any = None
         self._known: dict[Any, Node] = {}
-        self._cores: dict[Node, Read] = {}
+        self._cores: dict[Any, Read] = {}
+        # What a node was narrowed from first, and its index there.
+        self._wider: dict[Node, Read] = {}
         self._narrowed: dict[Any, tuple[Node, tuple[int, ...]]] = {}
 
     def node(
@@ -370,6 +372,14 @@ class Nodes:
                 for inner, entries in node.reads
             )
             self._narrowed[key] = self._with_used(node, bounds, reads, left)
+            narrow, kept = self._narrowed[key]
+            if narrow is not node:
+                new = {at: number for number, at in enumerate(kept)}
+                wide = tuple(
+                    (lows.get(at, 0 if at in new else first or 0), ((1, new[at]),) if at in new else ())
+                    for at, (first, _) in enumerate(node.bounds)
+                )
+                self._wider.setdefault(narrow, (node, wide))
         narrow, kept = self._narrowed[key]
         return narrow, tuple((index[at][0] - lows.get(at, 0), index[at][1]) for at in kept)
 
@@ -427,7 +437,15 @@ class Nodes:
         return None
 
     def core(self, node: Node) -> Read:
-        """The node without the padding that it reads, and the index into it; its bounds are where it reads none."""
+        """The node without the padding that it reads, and the index into it; its bounds are where it reads none.
+
+        A node that is a part of a wider one is read as a part of that, so that all parts of it have one core.
+        """
+        wider = self._wider.get(node)
+        if wider is not None:
+            core, index = self.core(wider[0])
+            by: dict[Any, Entry] = dict(enumerate(wider[1]))
+            return core, tuple(substituted(entry, by) for entry in index)
         if node not in self._cores:
             inner = node.reads[0][0] if node.op[0] == "extended" else node
             found: Read = (inner, tuple((0, ((1, at),)) for at in range(len(node.bounds))))
@@ -443,7 +461,7 @@ class Nodes:
                     if of[0] == 0 and len(of[1]) == 1 and of[1][0][0] == 1
                 }
                 if all(kept.get(at) == (0, sizes[at]) for at in inner.padded):
-                    by: dict[Any, Entry] = {at: (-low, ((1, at),)) for at, low in enumerate(lows)}
+                    by = {at: (-low, ((1, at),)) for at, low in enumerate(lows)}
                     found = core, tuple(substituted(entry, by) for entry in entries)
             self._cores[node] = found
         return self._cores[node]
