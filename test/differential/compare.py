@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import ndiff
 
 from differential.sides import Here, Outcome, Shardy
-from differential.stages import CHAINS, REMOVAL_OF_DEAD_CODE, Stage, pipeline
+from differential.stages import CHAINS, REMOVAL_OF_DEAD_CODE, WHOLE, Stage, pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,13 @@ class Comparison:
                 break
             text = after.text
         return [difference for difference in found if difference is not None]
+
+    def whole(self, text: str, *, functions_stay: bool) -> tuple[Outcome, Difference | None]:
+        """Shardy's outcome of the pipeline of all passes on a program, and how this project's differs from it."""
+        number, stage = next(
+            (number, stage) for number, stage in enumerate(CHAINS[functions_stay]) if stage.passes[0].startswith(WHOLE)
+        )
+        return self.difference(number, stage.passes[0], text)
 
     def same_place(self, text: str, place: Difference, *, functions_stay: bool) -> Difference | None:
         """The difference of a program at the stage and pass of another difference, with all else left out."""

@@ -31,6 +31,7 @@ PROPAGATION = (
     "sdy-user-priority-propagate{conservative-propagation=true}",
 )
 
+WHOLE = "sdy-propagation-pipeline"
 _BATCHING = "sdy-explicit-gather-scatter-batching"
 _NAMES_AND_CONSTANTS = (
     "sdy-lift-inlined-meshes",
@@ -71,7 +72,7 @@ class Stage:
 def _chain(*, functions_stay: bool) -> Iterator[Stage]:
     options = "{dedup-functions-fully=true}" if functions_stay else ""
     yield Stage((f"sdy-import-pipeline{options}",), is_aside=True)
-    yield Stage((f"sdy-propagation-pipeline{options}",), is_aside=True)
+    yield Stage((f"{WHOLE}{options}",), is_aside=True)
     # Shardy propagates on named meshes alone.
     yield Stage(_NAMES_AND_CONSTANTS[:1])
     yield Stage(("sdy-basic-propagate", "sdy-user-priority-propagate"), is_aside=True)

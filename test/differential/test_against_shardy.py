@@ -69,6 +69,15 @@ def test_all_passes_give_what_shardy_gives(pytestconfig: pytest.Config) -> None:
         )
 
 
+def test_a_quick_run_compares_single_passes_where_the_pipeline_differs() -> None:
+    with Shardy() as shardy:
+        full, quick = (campaign.run(Comparison(shardy, Here()), 0, 20, quick=one) for one in (False, True))
+    assert full.tally.programs == quick.tally.programs == 20
+    assert 0 < quick.explained.total() < full.explained.total()
+    assert 20 <= quick.tally.passes.total() < full.tally.passes.total()
+    assert not quick.findings
+
+
 def test_programs_have_every_op_that_has_a_rule() -> None:
     names = {str(getattr(one, "OPERATION_NAME", "")) for one in vars(stablehlo).values()}
     generated = set().union(*(program(f"0/{index}").op_names() for index in range(400)))

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs inputs that nobody would write: from the folder `test`,
 
-    python -m fuzzed_programs [--kind text programs] [--count 1000] [--seed 0] [--only NUMBERS] [--save FOLDER]
+    python -m fuzzed_programs [--kind text programs faults] [--count 1000] [--seed 0] [--only NUMBERS] [--save FOLDER]
 
 prints each finding as it comes, then how many inputs there were and what came of them. Kind `text` is programs with
 mistakes in their text, kind `programs` valid ones of unusual parts. A finding is an internal error, a failure without
 an error, an error without a place, a pass that makes a program invalid, text that is not read as it was printed, a
 signal in our code, or no result in time. Exits with 1 where there is one. Signals in upstream's code are counted.
+Kind `faults` runs a program on ranks: processes are killed at any moment, streams are closed, and there is no room or
+permission to write. A finding is then a traceback, a failure without an error, or something that is left behind.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import sys
 from pathlib import Path
 
 from fuzzed_programs import campaign
-from fuzzed_programs.campaign import KINDS, Finding
+from fuzzed_programs.campaign import FAULTS, KINDS, PROGRAMS, TEXT, Finding
 
 _SECONDS = 60.0
 
@@ -27,7 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fuzzed_programs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kind", nargs="+", choices=KINDS, default=KINDS, help="of what inputs")
+    parser.add_argument("--kind", nargs="+", choices=KINDS, default=(TEXT, PROGRAMS), help="of what inputs")
     parser.add_argument("--count", type=int, default=1000, help="how many of each kind")
     parser.add_argument("--seed", type=int, default=0, help="which inputs")
     parser.add_argument("--only", help="these inputs alone, by their numbers, separated by commas")
@@ -45,8 +47,11 @@ def main() -> int:
 
     has_failed = False
     for kind in arguments.kind:
-        inputs = (campaign.make(kind, arguments.seed, number) for number in numbers)
-        report = campaign.run(inputs, arguments.timeout, observe)
+        if kind == FAULTS:
+            report = campaign.run_faults(arguments.seed, numbers, arguments.timeout, observe)
+        else:
+            inputs = (campaign.make(kind, arguments.seed, number) for number in numbers)
+            report = campaign.run(inputs, arguments.timeout, observe)
         print(f"{kind}: {report.summary()}", flush=True)
         has_failed |= bool(report.findings)
     return 1 if has_failed else 0

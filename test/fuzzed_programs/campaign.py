@@ -6,19 +6,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from fuzzed_programs import corpus
+from fuzzed_programs import corpus, faults
 from fuzzed_programs.mutations import mutated
 from fuzzed_programs.outcome import FINDINGS, HOST_SIGNAL, Outcome
 from fuzzed_programs.pipelines import FREQUENT, pipelines
 from fuzzed_programs.unusual import unusual
 from fuzzed_programs.worker import Worker
 
-TEXT, PROGRAMS = "text", "programs"
-KINDS = (TEXT, PROGRAMS)
+TEXT, PROGRAMS, FAULTS = "text", "programs", "faults"
+KINDS = (TEXT, PROGRAMS, FAULTS)
 _FREQUENT_SHARE = 0.3
 
 
@@ -68,17 +68,35 @@ def make(kind: str, seed: int, number: int) -> Input:
     return Input(name, text, draw.choice(FREQUENT if draw.random() < _FREQUENT_SHARE else pipelines()))
 
 
-def run(inputs: Iterable[Input], timeout: float, observe: Callable[[Finding], None] = lambda finding: None) -> Report:
+Observe = Callable[[Finding], None]
+
+
+def run(inputs: Iterable[Input], timeout: float, observe: Observe = lambda finding: None) -> Report:
     """Runs inputs; `observe` is told each finding, and each signal in upstream's code."""
-    report, begin = Report(), time.monotonic()
     with Worker(timeout) as worker:
-        for one in inputs:
-            outcome = worker.run(one.text, one.pipeline)
-            report.kinds[outcome.kind] += 1
-            finding = Finding(one, outcome)
-            if outcome.kind in FINDINGS:
-                report.findings.append(finding)
-            if outcome.kind in FINDINGS or outcome.kind == HOST_SIGNAL:
-                observe(finding)
-            report.seconds = time.monotonic() - begin
+        return _report(((one, worker.run(one.text, one.pipeline)) for one in inputs), observe)
+
+
+def run_faults(seed: int, numbers: Iterable[int], timeout: float, observe: Observe = lambda finding: None) -> Report:
+    """Runs a program on ranks, each time with another fault; `observe` is told each finding."""
+
+    def outcomes() -> Iterator[tuple[Input, Outcome]]:
+        for number in numbers:
+            fault = faults.make(seed, number)
+            name = f"{FAULTS}/{seed}/{number}"
+            yield Input(name, faults.PROGRAM.encode(), str(fault)), faults.run(fault, timeout)
+
+    return _report(outcomes(), observe)
+
+
+def _report(outcomes: Iterable[tuple[Input, Outcome]], observe: Observe) -> Report:
+    report, begin = Report(), time.monotonic()
+    for one, outcome in outcomes:
+        report.kinds[outcome.kind] += 1
+        finding = Finding(one, outcome)
+        if outcome.kind in FINDINGS:
+            report.findings.append(finding)
+        if outcome.kind in FINDINGS or outcome.kind == HOST_SIGNAL:
+            observe(finding)
+        report.seconds = time.monotonic() - begin
     return report

@@ -20,7 +20,8 @@ DONE, REFUSED, NO_MODULE = "done", "refused by a pass", "refused by the parser"
 SILENT, UNPLACED, INTERNAL = "failed without an error", "an error without a place", "an internal error"
 MADE_INVALID, UNSTABLE = "made invalid by a pass", "printed text differs when it is read"
 SIGNAL, HOST_SIGNAL, HANG = "a signal", "a signal in upstream's code", "a hang"
-FINDINGS = (SILENT, UNPLACED, INTERNAL, MADE_INVALID, UNSTABLE, SIGNAL, HANG)
+REFUSED_RUN, LEFT, SUCCEEDED = "ended with an error", "something is left", "exit status 0 in spite of a failure"
+FINDINGS = (SILENT, UNPLACED, INTERNAL, MADE_INVALID, UNSTABLE, SIGNAL, HANG, LEFT, SUCCEEDED)
 
 # The host numbers a resource whose name another one has in the same context.
 _RESOURCE = re.compile(r"<(\w+?)_\d+>")

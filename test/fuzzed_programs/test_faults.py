@@ -1,0 +1,59 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs on ranks in which something goes wrong end with an error and leave nothing: one fault of each kind.
+
+`python -m fuzzed_programs --kind faults` runs many.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hang_guard import SECONDS, wait_until
+from runtime.local_program import needs_mpich
+
+from fuzzed_programs import faults
+from fuzzed_programs.outcome import DONE, FINDINGS, INTERNAL, LEFT, REFUSED_RUN, SILENT, SUCCEEDED
+
+
+@needs_mpich
+@pytest.mark.parametrize("number", range(len(faults.KINDS)), ids=faults.KINDS)
+def test_a_fault(number: int) -> None:
+    outcome = faults.run(faults.make(0, number), SECONDS)
+    assert outcome.kind not in FINDINGS, outcome.detail
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "said", "left", "outcome"),
+    [
+        ("rank", 1, "shard-run: error: rank 1 of 4 was killed", "", REFUSED_RUN),
+        ("rank", 0, "", "", DONE),
+        ("fails", 0, "", "", SUCCEEDED),
+        ("child", 1, "", "", SILENT),
+        ("run", 143, "", "", REFUSED_RUN),
+        ("run", 130, "Traceback (most recent call last):\nKeyboardInterrupt", "", INTERNAL),
+        ("run", 130, "shard-run: error: interrupted", "/dev/shm/mpich_shm_1", LEFT),
+    ],
+)
+def test_outcomes(kind: str, status: int, said: str, left: str, outcome: str) -> None:
+    assert faults.outcome_of(faults.Fault(kind), status, said, left).kind == outcome
+
+
+def test_processes_and_memory_that_are_left_are_seen(tmp_path: Path) -> None:
+    before = faults.shared_memory()
+    waiting = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], env={faults.MARK: "this-test"})
+    memory = Path("/dev/shm/mlir-shard-test-faults")
+    try:
+        wait_until(lambda: faults.remains("this-test", tmp_path, before) == [str(waiting.pid)])
+        memory.touch()
+        (tmp_path / "file").touch()
+        left = faults.remains("this-test", tmp_path, before)
+        assert {str(waiting.pid), str(memory), str(tmp_path / "file")} <= set(left)
+    finally:
+        memory.unlink(missing_ok=True)
+        waiting.kill()
+        waiting.wait()
+    assert str(waiting.pid) not in faults.remains("this-test", tmp_path, before)
