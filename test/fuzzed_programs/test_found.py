@@ -148,6 +148,15 @@ func.func @main(%a: tensor<8x8xf32>) -> (tensor<4x8xf32> {sdy.sharding = #sdy.sh
   } : (tensor<8x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }"""
+EMPTY_MESH_OF_MANUAL = """
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<mesh<["x"=2]>, [{"x"}]>] out_shardings=[<mesh<[]>, [{?}]>]
+      manual_axes={"x"} (%b: tensor<4xf32>) {
+    %1 = stablehlo.concatenate %b, %b, dim = 0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+    sdy.return %1 : tensor<8xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}"""
 TWO_ORDERS = """
 sdy.mesh @m = <["x"=2, "y"=2]>
 sdy.mesh @reversed = <["x"=2, "y"=2], device_ids=[3, 2, 1, 0]>
@@ -234,8 +243,8 @@ def test_what_passes_made_invalid(program: str, pipeline: str, kind: str) -> Non
 
 @pytest.mark.parametrize(
     "program",
-    [EMPTY_MESH, DYNAMIC, ALL_REDUCE, FUNC_EDGES, OPEN_RESULT_OF_MANUAL, TWO_ORDERS, CONCAT],
-    ids=["empty mesh", "dynamic", "all-reduce", "edges", "open result", "two orders", "concat"],
+    [EMPTY_MESH, DYNAMIC, ALL_REDUCE, FUNC_EDGES, OPEN_RESULT_OF_MANUAL, EMPTY_MESH_OF_MANUAL, TWO_ORDERS, CONCAT],
+    ids=["empty mesh", "dynamic", "all-reduce", "edges", "open result", "empty mesh of manual", "two orders", "concat"],
 )
 def test_every_pass(program: str) -> None:
     runner = Runner()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Puts mistakes into the project's code and runs its tests on them: from the folder `test`, as built in place,
 
-    python -m mutated_code [--count 200] [--seed 0] [--areas rules planner] [--only NUMBERS] [--list]
+    python -m mutated_code [--count 200] [--seed 0] [--areas rules planner] [--only NUMBERS] [--groups 2] [--list]
 
 prints for each mistake which test caught it, then how many were caught in each area, and those that no test caught.
 The tests are those of the area, the most related ones first, up to the first failure; tests that do not end catch a
@@ -34,6 +34,7 @@ def main() -> int:
     names = [area.name for area in AREAS]
     parser.add_argument("--areas", nargs="+", choices=names, default=names, help="in what code")
     parser.add_argument("--only", help="these mistakes alone, by their numbers, separated by commas")
+    parser.add_argument("--groups", type=int, help="how many groups of tests to run at most, the most related first")
     parser.add_argument("--list", action="store_true", help="print the mistakes, and run nothing")
     parser.add_argument("--check", action="store_true", help="first run all the tests on the code as it is")
     parser.add_argument("--timeout", type=float, default=_SECONDS, help="seconds after which tests do not end")
@@ -58,7 +59,7 @@ def main() -> int:
         if arguments.check and (failure := campaign.check(checkout, areas)):
             print(f"tests fail on the code as it is: {failure}", file=sys.stderr)
             return 1
-        report = campaign.run(checkout, [one for _, one in numbered], areas, observe)
+        report = campaign.run(checkout, [one for _, one in numbered], areas, observe, arguments.groups)
     print(report.summary())
     return 0 if report.caught.total() >= _LEAST_SHARE * len(numbered) else 1
 

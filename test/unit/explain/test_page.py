@@ -157,7 +157,7 @@ def test_the_page_loads_nothing() -> None:
 def test_a_program_without_shardings_has_a_page(tmp_path: Path) -> None:
     text = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  return %a : tensor<4xf32>\n}\n"
     write_page(explained(text), tmp_path / "a.html", "plain")
-    data = Page((tmp_path / "a.html").read_text()).data
+    data = Page((tmp_path / "a.html").read_text(encoding="utf-8")).data
     assert data["title"] == "plain" and not data["collectives"]
 
 

@@ -36,7 +36,7 @@ def _returns_changes(one: type[Pass]) -> bool:
 def modules(context: Any) -> Iterator[Any]:
     """The programs of the lit tests of passes that can be read."""
     for file in sorted((FOLDER / "transforms").rglob("*.mlir")):
-        for text in file.read_text().split("// -----"):
+        for text in file.read_text(encoding="utf-8").split("// -----"):
             try:
                 yield mlir_shard.parse(text, context)
             except mlir_shard.ParseError:

@@ -112,7 +112,9 @@ def keep_manual_axes(edge: NumberedEdge, place: int, graph: ValueGraph) -> None:
     sharding = None if edge.frame is None or edge.is_of_argument else graph.sharding(place)
     mesh = None if sharding is None else mesh_of(sharding, graph.meshes)
     if edge.frame is not None and sharding is not None and mesh is not None:
-        graph.set_sharding(place, sharding.with_replicated(map(AxisRef, edge.frame.manual_axes), mesh))
+        # A sharding on an empty mesh is one of any mesh.
+        axes = [AxisRef(axis.name) for axis in mesh.axes if axis.name in edge.frame.manual_axes]
+        graph.set_sharding(place, sharding.with_replicated(axes, mesh))
 
 
 _CLASSES = {

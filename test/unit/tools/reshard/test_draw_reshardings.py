@@ -30,7 +30,7 @@ def test_the_pictures_are_up_to_date(draw_reshardings: ModuleType) -> None:
 
 
 def test_the_document_shows_every_picture(draw_reshardings: ModuleType) -> None:
-    shown = re.findall(r"\(resharding/(\w+)\.svg\)", (ROOT / "docs" / "resharding.md").read_text())
+    shown = re.findall(r"\(resharding/(\w+)\.svg\)", (ROOT / "docs" / "resharding.md").read_text(encoding="utf-8"))
     assert shown == list(draw_reshardings.PICTURES)
 
 
