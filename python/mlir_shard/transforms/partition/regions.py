@@ -71,8 +71,9 @@ def _full(value: Any, sharding: TensorSharding, manual: Sequence[str], grid: Dev
 
 
 def _by_hand(sharding: TensorSharding, manual: Sequence[str], grid: DeviceGrid) -> frozenset[int]:
-    """The grid axes of the manual ones."""
-    return frozenset(grid.axes_of(sharding.mesh_or_ref, tuple(map(AxisRef, manual))))
+    """The grid axes of the manual ones that a sharding uses; one on an empty mesh uses none."""
+    names = {axis.name for axis in sharding.used_axes}
+    return frozenset(grid.axes_of(sharding.mesh_or_ref, tuple(AxisRef(name) for name in manual if name in names)))
 
 
 def has_single_blocks(op: Any) -> bool:
