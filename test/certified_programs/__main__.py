@@ -4,11 +4,13 @@
 
     python -m certified_programs [--sources random,lit,zoo] [--programs 200] [--seed 0] [--mesh-axes 1..3] [--even]
     python -m certified_programs --mutants 4 [--programs 200] [--seed 0]
+    python -m certified_programs --table [--write ../docs/certificates.md]
 
 prints for each source how many local programs are proved whole, and why the others are not, by op and lemma. With
 --mutants up to so many mistakes are made in each local program that is proved, one at a time. A mutant that is proved
-is run beside the local program, and 1 is the exit status where its results differ. Models of the zoo need
-XLA_FLAGS=--xla_force_host_platform_device_count=8.
+is run beside the local program, and 1 is the exit status where its results differ. With --table it prints what is not
+proved as tables in Markdown, by op and by pass, and --write puts them between two headings of a file. Models of the zoo
+need XLA_FLAGS=--xla_force_host_platform_device_count=8.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from random_programs import generate
 
 from certified_programs import partitioned
 from certified_programs.partitioned import Source
+from certified_programs.table import Table, write
 
 
 def main() -> int:
@@ -39,18 +43,26 @@ def main() -> int:
     parser.add_argument("--dialects", default=generate.STABLEHLO, help="of random programs, separated by commas")
     parser.add_argument("--targets", default=",".join(partitioned.TARGETS), help="dialects of collectives")
     parser.add_argument("--mutants", type=int, default=0, help="how many mistakes to make in each proved program")
+    parser.add_argument("--table", action="store_true", help="print tables in Markdown")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="the file to put the tables in")
     parser.add_argument("--list", action="store_true", help="print the verdict on each program")
     arguments = parser.parse_args()
     targets = tuple(arguments.targets.split(","))
-    wrong = 0
+    wrong, table = 0, Table()
     for name in arguments.sources.split(","):
         sources = list(_sources(name, arguments))
-        if arguments.mutants:
+        if arguments.table:
+            table.add(name, sources, targets)
+        elif arguments.mutants:
             from certified_programs.campaign import mutate
 
             wrong += mutate(name, sources, targets, arguments.mutants, arguments.seed)
         else:
             _count(name, sources, targets, lists=arguments.list)
+    if arguments.table:
+        print(table.text())
+        if arguments.write is not None:
+            write(arguments.write, table.text())
     return 1 if wrong else 0
 
 

@@ -166,7 +166,11 @@ def _constants(op: Any, random: Random) -> Iterator[tuple[str, Mutation]]:
         other[...] = other + 1
     else:
         at = random.randrange(other.size)
-        other.flat[at] += 1 if other.flat[at] == other.min() else -1
+        if other.flat[at] == other.min():
+            other.flat[at] += 1
+        else:
+            # Numbers may be unsigned.
+            other.flat[at] -= 1
 
     def change() -> None:
         op.attributes["value"] = ir.DenseElementsAttr.get(other, type=type_.element_type, shape=list(type_.shape))

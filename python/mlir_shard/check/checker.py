@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from mlir_shard.check.devices import permuted
 from mlir_shard.check.lemmas import Lemmas
+from mlir_shard.check.nodes import Nodes
 from mlir_shard.check.programs import Axes, Program, Refused, axes_of
-from mlir_shard.check.values import Node, Nodes, NotCertified, Value
+from mlir_shard.check.tiles import permuted
+from mlir_shard.check.values import Node, NotCertified, Value
 from mlir_shard.deferred import numpy as np
 
 

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.devices import FAR, assembled, is_by_device, part_of, permuted, received, tiled
+from mlir_shard.check.devices import is_by_device
+from mlir_shard.check.lemmas import Lemmas
 from mlir_shard.check.reading import Reading, numbers_of, reads, reduction_kind
+from mlir_shard.check.tiles import FAR, assembled, part_of, permuted, received, tiled
 from mlir_shard.check.values import Entry, NotCertified, Value, entry_of
 from mlir_shard.deferred import numpy as np
 
@@ -175,24 +177,31 @@ def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     if sum(map(bool, split)) != 1 or len(sizes) != 2 or min(sizes) < 0:
         raise NotCertified("halos of several dimensions", "update_halo")
     dim = next(at for at, axes in enumerate(split) if axes)
+    return [with_halos(lemmas, value, dim, split[dim], sizes, reading.element)]
+
+
+def with_halos(
+    lemmas: Lemmas, value: Value, dim: int, axes: Sequence[int], sizes: Sequence[int], element: str
+) -> Value:
+    """A value whose ends along a dimension neighbours along axes fill, as tiles; where there is none they are kept."""
     below, above = sizes
     size = value.shape[dim] - below - above
     if max(sizes) > size:
         raise NotCertified("a halo that reaches beyond the neighbours", "update_halo")
     middle = part_of(lemmas, value, dim, below, size)
-    found = lemmas.zero(reading.element, value.shape)
+    found = lemmas.zero(element, value.shape)
     for place, count in ((0, below), (below + size, above), (below, size)):
         if count:
             part = middle if place == below and count == size else part_of(lemmas, value, dim, place, count)
             found = tiled(lemmas, found, part, [(place if one == dim else 0, ()) for one in range(len(value.dims))])
     for offset, count, start, place in ((-1, below, size - below, 0), (1, above, 0, below + size)):
         if count:
-            senders = _neighbours(lemmas.nodes.real_mesh, split[dim], offset)
+            senders = _neighbours(lemmas.nodes.real_mesh, axes, offset)
             sent = received(lemmas, lemmas.sliced(middle, dim, (start, ()), count), senders)
             places = np.zeros((len(value.dims), len(senders)), np.int64)
             places[dim] = np.where(senders >= 0, place, -FAR)
             found = assembled(lemmas, found, sent, places)
-    return [found]
+    return found
 
 
 def _neighbours(mesh: Sequence[int], axes: Sequence[int], offset: int) -> Any:

@@ -10,11 +10,11 @@ from math import prod
 from typing import Any
 
 from mlir_shard.check.lemmas import Lemmas
+from mlir_shard.check.nodes import Nodes
 from mlir_shard.check.values import (
     Entry,
     Index,
     Node,
-    Nodes,
     NotCertified,
     Read,
     Value,

@@ -12,12 +12,14 @@ from typing import Any
 
 # Each of these registers its readers in READERS when it is imported.
 import mlir_shard.check.collectives
+import mlir_shard.check.places
 import mlir_shard.check.stablehlo
 import mlir_shard.check.tosa
 import mlir_shard.check.upstream  # noqa: F401
-from mlir_shard.check.devices import covered, merged, truth_by_device
+from mlir_shard.check.devices import truth_by_device
 from mlir_shard.check.reading import READERS, Reading, reads
 from mlir_shard.check.structured import is_structured, structured
+from mlir_shard.check.tiles import covered, merged
 from mlir_shard.check.values import NotCertified, Value
 from mlir_shard.host import ir
 

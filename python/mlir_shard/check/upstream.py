@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.check.devices import computed_by_device, covered, looked_up, number_by_device
+from mlir_shard.check.devices import computed_by_device, looked_up, number_by_device
 from mlir_shard.check.index_arithmetic import NAMES, compared, computed, selected
+from mlir_shard.check.places import inserted
 from mlir_shard.check.reading import Reading, numbers, numbers_of, reads
-from mlir_shard.check.stablehlo import inserted
+from mlir_shard.check.tiles import covered
 from mlir_shard.check.values import Entry, NotCertified, Value
 
 _DYNAMIC = -(2**63)

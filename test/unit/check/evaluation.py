@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mlir_shard.check.values import Index, Node, Nodes, Value
+from mlir_shard.check.nodes import Nodes
+from mlir_shard.check.values import Index, Node, Value
 
 UNKNOWN = float("nan")
 COMBINED = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
-POINTWISE = {"stablehlo.add": np.add, "stablehlo.multiply": np.multiply, "stablehlo.negate": np.negative}
+POINTWISE = {
+    "compare GE": np.greater_equal,
+    "compare LE": np.less_equal,
+    "stablehlo.and": np.logical_and,
+    "stablehlo.subtract": np.subtract,
+    "stablehlo.add": np.add,
+    "stablehlo.multiply": np.multiply,
+    "stablehlo.negate": np.negative,
+}
 
 
 class Evaluation:
@@ -58,7 +67,7 @@ class Evaluation:
             return float(self._leaves[node.op][index])
         if name == "constant":
             return float(node.op[2])
-        if name == "index":
+        if name in ("index", "position"):
             return float(index[0])
         if name == "is positive":
             return float(index[0] > 0)
@@ -66,14 +75,18 @@ class Evaluation:
             return self._extended(node, index)
         if name == "assembly":
             return self._assembled(node, index)
+        if name in ("lookup", "update"):
+            return self._looked_up(node, index)
         if isinstance(node.op[-1], tuple) and node.op[-1][:1] == ("reduce",):
             return self._reduced(node, index)
         if name in ("concatenate", "copy", "reshape"):
             return self._moved(node, index)
         read = [self.at(inner, _indices(entries, dict(enumerate(index)))) for inner, entries in node.reads]
+        if name == "clamped":
+            return UNKNOWN if np.isnan(read[0]) else min(max(read[0], float(node.op[2])), float(node.op[3]))
         if name == "stablehlo.select":
             return UNKNOWN if np.isnan(read[0]) else read[1] if read[0] else read[2]
-        return float(POINTWISE[name](*read))
+        return float(POINTWISE[f"compare {node.op[1]}" if name == "compare" else name](*read))
 
     def _extended(self, node: Node, index: tuple[int, ...]) -> float:
         inner = node.reads[0][0]
@@ -92,6 +105,25 @@ class Evaluation:
             read = [self.at(inner, _indices(entries, variables)) for inner, entries in node.reads]
             found.append(reduce(np.multiply, read))
         return float(reduce(COMBINED[kind], found * times))
+
+    def _looked_up(self, node: Node, index: tuple[int, ...]) -> float:
+        """The sum of what is where positions are the numbers that are read; of an update, what was there if none is."""
+        is_update = node.op[0] == "update"
+        first = 1 + is_update
+        count = (len(node.reads) - first) // 2
+        found, total = False, 0.0
+        for bound in itertools.product(*(range(size) for _, size in node.sizes)):
+            variables = dict(enumerate((*index, *bound)))
+            numbers = [self.at(inner, _indices(entries, variables)) for inner, entries in node.reads[first:]]
+            if any(np.isnan(numbers)):
+                return UNKNOWN
+            if numbers[:count] == numbers[count:]:
+                inner, entries = node.reads[first - 1]
+                total, found = total + self.at(inner, _indices(entries, variables)), True
+        if is_update and not found:
+            inner, entries = node.reads[0]
+            return self.at(inner, _indices(entries, dict(enumerate(index))))
+        return total
 
     def _moved(self, node: Node, index: tuple[int, ...]) -> float:
         """An element of an op along dimensions: the bound variables are found by the positions that they stand for."""

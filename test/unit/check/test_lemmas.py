@@ -8,114 +8,19 @@ of the result there is nothing to compare, so each test also demands how much mu
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from math import prod
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from check.evaluation import Evaluation
+from check.walk import Op, Shards, Walk, check_chains
 
 from mlir_shard.check.collectives import exchanged, scattered
-from mlir_shard.check.devices import covered, entry_by_device, permuted, tiled
+from mlir_shard.check.devices import entry_by_device
 from mlir_shard.check.index_arithmetic import compared, selected
-from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.reading import Reading
-from mlir_shard.check.values import Nodes, NotCertified, Value
+from mlir_shard.check.tiles import covered, permuted, tiled
+from mlir_shard.check.values import NotCertified, Value
 
-MESHES = ((2,), (2, 3), (3, 2), (2, 2, 2))
-Shards = list[Any]
-
-
-class Walk:
-    """A value, and the tensors that devices have by the definitions of the ops that made it."""
-
-    def __init__(self, seed: int, *, even: bool) -> None:
-        self.random = Random(seed)
-        self.mesh = self.random.choice(MESHES)
-        self.nodes = Nodes(self.mesh)
-        self.lemmas = Lemmas(self.nodes)
-        self.reading = Reading(self.lemmas, "local")
-        self.reading.element = "f64"
-        self.places = list(itertools.product(*map(range, self.mesh)))
-        self.leaves: dict[Any, Any] = {}
-        self.even = even
-        self.value, self.shards = self.argument(self.random.randrange(1, 4))
-        self.evaluation = Evaluation(self.nodes, self.leaves)
-
-    def argument(self, rank: int) -> tuple[Value, Shards]:
-        axes: list[list[int]] = [[] for _ in range(rank)]
-        for axis in self.random.sample(range(len(self.mesh)), self.random.randrange(len(self.mesh) + 1)):
-            axes[self.random.randrange(rank)].append(axis)
-        shape = []
-        for along in axes:
-            parts = prod(self.mesh[axis] for axis in along)
-            shape.append(parts * self.random.randrange(1, 4) if self.even else self.random.randrange(1, 3 * parts + 1))
-        name = ("argument", "main", len(self.leaves))
-        whole = np.random.default_rng(self.random.randrange(2**30)).integers(-9, 9, shape).astype(float)
-        self.leaves[name] = whole
-        value = self.lemmas.given(self.lemmas.leaf(name, shape), axes)
-        return value, [self._shard(whole, axes, value.shape, place) for place in self.places]
-
-    def _shard(self, whole: Any, axes: list[list[int]], local: Any, place: Any) -> Any:
-        pads = [
-            (0, size * prod(self.mesh[axis] for axis in along) - full)
-            for size, along, full in zip(local, axes, whole.shape, strict=True)
-        ]
-        padded = np.pad(whole, pads, constant_values=0.0)
-        behind = np.isnan(np.pad(np.zeros(whole.shape), pads, constant_values=np.nan))
-        # What is behind the end of a tensor is different on each device.
-        padded[behind] = [self.random.randrange(1000, 9000) for _ in range(int(behind.sum()))]
-        for dim, (along, size) in enumerate(zip(axes, local, strict=True)):
-            number = 0
-            for axis in along:
-                number = number * self.mesh[axis] + place[axis]
-            padded = padded.take(range(number * size, number * size + size), axis=dim)
-        return padded
-
-    def step(self) -> str:
-        """Applies a random op; returns its name."""
-        name = self.random.choice(list(OPS))
-        try:
-            value, shards = OPS[name](self)
-        except NotCertified:
-            return ""
-        self.value, self.shards = value, shards
-        return name
-
-    def check(self) -> tuple[int, int]:
-        """Compares; returns how many elements are known, and how many there are."""
-        known = total = 0
-        for found, wanted in zip(self.evaluation.shards(self.value), self.shards, strict=True):
-            assert found.shape == wanted.shape
-            at = ~np.isnan(found)
-            assert np.array_equal(found[at], wanted[at])
-            known += int(at.sum())
-            total += wanted.size
-        return known, total
-
-    def group(self, axes: list[int], place: Any) -> list[int]:
-        """The devices of the group of a device along axes, in order."""
-        found = []
-        for position in itertools.product(*(range(self.mesh[axis]) for axis in axes)):
-            other = list(place)
-            for axis, at in zip(axes, position, strict=True):
-                other[axis] = at
-            found.append(self.places.index(tuple(other)))
-        return found
-
-    def axes(self) -> list[int]:
-        return self.random.sample(range(len(self.mesh)), self.random.randrange(1, len(self.mesh) + 1))
-
-    def dim(self) -> int:
-        if not self.value.dims:
-            raise NotCertified("no dimension")
-        return self.random.randrange(len(self.value.dims))
-
-
-Op = Callable[[Walk], tuple[Value, Shards]]
 OPS: dict[str, Op] = {}
 
 
@@ -330,19 +235,7 @@ def tiles(walk: Walk) -> tuple[Value, Shards]:
 @pytest.mark.parametrize("even", [True, False])
 @pytest.mark.parametrize("block", range(4))
 def test_chains_of_ops(block: int, even: bool) -> None:
-    known = total = 0
-    seen = set[str]()
-    for seed in range(block * 120, block * 120 + 120):
-        walk = Walk(seed, even=even)
-        for _ in range(5):
-            name = walk.step()
-            if prod(walk.value.shape) * len(walk.places) > 600:
-                break
-            found = walk.check() if name else (0, 0)
-            known, total = known + found[0], total + found[1]
-            seen.add(name)
-    assert seen >= set(OPS)
-    assert known > (0.9 if even else 0.5) * total
+    check_chains(OPS, range(block * 120, block * 120 + 120), even=even, least=0.9 if even else 0.5)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -1,0 +1,322 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Lemmas of ops that move elements: accesses, reshapes, pads and concatenations; and the layouts of shards."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import prod
+from typing import Any
+
+from mlir_shard.check.canonical import UNLIMITED, Canonical
+from mlir_shard.check.ranges import ZEROS
+from mlir_shard.check.values import (
+    Entry,
+    Index,
+    NotCertified,
+    Value,
+    is_inside,
+    refined,
+    split,
+    substituted,
+    width,
+)
+from mlir_shard.deferred import numpy as np
+
+
+class Moves(Canonical):
+    """Lemmas of what moves elements, and of leaves."""
+
+    def index(self, type_: str, entry: Entry, dims: Sequence[Sequence[int]]) -> Value:
+        """A tensor of integers that are an affine index themselves: constants, iota, and numbers of devices."""
+        return self.nodes.value(self.nodes.node(("index", type_), UNLIMITED, (), ()), (entry,), dims)
+
+    def constant(self, type_: str, number: str, shape: Sequence[int]) -> Value:
+        """A tensor of one number."""
+        return self.nodes.value(
+            self.nodes.node(("constant", type_, number), (), (), ()), (), [(size,) for size in shape]
+        )
+
+    def zero(self, element: str, shape: Sequence[int] = ()) -> Value:
+        """Zeros of a type."""
+        if width(element):
+            return self.index(element, (0, ()), [(size,) for size in shape])
+        return self.constant(element, "False" if element == "i1" else "0.0", shape)
+
+    def leaf(self, op: tuple[Any, ...], shape: Sequence[int]) -> Value:
+        """A global tensor that nothing is known of but its name."""
+        node = self.nodes.node(op, tuple((0, size) for size in shape), (), ())
+        index = tuple((0, ((1, digit),)) for digit in range(len(shape)))
+        return self.nodes.value(node, index, [(size,) for size in shape])
+
+    def accessed(
+        self,
+        value: Value,
+        entries: Sequence[Entry],
+        sizes: Sequence[int],
+        lemma: str = "access",
+        *,
+        bounded: bool = True,
+    ) -> Value:
+        """The tensor whose element at a position is that of the value at indices which are affine in the position.
+
+        Args:
+            entries: for each dimension of the value the index, in the dimensions of the result from 0 on and mesh axes.
+            sizes: the shape of the result.
+            bounded: whether indices must be in bounds on all devices; else nothing is known of what is behind the end.
+        """
+        digits: list[tuple[int, ...]] = [(size,) if size != 1 else () for size in sizes]
+        taken = set[int]()
+        for dim, (_, terms) in enumerate(entries):
+            # A dimension of the result that goes through one of the value has its digits, or the last ones of them.
+            along = [(stride, one) for stride, one in terms if one >= 0]
+            if len(value.dims[dim]) < 2 or len(along) != 1 or abs(along[0][0]) != 1 or along[0][1] in taken:
+                continue
+            size, whole = sizes[along[0][1]], value.shape[dim]
+            fine = None
+            if size and whole % size == 0:
+                fine = refined(value.dims[dim], [one for one in (whole // size, size) if one > 1])
+            if fine is not None:
+                taken.add(along[0][1])
+                dims = (*value.dims[:dim], fine, *value.dims[dim + 1 :])
+                value = Value(value.node, self.nodes.digits(value, dims), dims)
+                digits[along[0][1]] = next(fine[at:] for at in range(len(fine) + 1) if prod(fine[at:]) == size)
+        positions, first = dict[Any, Entry](), 0
+        for one, of in enumerate(digits):
+            units = [(prod(of[at + 1 :]), first + at) for at in range(len(of))]
+            positions[one], first = (0, tuple(units)), first + len(of)
+        flat = [size for of in digits for size in of]
+        mesh, by, first = self.nodes.mesh, dict[Any, Entry](), 0
+
+        def size_of(variable: int) -> int:
+            return flat[variable] if variable >= 0 else mesh[-1 - variable]
+
+        for dim, (entry, of) in enumerate(zip(entries, value.dims, strict=True)):
+            entry = substituted(entry, positions)
+            if bounded and 0 not in sizes and not is_inside(entry, (0, prod(of)), size_of):
+                raise NotCertified(f"an index of dimension {dim} is out of bounds on some devices", lemma)
+            parts = [entry][: len(of)] if len(of) < 2 else split(entry, of, size_of)
+            if parts is None:
+                return self.accessed(self.copied(value, dim), entries, sizes, lemma, bounded=bounded)
+            by.update(enumerate(parts, first))
+            first += len(of)
+        return self.nodes.replaced(value, by, digits)
+
+    @staticmethod
+    def _positions(rank: int) -> list[Entry]:
+        return [(0, ((1, dim),)) for dim in range(rank)]
+
+    def laid_out(self, value: Value, axes: Sequence[Sequence[int]]) -> Value:
+        """The shard of a global value whose dimensions are divided along mesh axes, rounded up."""
+        entries, sizes = list[Entry](), list[int]()
+        for dim, (size, along) in enumerate(zip(value.shape, axes, strict=True)):
+            local = -(-size // prod(self.nodes.mesh[axis] for axis in along))
+            entries.append((0, (*self._along(along if size > 1 else (), local), (1, dim))))
+            sizes.append(local)
+        return self.accessed(value, entries, sizes, "layout", bounded=False)
+
+    def given(self, leaf: Value, axes: Sequence[Sequence[int]]) -> Value:
+        """The shard of a leaf as a program is given it: nothing is known of what is behind the end of the leaf."""
+        value = self.laid_out(leaf, axes)
+        index = list(value.index)
+        for dim, along in enumerate(axes):
+            if along and leaf.dims[dim] == ():
+                index[dim] = 0, tuple(self._along(along, 1))
+        return self.nodes.value(value.node, tuple(index), value.dims)
+
+    def _along(self, axes: Sequence[int], unit: int) -> list[tuple[int, int]]:
+        """The strides of mesh axes, major to minor, where the minor one has `unit`."""
+        found, stride = list[tuple[int, int]](), unit
+        for axis in reversed(axes):
+            found.append((stride, -1 - axis))
+            stride *= self.nodes.mesh[axis]
+        return found[::-1]
+
+    def is_shard(self, found: Value, value: Value, axes: Sequence[Sequence[int]]) -> bool:
+        """Whether a value is the shard of a global one: it is equal, or all shards together are the global value.
+
+        What is behind the end of the global value does not matter, and may be known or not.
+        """
+        if len(axes) != len(value.dims):
+            return False
+        wanted = self.laid_out(value, axes)
+        if found == wanted:
+            return True
+        core, index = self.nodes.core(found.node)
+        own: dict[Any, Entry] = dict(enumerate(found.index))
+        inner = self.nodes.value(core, tuple(substituted(one, own) for one in index), found.dims)
+        if inner == wanted or self._is_same_inside(inner, wanted, value.shape, axes):
+            return True
+        try:
+            for dim, (along, size) in enumerate(zip(axes, value.shape, strict=True)):
+                if along:
+                    found = self.sliced(self.gathered(found, dim, along), dim, (0, ()), size)
+        except NotCertified:
+            return False
+        return found == value
+
+    def _is_same_inside(self, found: Value, wanted: Value, shape: Sequence[int], axes: Sequence[Sequence[int]]) -> bool:
+        """Whether a value is another one on each device that has elements of a tensor of a shape that is laid out."""
+        if found.node is not wanted.node or found.dims != wanted.dims:
+            return False
+        found_rows, rows = ([self.nodes.by_device(entry) for entry in one.index] for one in (found, wanted))
+        local = [[[term for term in terms if term[1] >= 0] for _, terms in one.index] for one in (found, wanted)]
+        inside = np.ones(prod(self.nodes.real_mesh), bool)
+        for size, along, part in zip(shape, axes, wanted.shape, strict=True):
+            inside &= self.nodes.by_device((0, tuple(self._along(along, part)))) < size
+        return local[0] == local[1] and all(
+            (one == other)[inside].all() for one, other in zip(found_rows, rows, strict=True)
+        )
+
+    def gathered(self, value: Value, dim: int, axes: Sequence[int]) -> Value:
+        """An all-gather: the mesh axes become the major digits of a dimension."""
+        self.check_tables(value)
+        first = sum(map(len, value.dims[:dim]))
+        by: dict[Any, Entry] = {one: (0, ((1, one + len(axes)),)) for one in range(first, sum(map(len, value.dims)))}
+        by |= {-1 - axis: (0, ((1, first + at),)) for at, axis in enumerate(axes)}
+        sizes = [self.nodes.mesh[axis] for axis in axes]
+        return self.nodes.replaced(value, by, [*value.dims[:dim], (*sizes, *value.dims[dim]), *value.dims[dim + 1 :]])
+
+    def check_tables(self, value: Value) -> None:
+        """Raises NotCertified where a value depends on the device by more than the mesh axes in its index."""
+        if any(-1 - variable >= len(self.nodes.real_mesh) for _, terms in value.index for _, variable in terms):
+            raise NotCertified("what devices hold is not a shard along mesh axes", "collective")
+
+    def transposed(self, value: Value, permutation: Sequence[int]) -> Value:
+        """A transpose."""
+        entries = [(0, ((1, permutation.index(dim)),)) for dim in range(len(value.dims))]
+        return self.accessed(value, entries, [value.shape[dim] for dim in permutation], "transpose")
+
+    def broadcast(self, value: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
+        """A broadcast: each dimension of the value becomes one of `dims`, or is of size 1 and repeated."""
+        sizes = value.shape
+        entries = [(0, ((1, dim),) if sizes[at] == shape[dim] else ()) for at, dim in enumerate(dims)]
+        return self.accessed(value, entries, shape, "broadcast")
+
+    def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
+        """A reshape groups digits anew; where it cannot, it is an op of its own on the dimensions that it mixes."""
+        if value.shape == tuple(shape):
+            return value
+        flat = [size for dim in value.dims for size in dim]
+        fine = refined(flat, [size for size in shape if size > 1]) if 0 not in shape else None
+        if fine is None:
+            return self._mixed(value, shape)
+        cut = self.nodes.digits(Value(value.node, value.index, (tuple(flat),)), [fine])
+        dims, taken = list[tuple[int, ...]](), 0
+        for size in shape:
+            first = taken
+            while prod(fine[first:taken]) < size:
+                taken += 1
+            dims.append(tuple(fine[first:taken]))
+        return self.nodes.value(value.node, cut, dims)
+
+    def _mixed(self, value: Value, shape: Sequence[int]) -> Value:
+        before, after = value.shape, tuple(shape)
+        first = 0
+        while first < min(len(before), len(after)) and before[first] == after[first]:
+            first += 1
+        kept = [f"d{dim}" for dim in range(first)]
+        labels = kept + [f"i{dim}" for dim in range(first, len(before))]
+        results = {f"o{dim}": after[dim] for dim in range(first, len(after))}
+        op = ("reshape", before[first:], after[first:])
+        return self.opaque(op, [(value, labels)], [*kept, *results], labels[first:], results)
+
+    def sliced(self, value: Value, dim: int, start: Entry, size: int, step: int = 1, lemma: str = "slice") -> Value:
+        """A slice adds its start, which may depend on the device, to the index."""
+        if start == (0, ()) and step == 1 and size == value.shape[dim]:
+            return value
+        entries, sizes = self._positions(len(value.dims)), list(value.shape)
+        entries[dim], sizes[dim] = (start[0], (*start[1], (step, dim))), size
+        return self.accessed(value, entries, sizes, lemma)
+
+    def windowed(self, value: Value, dim: int, count: int, stride: int, size: int, dilation: int) -> Value:
+        """The windows of a dimension: a dimension that counts them, and one that counts the elements of each."""
+        entries: list[Entry] = [(0, ((1, one + (one > dim)),)) for one in range(len(value.dims))]
+        entries[dim] = (0, ((stride, dim), (dilation, dim + 1)))
+        sizes = [*value.shape[:dim], count, size, *value.shape[dim + 1 :]]
+        return self.accessed(value, entries, sizes, "window")
+
+    def reversed(self, value: Value, dims: Collection[int]) -> Value:
+        """A reverse counts down."""
+        entries = self._positions(len(value.dims))
+        for dim in dims:
+            entries[dim] = value.shape[dim] - 1, ((-1, dim),)
+        return self.accessed(value, entries, value.shape, "reverse")
+
+    def padded(self, value: Value, number: Value, low: Sequence[int], high: Sequence[int]) -> Value:
+        """A pad reads the node extended by the number; a negative one slices."""
+        for dim, (before, behind) in enumerate(zip(low, high, strict=True)):
+            if before < 0 or behind < 0:
+                start = max(-before, 0)
+                value = self.sliced(value, dim, (start, ()), value.shape[dim] - start - max(-behind, 0), 1, "pad")
+        for dim, ends in enumerate(zip(low, high, strict=True)):
+            before, behind = (max(end, 0) for end in ends)
+            if before or behind:
+                value = self._padded(value, self.number_of(number, "pad"), dim, before, behind)
+        return value
+
+    def dilated(self, value: Value, number: Value, dim: int, factor: int) -> Value:
+        """A number between the elements of a dimension pads a new minor dimension; the last ones are sliced off."""
+        size, shape = value.shape[dim], list(value.shape)
+        if factor == 1 or not size:
+            return value
+        value = self.reshaped(value, [*shape[: dim + 1], 1, *shape[dim + 1 :]])
+        high = [factor - 1 if one == dim + 1 else 0 for one in range(len(shape) + 1)]
+        shape[dim] = size * factor
+        value = self.reshaped(self.padded(value, number, [0] * len(high), high), shape)
+        return self.sliced(value, dim, (0, ()), (size - 1) * factor + 1)
+
+    def _padded(self, value: Value, number: str, dim: int, before: int, behind: int) -> Value:
+        size = value.shape[dim]
+        first, digits = self._starts(value.dims)[dim], value.dims[dim]
+        alone = [
+            at
+            for at, (entry, bound) in enumerate(zip(value.index, value.node.bounds, strict=True))
+            if entry == (0, ((1, first),)) and bound == (0, size)
+        ]
+        if len(digits) != 1 or len(alone) != 1:
+            # A copy has the dimension as its last variable.
+            value = self.copied(value, dim, keeps=True)
+            first, digits, alone = self._starts(value.dims)[dim], value.dims[dim], [len(value.index) - 1]
+        index = list(value.index if digits else self._with_digit(value, dim))
+        at = alone[0]
+        index[at] = -before, ((1, first),)
+        sides = tuple((before > 0, behind > 0) if one == at else (False, False) for one in range(len(index)))
+        dims = [*value.dims[:dim], (before + size + behind,), *value.dims[dim + 1 :]]
+        return self.nodes.value(self.nodes.extended(value.node, number, sides), tuple(index), dims)
+
+    def copied(self, value: Value, dim: int, *, keeps: bool = False) -> Value:
+        """The value as a node that has a dimension of it, from 0 to its size, as one of its own.
+
+        The copy of a dimension of one digit is read as what it is a copy of, unless `keeps`.
+        """
+        labels = [f"d{one}" for one in range(len(value.dims))]
+        results = list(labels)
+        results[dim] = "copy"
+        return self.opaque(
+            ("copy",), [(value, labels)], results, [labels[dim]], {"copy": value.shape[dim]}, keeps=keeps
+        )
+
+    def is_zero(self, value: Value) -> bool:
+        """Whether a value is zero everywhere."""
+        return self.is_number(value) and self.number_of(value, "zero") in ZEROS
+
+    @staticmethod
+    def is_number(value: Value) -> bool:
+        """Whether a value is one number everywhere."""
+        return value.node.op[0] == "constant" or (value.node.op[0] == "index" and not value.index[0][1])
+
+    def number_of(self, value: Value, lemma: str) -> str:
+        """The number that a value is everywhere."""
+        if value.node.op[0] == "constant":
+            return str(value.node.op[2])
+        if value.node.op[0] == "index" and not value.index[0][1]:
+            return str(value.index[0][0])
+        raise NotCertified("a number is not a constant", lemma)
+
+    def _with_digit(self, value: Value, dim: int) -> Index:
+        """The index of a value whose dimension has no digit, numbered as if it had one."""
+        first = self._starts(value.dims)[dim]
+        total = self._starts(value.dims)[-1]
+        by: dict[Any, Entry] = {one: (0, ((1, one + 1),)) for one in range(first, total)}
+        return tuple(substituted(entry, by) for entry in value.index)

@@ -1,0 +1,223 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops of StableHLO at places that are computed: gathers, scatters and slices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from mlir_shard.check.devices import entry_by_device, is_by_device, looked_up
+from mlir_shard.check.reading import Reading, numbers_of, reads, reduction_kind
+from mlir_shard.check.structured import looked_up_at
+from mlir_shard.check.tiles import covered, tiled
+from mlir_shard.check.values import (
+    Entry,
+    Value,
+)
+
+
+@reads("stablehlo.dynamic_slice")
+def _dynamic_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    value, starts = values[0], values[1:]
+    sizes = reading.type_of(op.results[0].type)[0]
+    moving = [dim for dim, size in enumerate(sizes) if size != value.shape[dim]]
+    if all(is_by_device(starts[dim]) for dim in moving):
+        for dim in moving:
+            start = clamped(reading, starts[dim], value.shape[dim] - sizes[dim])
+            value = reading.lemmas.sliced(value, dim, start, sizes[dim], 1, "slice by device")
+        return [looked_up(reading.lemmas, value)]
+    labels = [f"d{dim}" for dim in range(len(sizes))]
+    results = [f"o{dim}" if dim in moving else label for dim, label in enumerate(labels)]
+    element = reading.type_of(op.operands[1].type)[1]
+    found = {dim: (starts[dim], (), sizes[dim]) for dim in moving}
+    return [looked_up_at(reading.lemmas, value, labels, found, results, element)]
+
+
+def clamped(reading: Reading, start: Value, last: int) -> Entry:
+    """The start of a slice of each device, moved into bounds."""
+    if not last:
+        return 0, ()
+    entry = start.index[0]
+    if not entry[1]:
+        return max(0, min(entry[0], last)), ()
+    entries = reading.lemmas.nodes.by_device(entry)
+    return (
+        entry
+        if entries.min() >= 0 and entries.max() <= last
+        else entry_by_device(reading.lemmas, entries.clip(0, last))
+    )
+
+
+@reads("stablehlo.dynamic_update_slice")
+def _dynamic_update_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    value, update, starts = values[0], values[1], values[2:]
+    moving = [dim for dim, size in enumerate(value.shape) if size != update.shape[dim]]
+    if not moving:
+        return [update]
+    room = [size - part for size, part in zip(value.shape, update.shape, strict=True)]
+    if all(is_by_device(starts[dim]) for dim in moving):
+        return [
+            inserted(
+                reading, value, update, [clamped(reading, one, most) for one, most in zip(starts, room, strict=True)]
+            )
+        ]
+    labels = [f"d{dim}" for dim in range(len(value.dims))]
+    updated = [f"u{dim}" if dim in moving else label for dim, label in enumerate(labels)]
+    operands: list[tuple[Value, Sequence[str]]] = [(value, labels), (update, updated)]
+    places = list[tuple[Entry, Sequence[tuple[int, str]]]]()
+    for dim in moving:
+        operands.append(
+            (reading.lemmas.clamped(starts[dim], 0, room[dim], reading.type_of(op.operands[2].type)[1]), ())
+        )
+        places.append(((0, ()), ((1, labels[dim]), (-1, updated[dim]))))
+    return [reading.lemmas.opaque(("update",), operands, labels, (), places=places)]
+
+
+def inserted(reading: Reading, into: Value, piece: Value, starts: Sequence[Entry]) -> Value:
+    """A piece at a place of each device; at the same place on all of them it is joined with what is around it."""
+    lemmas = reading.lemmas
+    piece = covered(lemmas, piece, [0] * len(piece.dims), piece.shape) or piece
+    if any(terms for _, terms in starts) or "assembly" in (into.node.op[0], piece.node.op[0]):
+        return tiled(lemmas, into, piece, starts)
+    sizes = piece.shape
+    for dim, (start, _) in enumerate(starts):
+        # What is around the piece along this dimension, and along the others where the piece is.
+        around, whole = into, into.shape[dim]
+        for other in range(dim + 1, len(sizes)):
+            around = lemmas.sliced(around, other, starts[other], sizes[other])
+        parts = [piece]
+        if start:
+            parts.insert(0, lemmas.sliced(around, dim, (0, ()), start))
+        if start + sizes[dim] < whole:
+            parts.append(lemmas.sliced(around, dim, (start + sizes[dim], ()), whole - start - sizes[dim]))
+        piece = lemmas.joined(parts, dim)
+    return piece
+
+
+def dims_in(text: str, name: str) -> list[int]:
+    found = re.search(rf"{name} = \[([\d, ]*)\]", text)
+    return [int(one) for one in re.findall(r"\d+", found[1])] if found else []
+
+
+def _dim(text: str, name: str) -> int:
+    found = re.search(rf"{name} = (\d+)", text)
+    return int(found[1]) if found else 0
+
+
+def _component(reading: Reading, indices: Value, vector: int, at: int) -> Value:
+    """One number of each vector of indices."""
+    if vector == len(indices.dims):
+        return indices
+    part = reading.lemmas.sliced(indices, vector, (at, ()), 1)
+    return reading.lemmas.reshaped(part, [*part.shape[:vector], *part.shape[vector + 1 :]])
+
+
+@reads("stablehlo.gather")
+def _gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    text, (operand, indices) = str(op.attributes["dimension_numbers"]), values
+    shape, sizes = reading.type_of(op.results[0].type)[0], numbers_of(op, "slice_sizes")
+    offsets, collapsed = dims_in(text, "offset_dims"), dims_in(text, "collapsed_slice_dims")
+    batching, of_indices = dims_in(text, "operand_batching_dims"), dims_in(text, "start_indices_batching_dims")
+    vector = _dim(text, "index_vector_dim")
+    of_start = [f"s{dim}" for dim in range(len(indices.dims))]
+    labels = [f"d{dim}" for dim in range(len(operand.dims))]
+    for dim, other in zip(batching, of_indices, strict=True):
+        labels[dim] = of_start[other]
+    core, made, inner = [label for dim, label in enumerate(of_start) if dim == vector], dict[str, int](), list[str]()
+    for dim, size in enumerate(sizes):
+        if dim in batching:
+            continue
+        if size != operand.shape[dim] or dim in collapsed:
+            core.append(labels[dim])
+            if dim not in collapsed:
+                made[f"o{dim}"] = size
+                inner.append(f"o{dim}")
+        else:
+            inner.append(labels[dim])
+    outer = [label for dim, label in enumerate(of_start) if dim != vector]
+    of_index, targets = list(outer), dims_in(text, "start_index_map")
+    results = [inner[offsets.index(dim)] if dim in offsets else outer.pop(0) for dim in range(len(shape))]
+    starts = {
+        dim: (_component(reading, indices, vector, at), of_index, sizes[dim])
+        for at, dim in enumerate(targets)
+        if labels[dim] in core
+    }
+    if starts and {labels[dim] for dim in starts} == set(core) - {f"s{vector}"}:
+        element = reading.type_of(op.operands[1].type)[1]
+        return [looked_up_at(reading.lemmas, operand, labels, starts, results, element)]
+    name = ("gather", op.attributes["dimension_numbers"], tuple(made.items()))
+    return [reading.lemmas.opaque(name, [(operand, labels), (indices, of_start)], results, core, made)]
+
+
+@reads("stablehlo.scatter")
+def _scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    text, count = str(op.attributes["scatter_dimension_numbers"]), len(values) // 2
+    operand, indices, update = values[0], values[count], values[count + 1]
+    windows, inserted = dims_in(text, "update_window_dims"), dims_in(text, "inserted_window_dims")
+    batching, of_indices = dims_in(text, "input_batching_dims"), dims_in(text, "scatter_indices_batching_dims")
+    vector = _dim(text, "index_vector_dim")
+    of_start = [f"s{dim}" for dim in range(len(indices.dims))]
+    labels = [f"d{dim}" for dim in range(len(operand.dims))]
+    for dim, other in zip(batching, of_indices, strict=True):
+        labels[dim] = of_start[other]
+    outer = [label for dim, label in enumerate(of_start) if dim != vector]
+    inner = [dim for dim in range(len(operand.dims)) if dim not in inserted and dim not in batching]
+    of_update = [""] * len(update.dims)
+    core, made, results = (
+        [label for dim, label in enumerate(of_start) if dim not in of_indices],
+        dict[str, int](),
+        list(labels),
+    )
+    for dim, target in zip(windows, inner, strict=True):
+        if update.shape[dim] == operand.shape[target]:
+            of_update[dim] = labels[target]
+        else:
+            of_update[dim] = f"u{dim}"
+            core.append(f"u{dim}")
+    for dim, label in enumerate(of_update):
+        if not label:
+            of_update[dim] = outer.pop(0)
+    for dim, label in enumerate(labels):
+        if label not in of_update and dim not in batching:
+            core.append(label)
+            made[f"o{dim}"] = operand.shape[dim]
+            results[dim] = f"o{dim}"
+    targets = dims_in(text, "scatter_dims_to_operand_dims")
+    single = {label for dim, label in enumerate(of_start) if dim not in of_indices} | {labels[dim] for dim in targets}
+    if targets and set(core) == single and set(targets) <= set(inserted):
+        return _placed(reading, op, values, labels, of_start, of_update, vector, targets)
+    name = ("scatter", op.attributes["scatter_dimension_numbers"], reading.region_key(op))
+    operands = [
+        (value, labels if at < count else of_start if at == count else of_update) for at, value in enumerate(values)
+    ]
+    return [reading.lemmas.opaque((*name, at), operands, results, core, made) for at in range(count)]
+
+
+def _placed(
+    reading: Reading,
+    op: Any,
+    values: list[Value],
+    labels: Sequence[str],
+    of_start: Sequence[str],
+    of_update: Sequence[str],
+    vector: int,
+    targets: Sequence[int],
+) -> list[Value]:
+    """A scatter of elements: at each position those whose index is the position are combined with what was there."""
+    lemmas, count = reading.lemmas, len(values) // 2
+    of_index = [label for dim, label in enumerate(of_start) if dim != vector]
+    places, starts = list[tuple[Entry, Sequence[tuple[int, str]]]](), list[tuple[Value, Sequence[str]]]()
+    for at, dim in enumerate(targets):
+        start, shift = lemmas.without_shift(_component(reading, values[count], vector, at))
+        starts.append((start, of_index))
+        places.append((shift, ((1, labels[dim]),)))
+    if count == 1 and reduction_kind(op) == "add":
+        operands: list[tuple[Value, Sequence[str]]] = [(values[2], of_update), *starts]
+        others = {label: size for label, size in zip(labels, values[0].shape, strict=True) if label not in of_update}
+        placed = lemmas.opaque(("lookup",), operands, labels, (), None, "add", places=places, others=others)
+        return [lemmas.pointwise(("stablehlo.add", reading.type_of(op.results[0].type)[1]), [values[0], placed])]
+    operands = [(value, labels) for value in values[:count]] + [(value, of_update) for value in values[count + 1 :]]
+    name = ("scatter", reading.region_key(op))
+    return [lemmas.opaque((*name, at), [*operands, *starts], labels, (), places=places) for at in range(count)]
