@@ -3,37 +3,75 @@
 """Destinations of structured ops, empty tensors and filled ones: each op gets its own.
 
 The host's simplifications merge equal ones. One-shot bufferization then has to find out which of the ops that write to
-a merged one may do so in place, which takes it cubic time in their number, and copies the others.
+a merged one may do so in place, which takes it cubic time in their number, and copies the others. What it merges is
+also in memory from the first to the last of these ops.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard import host
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import clone_with, operations_named
+from mlir_shard.ir.editing import clone_with, operations_named, replace_with
 
-_EMPTY, _FILL = "tensor.empty", "linalg.fill"
+_tensor, _linalg = host.dialect("tensor"), host.dialect("linalg")
+_EMPTY, _FILL, _GENERIC = "tensor.empty", "linalg.fill", "linalg.generic"
+_INSERT = "tensor.insert_slice"
+_VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 _SEGMENTS = "operandSegmentSizes"
 
 
 def separate(module: Any) -> None:
-    """Gives each op of a module that writes to an empty or filled tensor one that no other op uses, in place."""
+    """Gives each op of a module that writes to an empty or filled tensor one of its own, just before it, in place."""
+    for op in operations_named(module, _GENERIC):
+        _fill(op)
+    for op in operations_named(module, *_VIEWS):
+        _view(op)
     for name in (_FILL, _EMPTY):
         for op in operations_named(module, name):
             for result in op.results:
-                for use in list(result.uses)[1:]:
-                    user, place = use.owner.operation, use.operand_number
-                    # What is only read is filled once, and not in each iteration of a loop that reads it.
-                    if name == _EMPTY or _is_destination(user, place):
-                        with ir.InsertionPoint(user):
-                            user.operands[place] = clone_with(op, {}).results[0]
+                uses = list(result.uses)
+                # What is only read is filled once, and not in each iteration of a loop that reads it.
+                written = [one for one in uses if name == _EMPTY or _is_destination(one)]
+                for number, use in enumerate(written, 1):
+                    user = use.owner.operation
+                    if number == len(uses):
+                        op.move_before(user)
+                        continue
+                    with ir.InsertionPoint(user):
+                        user.operands[use.operand_number] = clone_with(op, {}).results[0]
 
 
-def _is_destination(op: Any, place: int) -> bool:
-    """Whether an op writes to an operand."""
+def _view(op: Any) -> None:
+    """A view of an empty tensor is an empty tensor, and that of a filled one is filled."""
+    viewed, type_ = op.operands[0].owner, op.results[0].type
+    if isinstance(viewed, ir.Block) or viewed.name not in (_EMPTY, _FILL) or not type_.has_static_shape:
+        return
+    with ir.InsertionPoint(op), op.location:
+        value = _tensor.EmptyOp(type_.shape, type_.element_type).result
+        if viewed.name == _FILL:
+            value = _linalg.fill(viewed.operands[0], outs=[value])
+        replace_with(op, [value])
+
+
+def _fill(op: Any) -> None:
+    """A generic that writes the same value everywhere is a fill."""
+    (block,) = op.regions[0].blocks
+    (first, *more) = [one.operation for one in block.operations]
+    if more or len(op.operands) != 1 or first.operands[0] in list(block.arguments):
+        return
+    with ir.InsertionPoint(op), op.location:
+        replace_with(op, [_linalg.fill(first.operands[0], outs=[op.operands[0]])])
+
+
+def _is_destination(use: Any) -> bool:
+    """Whether the op of a use writes to it."""
+    op = use.owner.operation
+    if op.name == _INSERT:
+        return bool(use.operand_number == 1)
     if not op.name.startswith("linalg."):
         return False
     # An op whose numbers of operands are fixed, such as a transpose, has no segments: its destinations are the last.
     inputs = op.attributes[_SEGMENTS][0] if _SEGMENTS in op.attributes else len(op.operands) - len(op.results)
-    return bool(place >= inputs)
+    return bool(use.operand_number >= inputs)
