@@ -80,6 +80,34 @@ def test_xla_computes_elementwise_results_in_place() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_read_twice_at_the_same_place_is_fused(engine: Engine) -> None:
+    """As the square of a difference is."""
+    square = f"%b = stablehlo.multiply %a, %a : {SQUARE}"
+
+    assert of(main("\n".join([unary("a", "negate", "x"), square, returned("b")])), engine).peak == 2 * BYTES
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [pytest.param("(i, j)", 2, id="read at the same place"), pytest.param("(j, i)", 3, id="read transposed too")],
+)
+def test_a_generic_takes_what_it_reads_at_one_place(other: str, expected: int) -> None:
+    same = "affine_map<(i, j) -> (i, j)>"
+    body = f"""
+      {unary("a", "negate", "x")}
+      %e = tensor.empty() : {SQUARE}
+      %b = linalg.generic {{indexing_maps = [{same}, affine_map<(i, j) -> {other}>, {same}],
+          iterator_types = ["parallel", "parallel"]}} ins(%a, %a : {SQUARE}, {SQUARE}) outs(%e : {SQUARE}) {{
+      ^bb0(%l: f32, %r: f32, %o: f32):
+        %s = arith.mulf %l, %r : f32
+        linalg.yield %s : f32
+      }} -> {SQUARE}
+      {returned("b")}"""
+
+    assert of(main(body), "mpi").peak == expected * BYTES
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_value_is_live_up_to_its_last_use(engine: Engine) -> None:
     chain = [product("a", "x"), product("b", "a"), product("c", "b"), product("d", "c", "a")]
 

@@ -116,7 +116,7 @@ class MpiRules:
         is_reduction = user.name in _TAKES or (user.name == "linalg.generic" and len(user.operands) == _OF_A_REDUCTION)
         if user.traits.role is not Role.FUSIBLE and not is_reduction:
             return False
-        return _uses(user, producer) == 1
+        return _uses(user, producer) == 1 or (user.traits.is_elementwise and _reads_alike(user, producer))
 
     def is_branching(self, one: Instruction) -> bool:
         """As `FusionRules.is_branching`."""
@@ -177,6 +177,15 @@ def _is_reindexed(producer: Instruction) -> bool:
 
 def _uses(user: Instruction, producer: Instruction) -> int:
     return sum(value.definer is producer for value in user.operands)
+
+
+def _reads_alike(user: Instruction, producer: Instruction) -> bool:
+    """Whether an instruction reads the same element of a producer wherever it reads it, so that it reads it once."""
+    if user.op is None or user.name != "linalg.generic":
+        return True
+    maps = user.op.signature.op.attributes["indexing_maps"]
+    read = [str(of) for of, value in zip(maps, user.operands, strict=False) if value.definer is producer]
+    return len(set(read)) == 1
 
 
 def _windowed(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value]:
