@@ -27,18 +27,25 @@ def nowhere(bound: Bound) -> int:
 
 
 def entry_by_device(
-    lemmas: Lemmas, entries: Any, matters: Any = None, bound: Bound | None = (0, 0), *, is_table: bool = False
+    lemmas: Lemmas,
+    entries: Any,
+    matters: Any = None,
+    bound: Bound | None = (0, 0),
+    *,
+    is_table: bool = False,
+    like: Entry = (0, ()),
 ) -> Entry:
     """The index that is `entries` for each device that matters, affine if there is one, else a table.
 
-    In a table the index of other devices is out of bounds; for a bound of None it is any.
+    In a table the index of other devices is out of bounds; for a bound of None it is any. Along axes that the devices
+    that matter do not differ by, an affine index has the strides of `like`.
     """
     mesh, places = lemmas.nodes.real_mesh, lemmas.nodes.places()
     chosen = np.ones(entries.shape, bool) if matters is None else matters
     if not chosen.any():
         return 0 if bound is None else nowhere(bound), ()
     known, at = entries[chosen], places[:, chosen]
-    strides = dict[int, int]()
+    strides = {-1 - one: stride for stride, one in like[1] if 0 <= -1 - one < len(mesh)}
     for axis in range(len(mesh)):
         others = np.ones(at.shape[1], bool)
         for one in range(len(mesh)):

@@ -39,7 +39,7 @@ def received(lemmas: Lemmas, value: Value, senders: Any) -> Value:
     found = list[Entry]()
     for entry in value.index:
         rows = lemmas.nodes.by_device(entry)[np.maximum(senders, 0)]
-        offset, along = entry_by_device(lemmas, rows, senders >= 0, None)
+        offset, along = entry_by_device(lemmas, rows, senders >= 0, None, like=entry)
         found.append((offset, (*along, *(term for term in entry[1] if term[1] >= 0))))
     return Value(value.node, tuple(found), value.dims)
 
@@ -106,7 +106,7 @@ class _Tile:
         low, high: where it is on each device, a row for each dimension.
         number: what it is everywhere; else `core` is the node without padding that it is of.
         strides: of each dimension of the tensor in the index of the core.
-        origin: the index of the core, on each device, of the position zero in the tensor.
+        index: in the core; origin: the same, on each device, of the position zero in the tensor.
         behind: the number that extends the core and where, if it is known.
     """
 
@@ -116,7 +116,7 @@ class _Tile:
         self.core, entries = lemmas.nodes.core(value.node)
         self.behind = value.node.op[1:3] if value.node.op[0] == "extended" else None
         dim_of = [dim for dim, of in enumerate(value.dims) for _ in of]
-        index = [substituted(entry, dict(enumerate(value.index))) for entry in entries]
+        self.index = index = [substituted(entry, dict(enumerate(value.index))) for entry in entries]
         self.strides = [{dim_of[one]: stride for stride, one in terms if one >= 0} for _, terms in index]
         self.origin = np.stack([np.zeros_like(at[0]), *(lemmas.nodes.by_device(entry) for entry in index)])[1:]
         for row, of in zip(self.origin, self.strides, strict=True):
@@ -271,15 +271,17 @@ class _Box:
     ) -> None:
         self.lemmas, self.tiles, self.core, self.strides, self.sizes = lemmas, tiles, core, strides, sizes
         devices = prod(lemmas.nodes.real_mesh)
+        like: list[Entry] = [(0, ()) for _ in core.bounds]
         origin, known = np.zeros((len(core.bounds), devices), np.int64), np.zeros(devices, bool)
         for tile in tiles:
             if tile.number is None:
                 low, high = np.maximum(tile.low, 0), np.minimum(tile.high, _column(sizes))
                 matters = (low < high).all(axis=0) & self._touches(tile.origin, low, high)
                 origin, known = np.where(matters, tile.origin, origin), known | matters
+                like = tile.index if matters.any() else like
         self.entries = [
-            entry_by_device(lemmas, row, known, bound, is_table=is_table)
-            for row, bound in zip(origin, core.bounds, strict=True)
+            entry_by_device(lemmas, row, known, bound, is_table=is_table, like=one)
+            for row, bound, one in zip(origin, core.bounds, like, strict=True)
         ]
         rows = [lemmas.nodes.by_device(entry) for entry in self.entries]
         self.origin = np.stack(rows) if rows else origin
