@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 
 from differential.compare import Comparison, Difference
@@ -17,6 +18,7 @@ Recogniser = Callable[[Difference, Comparison], bool]
 _FOUND_RULE = re.compile(r" ?\{sdy\.sharding_rule = #sdy\.op_sharding_rule<(?:(?!custom)[^{}]|\{[^{}]*\})*>\}")
 # What the sharding of a tensor says of partial values.
 _UNREDUCED = re.compile(r", unreduced=\{[^}]*\}")
+_NAME = re.compile(r"%[\w:#]+")
 
 
 def aborts(difference: Difference, comparison: Comparison) -> bool:
@@ -43,11 +45,14 @@ def leaves_rules_on_constraints(difference: Difference, comparison: Comparison) 
 
 def visits_dead_code(difference: Difference, comparison: Comparison) -> bool:
     """Shardy's driver propagates through an operation on its way down, before it comes to what uses that, finds it
-    unused, and erases both: it makes the same as here of the module without dead code."""
+    unused, and erases both: of the module without dead code it makes the same as here, of that or of the whole one."""
     if "propaga" not in difference.name:
         return False
     live = comparison.shardy.run(difference.before, pipeline(REMOVAL_OF_DEAD_CODE)).text
-    return live is not None and comparison.shardy.run(live, pipeline(difference.name)).lines == difference.here.lines
+    if live is None:
+        return False
+    theirs, ours = (one.run(live, pipeline(difference.name)).lines for one in (comparison.shardy, comparison.here))
+    return theirs in (difference.here.lines, ours)
 
 
 def allows_lost_reductions(difference: Difference, comparison: Comparison) -> bool:
@@ -70,6 +75,32 @@ def ignores_unreduced_results(difference: Difference, comparison: Comparison) ->
     ]
     sides = (comparison.shardy, comparison.here)
     return all(one.run("".join(calls), pipeline(difference.name)).lines == difference.shardy.lines for one in sides)
+
+
+def declares_no_partial_results(difference: Difference, comparison: Comparison) -> bool:
+    """As above, where propagation finds out only that a result is unreduced: here there are the operations more that
+    make the result of the call so."""
+    if not difference.name.startswith(_PIPELINES[1]) or difference.shardy.text is None:
+        return False
+    ours, theirs = (
+        Counter(_NAME.sub("%", line) for line in side.lines) for side in (difference.here, difference.shardy)
+    )
+    more = list((ours - theirs).elements())
+    makes = [line for line in more if "sdy.replicated_to_unreduced" in line]
+    return not theirs - ours and bool(makes) and all(line in makes or "sdy.reshard" in line for line in more)
+
+
+def takes_manual_axes(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy shards open results of a manual computation along its manual axes, which their types do not allow, where
+    the computation has not been cleaned up: it makes the same as here of a module where it has, without dead code."""
+    if "propagate" not in difference.name or "sdy.manual_computation" not in difference.before:
+        return False
+    passes = f"builtin.module(sdy-manual-axes-cleanup,{REMOVAL_OF_DEAD_CODE})"
+    clean = comparison.shardy.run(difference.before, passes).text
+    if clean is None or clean == difference.before:
+        return False
+    theirs, ours = (one.run(clean, pipeline(difference.name)) for one in (comparison.shardy, comparison.here))
+    return theirs.text is not None and theirs.lines == ours.lines
 
 
 def stops_early(difference: Difference, comparison: Comparison) -> bool:
@@ -114,6 +145,8 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     visits_dead_code,
     allows_lost_reductions,
     ignores_unreduced_results,
+    declares_no_partial_results,
+    takes_manual_axes,
     stops_early,
     comes_back_by_chance,
 )

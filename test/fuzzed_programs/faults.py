@@ -10,8 +10,8 @@ fault comes.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
-import re
 import resource
 import secrets
 import signal
@@ -42,6 +42,8 @@ _SHM = Path("/dev/shm")
 # In which part of what a run takes a fault comes: a machine that is slower has it come earlier.
 _MOST_SECONDS = 4.0
 MARK = "MLIR_SHARD_TEST_RUN"
+_CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x20000, 1 << 14, 1 << 18
+_ENOUGH = 1 << 30
 _HOW_RANKS_FAIL = ("abort", "segv", "kill", "exit", "assert", "symbol")
 _SIGNALS = (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGABRT)
 
@@ -77,20 +79,23 @@ def make(seed: int, number: int) -> Fault:
 
 def run(fault: Fault, timeout: float) -> Outcome:
     """Returns what comes of a run with a fault; `timeout` is in seconds."""
-    mark, before = secrets.token_hex(8), shared_memory()
+    mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
         folder = Path(name)
         (folder / "program.mlir").write_text(PROGRAM)
         temporary = folder / "temporary"
         temporary.mkdir()
         started = _start(fault, folder, temporary, mark)
+        memory = _private_memory(started.pid)
         try:
             _interfere(fault, started, mark)
             _, said = started.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             return Outcome(HANG, fault.kind, f"no end after {timeout:g} s")
         finally:
-            left = _left(mark, temporary, before) if started.poll() is not None else ""
+            left = _left(mark, temporary, memory) if started.poll() is not None else ""
+            if memory is not None:
+                os.close(memory)
             for pid in _processes(mark):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -160,12 +165,21 @@ def _preparation(fault: Fault) -> Callable[[], None]:
             signal.signal(number, signal.SIG_DFL)
         if fault.kind == "closed":
             os.close(1)
+        most = 1 << (12 + fault.choice % 16)
+        # Where that is not allowed, shared memory is that of all, and not looked at.
+        _has_mounted(_ENOUGH)
         if fault.kind == "room":
-            # As where a disk, or /dev/shm, is full.
-            most = 1 << (12 + fault.choice % 16)
             resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
     return prepare
+
+
+def _has_mounted(size: int) -> bool:
+    """Gives this process shared memory of its own, of a size in bytes; returns whether it may."""
+    libc = ctypes.CDLL(None)
+    if libc.unshare(_CLONE_NEWNS) or libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None):
+        return False
+    return bool(libc.mount(b"tmpfs", bytes(_SHM), b"tmpfs", 0, f"size={size}".encode()) == 0)
 
 
 def _interfere(fault: Fault, started: subprocess.Popen[str], mark: str) -> None:
@@ -210,32 +224,26 @@ def _is_rank(pid: int) -> bool:
     return False
 
 
-def shared_memory() -> frozenset[str]:
-    """Returns the names of the shared memory that there is."""
-    return frozenset(path.name for path in _SHM.iterdir())
+def _private_memory(pid: int) -> int | None:
+    """The folder of shared memory that a process has to itself, which stays as long as this is open; None if none."""
+    with contextlib.suppress(OSError):
+        found = os.open(f"/proc/{pid}/root{_SHM}", os.O_RDONLY)
+        if os.fstat(found).st_dev != os.stat(_SHM).st_dev:
+            return found
+        os.close(found)
+    return None
 
 
-def _left(mark: str, temporary: Path, before: frozenset[str]) -> str:
+def _left(mark: str, temporary: Path, memory: int | None) -> str:
     """What a run that has ended leaves for good."""
     try:
-        wait_until(lambda: not remains(mark, temporary, before))
+        wait_until(lambda: not remains(mark, temporary, memory))
     except AssertionError:
-        return ", ".join(remains(mark, temporary, before))
+        return ", ".join(remains(mark, temporary, memory))
     return ""
 
 
-def remains(mark: str, temporary: Path, before: frozenset[str]) -> list[str]:
-    """Returns the processes, the files and the shared memory that are left of a run; others may go on beside it."""
+def remains(mark: str, temporary: Path, memory: int | None) -> list[str]:
+    """Returns the processes, the files, and the shared memory in a folder, that are left of a run."""
     files = [str(path) for path in temporary.iterdir()]
-    new = sorted(shared_memory() - before)
-    memory = [f"{_SHM / name}" for name in new if re.search("mpich|mlir", name) and not _is_mapped(name)]
-    return [*map(str, _processes(mark)), *files, *memory]
-
-
-def _is_mapped(name: str) -> bool:
-    wanted = f"{_SHM}/{name}"
-    for maps in Path("/proc").glob("[0-9]*/maps"):
-        with contextlib.suppress(OSError):
-            if wanted in maps.read_text():
-                return True
-    return False
+    return [*map(str, _processes(mark)), *files, *(() if memory is None else os.listdir(memory))]

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,18 +43,18 @@ def test_outcomes(kind: str, status: int, said: str, left: str, outcome: str) ->
     assert faults.outcome_of(faults.Fault(kind), status, said, left).kind == outcome
 
 
-def test_processes_and_memory_that_are_left_are_seen(tmp_path: Path) -> None:
-    before = faults.shared_memory()
+def test_processes_and_files_that_are_left_are_seen(tmp_path: Path) -> None:
+    temporary, memory = tmp_path / "temporary", tmp_path / "memory"
+    for folder in (temporary, memory):
+        folder.mkdir()
+        (folder / folder.name).touch()
+    folder_of_memory = os.open(memory, os.O_RDONLY)
     waiting = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], env={faults.MARK: "this-test"})
-    memory = Path("/dev/shm/mlir-shard-test-faults")
     try:
-        wait_until(lambda: faults.remains("this-test", tmp_path, before) == [str(waiting.pid)])
-        memory.touch()
-        (tmp_path / "file").touch()
-        left = faults.remains("this-test", tmp_path, before)
-        assert {str(waiting.pid), str(memory), str(tmp_path / "file")} <= set(left)
+        expected = [str(waiting.pid), str(temporary / "temporary"), "memory"]
+        wait_until(lambda: faults.remains("this-test", temporary, folder_of_memory) == expected)
     finally:
-        memory.unlink(missing_ok=True)
         waiting.kill()
         waiting.wait()
-    assert str(waiting.pid) not in faults.remains("this-test", tmp_path, before)
+    assert faults.remains("this-test", temporary, None) == expected[1:2]
+    os.close(folder_of_memory)
