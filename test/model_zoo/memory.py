@@ -23,7 +23,7 @@ _LOOPS = "what loops carry is copied at other places"
 _SORTED = "a sort of which the first elements are used is XLA's TopK"
 _ORDER = "kernels run in another order"
 _WINDOWS = "windowed operations read and write through other copies"
-_FILLS = "equal fills, and equal new tensors, are one memory from the first to the last operation that writes to them"
+_PACKED = "values that are packed for a message are in its memory, from the first of them on"
 _SMALL = "small values are fused in other ways"
 OFF: dict[Engine, dict[str, str]] = {
     "pjrt": {
@@ -44,26 +44,13 @@ OFF: dict[Engine, dict[str, str]] = {
         "unet": _ORDER,
     },
     "mpi": {
-        "causal_convolutions": _WINDOWS,
-        "dropout_training": _SMALL,
         "game_of_life": _NESTED,
         "histogram": _SMALL,
         "k_means": _SMALL,
         "kernel_gradient": _WINDOWS,
-        "linear_attention": _WINDOWS,
         "monte_carlo": _LOOPS,
-        "quantized_matmul": "products of small integers are computed in floats, depending on the CPU",
-        "scanned_remat_decoder": _LOOPS,
-        "selective_state_space": _NESTED,
         "strided_kernel_gradient": _WINDOWS,
-        "torch_language_model_loss_tosa": _FILLS,
-        "torch_language_model_step_tosa": _FILLS,
-        "torch_resnet_linalg": _FILLS,
-        "torch_resnet_stablehlo": _FILLS,
-        "torch_resnet_tosa": _FILLS,
-        "torch_resnet_training_linalg": _WINDOWS,
-        "torch_resnet_training_stablehlo": _WINDOWS,
-        "torch_resnet_training_tosa": _WINDOWS,
+        "torch_language_model_step_tosa": _PACKED,
         "torch_sharded_table_tosa": _SMALL,
     },
 }

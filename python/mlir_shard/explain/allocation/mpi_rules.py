@@ -25,6 +25,7 @@ _VIEWS = frozenset(
 _STRIDED = frozenset({"shard.all_slice", "stablehlo.dynamic_slice", "stablehlo.slice", "tensor.extract_slice"})
 _FLATTENING = frozenset({"stablehlo.reshape", "tensor.collapse_shape", "tensor.reshape", "tosa.reshape"})
 _STRIDED_VIEW = Traits(Role.OPAQUE, is_view=True, is_folded=True)
+_REORDERED_VIEW = Traits(Role.FUSIBLE, is_view=True, is_elementwise=True, is_folded=True)
 _COPY = Traits(Role.OPAQUE)
 # What is reduced, and where to.
 _OF_A_REDUCTION = 2
@@ -36,7 +37,10 @@ _CONTRACTIONS = frozenset(
 _REINDEXED = frozenset({"linalg.broadcast", "stablehlo.broadcast_in_dim"})
 _GENERIC = frozenset(op_names("linalg", "broadcast elementwise generic map transpose"))
 _FUSIBLE = frozenset((*op_names("stablehlo", "broadcast_in_dim iota transpose"), *op_names("tosa", "tile transpose")))
-_TAKES = frozenset(op_names("stablehlo", "reduce"))
+_TAKES = frozenset(
+    op_names("stablehlo", "reduce")
+    + op_names("tosa", "reduce_max reduce_min reduce_sum reduce_prod reduce_all reduce_any")
+)
 _CONSTANTS = frozenset({"stablehlo.constant", "arith.constant", "tosa.const", "tensor.empty", "linalg.fill"})
 _ELEMENTWISE_DIALECTS = ("arith.", "math.", "tosa.", "chlo.")
 _NOT_ELEMENTWISE = frozenset(
@@ -91,6 +95,8 @@ class MpiRules:
         name = op.name
         if name in _WINDOWED and len(op.results) == 1:
             return _windowed(op, operands, tensors, emit)
+        if name == "stablehlo.transpose" and _keeps_order(op):
+            return emit(name, _REORDERED_VIEW, operands, op.signature.results, op.signature.number)
         if name in _STRIDED:
             (result,) = op.signature.results
             return emit(name, _STRIDED_VIEW, operands[:1], [result], (op.signature.number, *map(id, operands)))
@@ -186,6 +192,14 @@ def _reads_alike(user: Instruction, producer: Instruction) -> bool:
     maps = user.op.signature.op.attributes["indexing_maps"]
     read = [str(of) for of, value in zip(maps, user.operands, strict=False) if value.definer is producer]
     return len(set(read)) == 1
+
+
+def _keeps_order(transpose: Op) -> bool:
+    """Whether a transpose moves dimensions of one element alone, so that its result is a view."""
+    host = transpose.signature.op
+    shape = host.operands[0].type.shape
+    moved = [dim for dim in host.attributes["permutation"] if shape[dim] != 1]
+    return moved == sorted(moved)
 
 
 def _windowed(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value]:

@@ -16,6 +16,7 @@ _STATUS = Path("/proc/self/status")
 # What Linux takes as an order to count the peak anew.
 _RESETS = Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"
+_OF_FILES = "RssFile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Measured:
     """What several calls have returned and taken.
 
     results: of the last call; seconds: of each call; peak_bytes: the most memory that the first call has had, its
-    inputs included, None where the system does not tell that.
+    inputs included, and pages of files, such as code of libraries that it was the first to use, left out; None where
+    the system does not tell that.
     """
 
     results: Sequence[Any]
@@ -58,15 +60,25 @@ def measure(
         results = call(given)
         seconds.append(time.perf_counter() - start)
         if before is not None:
-            peak = max(0, _kilobytes("VmHWM") - before) * 1024 + sum(one.nbytes for one in given)
+            # Pages of files stay, so that what there is of them at the end was there at the peak, or came later.
+            grown = _kilobytes("VmHWM") - before.every - (_kilobytes(_OF_FILES) - before.of_files)
+            peak = max(0, grown) * 1024 + sum(one.nbytes for one in given)
     return Measured(results, tuple(seconds), peak)
 
 
-def _reset_peak() -> int | None:
-    """Has the system count the peak of this process's memory anew, and returns the kilobytes that it has now."""
+@dataclass(frozen=True, slots=True)
+class _Resident:
+    """The kilobytes that this process has: all, and those of files."""
+
+    every: int
+    of_files: int
+
+
+def _reset_peak() -> _Resident | None:
+    """Has the system count the peak of this process's memory anew, and returns what it has now."""
     with contextlib.suppress(OSError):
         _RESETS.write_text(_RESET_PEAK, encoding="ascii")
-        return _kilobytes("VmRSS")
+        return _Resident(_kilobytes("VmRSS"), _kilobytes(_OF_FILES))
     return None
 
 
