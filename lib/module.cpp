@@ -111,7 +111,7 @@ public:
         name, [&](MlirAttribute attribute) { return numbersOf(capsule(attribute)); }, values);
   }
 
-  std::vector<std::int32_t> writeStates(const ModuleArrays &arrays, const py::buffer &now, const py::buffer &before,
+  py::tuple writeStates(const ModuleArrays &arrays, const py::buffer &now, const py::buffer &before,
                                         const std::vector<bool> &writable, const std::string &name,
                                         const std::function<py::capsule(std::int32_t)> &attributeOf) const {
     const auto [states, count] = integers(now, false);
@@ -119,7 +119,7 @@ public:
     if (count != oldCount)
       throw std::invalid_argument("there have to be as many states before as after");
     std::unordered_map<std::int32_t, MlirAttribute> attributes;
-    std::vector<std::int32_t> others;
+    std::vector<std::int32_t> others, written;
     for (std::size_t place = 0; place < count; ++place) {
       if (states[place] == old[place])
         continue;
@@ -132,8 +132,9 @@ public:
       if (!attribute)
         attribute = {pointer(attributeOf(states[place]), attributeCapsule)};
       capi.mlirOperationSetDiscardableAttributeByName(arrays.ops[definer], toStringRef(name), attribute);
+      written.push_back(definer);
     }
-    return others;
+    return py::make_tuple(std::move(others), std::move(written));
   }
 
   MlirOperation operation(const py::capsule &capsule) const { return {pointer(capsule, operationCapsule)}; }
@@ -367,7 +368,7 @@ PYBIND11_MODULE(_native, module) {
            py::arg("writable"), py::arg("name"), py::arg("attribute_of"),
            "Gives each operation whose signature is in `writable` and whose first result, by its place, has another\n"
            "state than before the discardable attribute that `attribute_of(state)` gives, asked once for each; the\n"
-           "other places whose state is another one.")
+           "other places whose state is another one, and the operations that got the attribute.")
       .def("set_attribute", &Host::setAttribute, py::arg("arrays"), py::arg("ops"), py::arg("name"),
            py::arg("attribute"), "Sets a discardable attribute on operations.");
 }

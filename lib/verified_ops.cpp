@@ -188,9 +188,9 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
     // Accepting goes on: what is not known of one operation does not matter for others.
     if (accepting)
       verdict = Verdict::Valid;
-    if (verdict == Verdict::Valid)
-      contents.keep(number, content);
   }
+  if (verdict == Verdict::Valid)
+    contents.keep(number, content);
   return verdict;
 }
 

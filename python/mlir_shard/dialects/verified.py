@@ -35,18 +35,23 @@ class Verified:
         self._known.accept(op._CAPIPtr)
         return self._have_valid_attributes()
 
-    def verify_changed(self, root: Any, changed: Sequence[Any], attributed: Sequence[Any]) -> bool:
+    def verify_changed(
+        self, root: Any, changed: Sequence[Any], attributed: Sequence[Any], everywhere: Sequence[str] = ()
+    ) -> bool:
         """Whether all in an operation is valid that was, and in which nothing has changed since but these operations.
 
         Args:
             root: the operation.
             changed: those in it that were made, moved, or given other operands, types or regions.
             attributed: those in it of which attributes alone have changed.
+            everywhere: attributes of `verification.CHECKS` that may have changed wherever they are in it.
         """
         made, given = ([one._CAPIPtr for one in ops] for ops in (changed, attributed))
         is_valid = self._known.verify_changed(root._CAPIPtr, made, given)
         if is_valid is None:
             return self.verify(root)
+        if is_valid and everywhere:
+            made, given = [root._CAPIPtr], []
         return is_valid and self._are_valid(
             self._known.new_attribute_uses(made, given, verification.QUERIES, verification.SCOPES)
         )

@@ -61,9 +61,9 @@ class Contents:
         has_branches: whether a region has more than one block.
     """
 
-    operations: frozenset[str]
-    attributes: frozenset[str]
-    has_branches: bool
+    operations: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    has_branches: bool = False
 
     def has_any(self, names: Collection[str] | Callable[[str], bool]) -> bool:
         """Whether an operation or an attribute has one of the names, or one that a function gives True for."""

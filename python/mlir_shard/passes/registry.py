@@ -68,10 +68,12 @@ class Changes:
 
     ops: operations that it has made, moved, or given other operands, types or regions. Their users count with them.
     attributed: operations of which it has changed attributes alone.
+    everywhere: discardable attributes of sdy that it may have changed on any operation, argument or result.
     """
 
     ops: Sequence[Any] = ()
     attributed: Sequence[Any] = ()
+    everywhere: Sequence[str] = ()
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(option,))

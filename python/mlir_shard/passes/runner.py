@@ -266,6 +266,8 @@ class _Run:
         """What is in changed operations is in the root too; that others are gone from it is not known."""
         if self._contents is not None and (changes.ops or changes.attributed):
             self._contents |= contents(*changes.ops, *changes.attributed)
+        if self._contents is not None:
+            self._contents |= Contents(attributes=frozenset(changes.everywhere))
 
     def _may_apply(self, one: Pass) -> bool:
         """Whether the root may hold something that a pass needs."""
@@ -307,7 +309,7 @@ class _Run:
         try:
             with self._errors_to_handlers(), contextlib.suppress(ir.MLIRError):
                 if isinstance(changed, Changes):
-                    self._verified.verify_changed(op, changed.ops, changed.attributed)
+                    self._verified.verify_changed(op, changed.ops, changed.attributed, changed.everywhere)
                 else:
                     self._verified.verify(op)
         finally:

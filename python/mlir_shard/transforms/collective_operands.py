@@ -18,11 +18,15 @@ from mlir_shard.transforms.named_ops import COLLECTIVES
 
 
 @contextmanager
-def kept_operands(module: Any) -> Iterator[None]:
-    """Has the collectives in a module take what they did before, by reshards, whose operands are sharded otherwise."""
+def kept_operands(module: Any) -> Iterator[list[Any]]:
+    """Has the collectives in a module take what they did before, by reshards, whose operands are sharded otherwise.
+
+    Yields a list that has these collectives and the reshards afterwards.
+    """
     collectives = operations_named(module, *COLLECTIVES)
     taken = [sharding_of(one.operands[0]) for one in collectives]
-    yield
+    changed: list[Any] = []
+    yield changed
     for one, before in zip(collectives, taken, strict=True):
         now = sharding_of(one.operands[0])
         known = before or now
@@ -30,6 +34,7 @@ def kept_operands(module: Any) -> Iterator[None]:
             continue
         with ir.InsertionPoint(one), one.location:
             one.operands[0] = apply(one.operands[0], (Reshard(_open_like(before, known)),))
+        changed += [one, one.operands[0].owner]
 
 
 def _open_like(sharding: TensorSharding | None, known: TensorSharding) -> TensorSharding:

@@ -192,7 +192,7 @@ def _is_maximal(sharding: TensorSharding, meshes: Mapping[str, Mesh]) -> bool:
 
 Transform = Callable[[TensorSharding], TensorSharding]
 # Operations of the sdy dialect that have shardings in attributes of their own.
-_HOLDERS = tuple(
+SHARDING_HOLDERS = tuple(
     f"sdy.{op.mnemonic}"
     for op in _sdy_gen.DIALECT.ops
     if any(one.constraint.attribute in ("sharding", "sharding_per_value") for one in op.attributes)
@@ -202,7 +202,7 @@ _HOLDERS = tuple(
 def shardings_in(root: Any) -> Iterator[TensorSharding]:
     """The shardings of `root` and below it that `transform_shardings` would change, in no particular order; those of
     equal attributes once."""
-    for attribute in distinct_attributes(root, sdy.SHARDING, _HOLDERS):
+    for attribute in distinct_attributes(root, sdy.SHARDING, SHARDING_HOLDERS):
         value = attribute.value if isinstance(attribute, SdyAttribute) else None
         if isinstance(value, TensorSharding):
             yield value
@@ -254,7 +254,7 @@ def transform_shardings(root: Any, transform: Transform) -> None:
             return sdy.attribute(shardings, attribute.context)
         return attribute
 
-    replace_attributes(root, sdy.SHARDING, _HOLDERS, changed)
+    replace_attributes(root, sdy.SHARDING, SHARDING_HOLDERS, changed)
 
 
 COMPUTING = RuleOptions(computing=True)

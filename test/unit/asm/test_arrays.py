@@ -178,14 +178,14 @@ def test_states_are_written_as_attributes(module) -> None:
     now[place] = now[argument] = now[0] = 3
     context = module.context
     writable = [first.name == "stablehlo.multiply" for first in arrays.representatives()]
-    others = arrays.write_states(
+    others, written = arrays.write_states(
         now,
         before,
         writable,
         "state",
         lambda state: ir.IntegerAttr.get(ir.IntegerType.get_signless(32, context), state),
     )
-    assert sorted(others) == [0, argument]
+    assert (sorted(others), written) == ([0, argument], [number])
     carrying = [op for op in range(len(arrays)) if "state" in arrays.operation(op).attributes]
     assert carrying == [number] and arrays.operation(number).attributes["state"].value == 3
 

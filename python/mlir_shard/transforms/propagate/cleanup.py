@@ -47,6 +47,7 @@ from mlir_shard.transforms.data_flow_edges import (
 )
 from mlir_shard.transforms.func_edges import FUNC_EDGE, sink_func_edges
 from mlir_shard.transforms.shardings import (
+    SHARDING_HOLDERS,
     Side,
     attributes_of,
     rank_of,
@@ -65,11 +66,11 @@ class CloseShardings(ModulePass):
     name = "sdy-close-shardings"
     summary = "Closes tensor shardings and drops replicated axes"
 
-    def run(self, op: Any) -> bool:
-        is_open = any(_closed(sharding) != sharding for sharding in shardings_in(op))
-        if is_open:
-            transform_shardings(op, _closed)
-        return is_open
+    def run(self, op: Any) -> bool | Changes:
+        if all(_closed(sharding) == sharding for sharding in shardings_in(op)):
+            return False
+        transform_shardings(op, _closed)
+        return Changes(attributed=operations_named(op, *SHARDING_HOLDERS), everywhere=(sdy.SHARDING,))
 
 
 def _closed(sharding: TensorSharding) -> TensorSharding:

@@ -16,7 +16,7 @@ from mlir_shard.ir.editing import functions
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import ModulePass, PassFailure, register
+from mlir_shard.passes.registry import Changes, ModulePass, PassFailure, register
 from mlir_shard.rules import RuleError, RuleOptions
 from mlir_shard.rules.registry import check_order, is_among, op_priorities
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
@@ -34,8 +34,11 @@ from mlir_shard.transforms.shardings import Side, rules_of_run, set_shardings, s
 from mlir_shard.transforms.verified_repetition import change_verified, verify_repetition
 
 
-def write_shardings(reader: ModuleReader, original: array[int]) -> None:
-    """Writes the sharding of each place whose state is not the `original` one any more."""
+def write_shardings(reader: ModuleReader, original: array[int]) -> list[Any]:
+    """Writes the sharding of each place whose state is not the `original` one any more.
+
+    Returns the operations of which other attributes than `sdy.sharding` have changed.
+    """
     arrays, graph = reader.arrays, reader.graph
     context = arrays.operation(0).context if len(arrays) else None
 
@@ -45,10 +48,13 @@ def write_shardings(reader: ModuleReader, original: array[int]) -> None:
     def single(state: int) -> Any:
         return sdy.attribute(_sharding(reader, state), context)
 
+    written: list[Any] = []
     unwritten = original
     for key, is_per_value in sdy.SHARDING_KEYS.items():
         make = per_value if is_per_value else single
-        others = arrays.write_states(graph.states, unwritten, reader.signatures_with(key), key, make)
+        others, ops = arrays.write_states(graph.states, unwritten, reader.signatures_with(key), key, make)
+        if key != sdy.SHARDING:
+            written += map(arrays.operation, ops)
         unwritten = graph.states[:]
         for place in others:
             unwritten[place] = original[place]
@@ -63,15 +69,19 @@ def write_shardings(reader: ModuleReader, original: array[int]) -> None:
             functions.setdefault((function, Side.RESULTS), {})[index] = sharding
         elif arrays.definers[place - 1] >= 0:
             sdy.set_sharding(arrays.value(place - 1), sharding)
+            written.append(arrays.operation(arrays.definers[place - 1]))
         elif place - 1 in reader.argument_of:
             function, index = reader.argument_of[place - 1]
             functions.setdefault((function, Side.ARGUMENTS), {})[index] = sharding
         else:
-            set_argument_sharding(arrays.value(place - 1).maybe_downcast(), sharding)
+            argument = arrays.value(place - 1).maybe_downcast()
+            set_argument_sharding(argument, sharding)
+            written.append(argument.owner.owner)
     for (function, side), changed in functions.items():
         signature = arrays.operation(function)
         old = shardings_of(signature, side)
         set_shardings(signature, side, [changed.get(index, sharding) for index, sharding in enumerate(old)])
+    return written
 
 
 def _sharding(reader: ModuleReader, state: int) -> TensorSharding:
@@ -101,19 +111,28 @@ class PropagationPass(ModulePass):
         """The plan by the options of the pass."""
         raise NotImplementedError(f"pass '{self.name}' has no method `plan`")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> Changes | None:
         plan = self.plan()
         # Shardy's driver erases it where it comes by.
         erase_dead_code(op)
         reader = self._read(op, plan)
-        if _separate_groups(reader):
+        separated = _separate_groups(reader)
+        if separated:
             reader = self._read(op, plan)
         if self.verify_repetition:
-            change_verified(op, lambda module, reuses: self._propagate(module, self._read(module, plan, reuses), plan))
-        else:
-            self._propagate(op, reader, plan)
 
-    def _propagate(self, op: Any, reader: ModuleReader, plan: Plan) -> None:
+            def change(module: Any, reuses: bool) -> None:
+                self._propagate(module, self._read(module, plan, reuses), plan)
+
+            change_verified(op, change)
+            return None
+        resharded, attributed = self._propagate(op, reader, plan)
+        if separated or self.debug_sharding_origins or self.debug_propagation_edge_sharding:
+            return None
+        return Changes(resharded, attributed, (sdy.SHARDING, sdy.SHARDING_RULE))
+
+    def _propagate(self, op: Any, reader: ModuleReader, plan: Plan) -> tuple[list[Any], list[Any]]:
+        """Returns the operations made or given other operands, and those given other attributes than `Changes` says."""
         original = reader.graph.states[:]
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
         record = begin_record(op, reader, origins=origins) if origins or edges or self.observers else None
@@ -121,14 +140,15 @@ class PropagationPass(ModulePass):
         if record is not None:
             for observe in self.observers:
                 observe(reader, original, record)
-        with kept_operands(op):
-            write_shardings(reader, original)
+        with kept_operands(op) as resharded:
+            written = write_shardings(reader, original)
         if record is not None:
             write_record(reader, record, origins=origins, edges=edges)
         if self.keep_sharding_rules:
             _attach_rules(reader)
         else:
             _remove_rules(reader)
+        return resharded, written
 
     def _read(self, module: Any, plan: Plan, reuses: bool = True) -> ModuleReader:
         rule_for = rules_of_run(RuleOptions(conservative=self.conservative_propagation), reuses=reuses)
@@ -292,11 +312,12 @@ class UserPriorityPropagate(OpPriorityPropagate):
     def plan(self) -> Plan:
         return replace(super().plan(), by_user_priority=True)
 
-    def run(self, op: Any) -> None:
-        super().run(op)
+    def run(self, op: Any) -> Changes | None:
+        changes = super().run(op)
         # Nothing propagates to the results of functions that are called: their shardings lose their priorities here.
         for function in functions(op).values():
             shardings = shardings_of(function, Side.RESULTS)
             plain = {one: without_priorities(one) for one in set(shardings) if one is not None}
             if any(one != without for one, without in plain.items()):
                 set_shardings(function, Side.RESULTS, [one and plain[one] for one in shardings])
+        return changes
