@@ -204,8 +204,8 @@ def test_ranks_need_the_memory_that_is_predicted(tmp_path: Path) -> None:
     # The product, which is summed in place, and what a rank holds of the operands.
     assert 16 * 2**20 <= times["predicted_peak_bytes"] < 17 * 2**20
     for rank in times["ranks"]:
-        # Pages of code and memory of libraries come to some MiB.
-        assert times["predicted_peak_bytes"] <= rank["peak_bytes"] < times["predicted_peak_bytes"] + 16 * 2**20
+        # Memory of libraries comes to some MiB; and the operands may lie in what was held before the call.
+        assert 16 * 2**20 <= rank["peak_bytes"] < times["predicted_peak_bytes"] + 16 * 2**20
 
 
 @needs_mpich
