@@ -8,8 +8,8 @@ prints each finding as it comes, then how many inputs there were and what came o
 mistakes in their text, kind `programs` valid ones of unusual parts. A finding is an internal error, a failure without
 an error, an error without a place, a pass that makes a program invalid, text that is not read as it was printed, a
 signal in our code, or no result in time. Exits with 1 where there is one. Signals in upstream's code are counted.
-Kind `faults` runs a program on ranks: processes are killed at any moment, streams are closed, and there is no room or
-permission to write. A finding is then a traceback, a failure without an error, or something that is left behind.
+Kind `faults` runs a program on ranks: processes are killed at random times, streams are closed, and there is no space
+or permission to write. A finding is then a traceback, a failure without an error, or something that is left behind.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Faults of runs on ranks: processes killed at any moment, streams closed, no room and no permission to write.
+"""Faults of runs on ranks: processes killed at random times, streams closed, no space left and no permission to write.
 
-A run has to end with a status other than 0 and an error that is no traceback, or as if nothing had been, and to leave
+A run has to end with a status other than 0 and an error that is no traceback, or succeed, and to leave
 no process, no file and no shared memory. Outcomes do not depend on how fast a machine is: what holds, holds whenever a
 fault comes.
 """
@@ -167,19 +167,19 @@ def _preparation(fault: Fault) -> Callable[[], None]:
             os.close(1)
         most = 1 << (12 + fault.choice % 16)
         # Where that is not allowed, shared memory is that of all, and not looked at.
-        _has_mounted(_ENOUGH)
+        _has_mounted()
         if fault.kind == "room":
             resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
     return prepare
 
 
-def _has_mounted(size: int) -> bool:
-    """Gives this process shared memory of its own, of a size in bytes; returns whether it may."""
+def _has_mounted() -> bool:
+    """Gives this process shared memory of its own; returns whether it may."""
     libc = ctypes.CDLL(None)
     if libc.unshare(_CLONE_NEWNS) or libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None):
         return False
-    return bool(libc.mount(b"tmpfs", bytes(_SHM), b"tmpfs", 0, f"size={size}".encode()) == 0)
+    return bool(libc.mount(b"tmpfs", bytes(_SHM), b"tmpfs", 0, f"size={_ENOUGH}".encode()) == 0)
 
 
 def _interfere(fault: Fault, started: subprocess.Popen[str], mark: str) -> None:

@@ -76,7 +76,7 @@ def _mistake(area: Area, path: Path, operator: str, occurrence: int) -> Mistake 
 
 
 def _meaning(source: str) -> str | None:
-    """The syntax tree; None for what is no Python."""
+    """The syntax tree; None where the source does not parse."""
     try:
         return ast.dump(ast.parse(source))
     except SyntaxError:
