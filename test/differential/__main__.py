@@ -31,7 +31,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with Shardy() as shardy:
         comparison = Comparison(shardy, Here())
-        report = campaign.run(comparison, arguments.seed, arguments.programs, quick=arguments.quick)
+        report = campaign.run(comparison, arguments.seed, range(arguments.programs), quick=arguments.quick)
         print(report.summary())
         for finding in report.findings:
             print(f"\n{finding.report()}")

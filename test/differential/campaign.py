@@ -49,13 +49,13 @@ class Report:
         return "\n".join(lines)
 
 
-def run(comparison: Comparison, seed: int, count: int, *, quick: bool = False) -> Report:
-    """Compares `count` programs. Every other one keeps its functions, the others have them copied into callers.
+def run(comparison: Comparison, seed: int, programs: Iterable[int], *, quick: bool = False) -> Report:
+    """Compares programs of a seed. Every other one keeps its functions, the others have them copied into callers.
 
     With `quick` passes are compared one by one only where the whole pipeline differs, and Shardy does not abort in it.
     """
     report = Report(comparison.tally)
-    for index in range(count):
+    for index in programs:
         name, functions_stay = f"{seed}/{index}", index % 2 == 0
         text = program(name).write()
         if quick:
