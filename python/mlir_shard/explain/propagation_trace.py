@@ -84,11 +84,11 @@ class PropagationTrace:
         self._first_result, self._results = reader.first_result, reader.results
         self._argument_of = reader.argument_of
         self._node_numbers = list(reader.node_numbers())
-        representatives = self._arrays.representatives()
-        self._signature_names = [op.name for op in representatives]
-        self._types = [[_type(result.type) for result in op.results] for op in representatives]
+        self._signature_names = [op.name for op in self._arrays.representatives()]
         self._symbols = self._read_symbols()
-        self._locations = self._tag()
+        # By op, as ops of one signature may differ in sizes.
+        self._types: list[list[tuple[Any, ...]]] = []
+        self._locations = self._read_ops()
         self._arguments = dict(self._read_arguments())
         self._result_types = self._read_result_types()
         self._held = [False, *(reader.place(value) == value + 1 for value in range(self._arrays.value_count))]
@@ -103,12 +103,18 @@ class PropagationTrace:
         functions = [n for n, s in enumerate(self._arrays.signatures) if self._signature_names[s] == "func.func"]
         return {op: self._arrays.operation(op).attributes["sym_name"].value for op in functions}
 
-    def _tag(self) -> list[Any]:
+    def _read_ops(self) -> list[Any]:
         locations = []
+        types: dict[Any, tuple[Any, ...]] = {}
         for number in range(len(self._arrays)):
             op = self._arrays.operation(number)
             locations.append(op.location)
             tag(op, OP_TAG, number)
+            of_results = [result.type for result in op.results]
+            for one in of_results:
+                if one not in types:
+                    types[one] = _type(one)
+            self._types.append([types[one] for one in of_results])
         return locations
 
     def _read_arguments(self) -> Iterator[tuple[int, tuple[int, int, Any, tuple[Any, ...]]]]:
@@ -210,7 +216,7 @@ class PropagationTrace:
         op = self._arrays.definers[value]
         if op < 0:
             return self._arguments[value][3] if value in self._arguments else ()
-        return self._types[self._arrays.signatures[op]][value - self._arrays.results(op)[0]]
+        return self._types[op][value - self._arrays.results(op)[0]]
 
     def tensor_of_result(self, op: int, index: int) -> int:
         """The number of the tensor of a result of an op."""

@@ -54,6 +54,24 @@ def test_a_chain_goes_from_the_constraint_through_the_contraction() -> None:
     assert found.tensor(link.source).name == "%0"
 
 
+def test_tensors_have_their_own_sizes() -> None:
+    """Propagation looks once at ops that differ in sizes alone."""
+    found = explained(
+        """sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %b: tensor<4x32xf32>)
+    -> (tensor<8x16xf32>, tensor<4x32xf32>) {
+  %0 = stablehlo.tanh %a : tensor<8x16xf32>
+  %1 = stablehlo.tanh %b : tensor<4x32xf32>
+  return %0, %1 : tensor<8x16xf32>, tensor<4x32xf32>
+}
+"""
+    )
+    assert [(one(found, name).shape, one(found, name).bytes) for name in ("%0", "%1")] == [
+        ((8, 16), 512),
+        ((4, 32), 512),
+    ]
+
+
 def test_an_annotated_argument_is_its_own_origin() -> None:
     found = explained(LAYER)
     (chain,) = found.chains(one(found, "%x"))
