@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mlir_shard.tools.source import Console
 
 TOOL = "shard-explain"
-FORMATS = ("auto", "text", "json", "html")
+FORMATS = ("auto", "text", "json", "html", "svg")
 _DESCRIPTION = """\
 Explains values of a program: how they are sharded, for each axis the chain of causes back to an annotation, which axes
 they lost and to what, and the collectives that move them. Without values, explains the communication of the program.
@@ -77,7 +77,12 @@ def _parser() -> ArgumentParser:
     )
     add("--costs", metavar="FILE", help="latencies and bandwidths of mesh axes, as TOML or JSON")
     add("--load", metavar="FILE", action="append", default=[], help="run a Python file that registers rules")
-    add("--format", choices=FORMATS, default="auto", help="text, json, or html (default: by the suffix of the output)")
+    add(
+        "--format",
+        choices=FORMATS,
+        default="auto",
+        help="text, json, html, svg (default: by the suffix of the output)",
+    )
     add("-o", "--output", default="-", metavar="FILE", help="where to write; - is standard output (the default)")
     return parser
 
@@ -95,11 +100,13 @@ def _drive(arguments: ExplainArguments) -> int:
     crashes.report(TOOL)
     if arguments.format == "auto":
         output.check_is_no_picture(
-            arguments.output, "an explanation is written to a .json or .html file, or as text to others"
+            arguments.output, "an explanation is written to a .json, .html or .svg file, or as text to others"
         )
     output.check(arguments.output)
-    if arguments.what_if and _format(arguments) == "html":
-        raise UsageError("--what-if is compared in text or JSON: a page shows one program")
+    if arguments.what_if and _format(arguments) in ("html", "svg"):
+        raise UsageError("--what-if is compared in text or JSON: a page or a picture shows one program")
+    if arguments.suggest and _format(arguments) == "svg":
+        raise UsageError("--suggest is for text, JSON or HTML: a picture shows no annotations")
     console = Console(sys.stderr)
     try:
         modules.load_passes(arguments.load, console)
@@ -178,10 +185,14 @@ def _text(
         if chosen or not content:
             content |= data.explanation_data(explanation, chosen)
         return json.dumps(content, indent=2) + "\n"
+    title = os.path.basename(arguments.input) if arguments.input != "-" else "standard input"
+    if form == "svg":
+        from mlir_shard.tools import program_picture
+
+        return program_picture.svg(explanation, title, tuple(dict.fromkeys(chosen)))
     if form == "html":
         from mlir_shard.explain.page.document import page_html
 
-        title = os.path.basename(arguments.input) if arguments.input != "-" else "standard input"
         return page_html(explanation, title, suggested or (), chosen[0] if chosen else None)
     parts = [text.tensor_text(explanation, tensor) for tensor in dict.fromkeys(chosen)]
     if comparison is not None:
@@ -194,7 +205,7 @@ def _text(
 def _format(arguments: ExplainArguments) -> str:
     suffix = os.path.splitext(arguments.output)[1].lower()
     if arguments.format == "auto":
-        return {".json": "json", ".html": "html", ".htm": "html"}.get(suffix, "text")
+        return {".json": "json", ".html": "html", ".htm": "html", ".svg": "svg"}.get(suffix, "text")
     return arguments.format
 
 

@@ -25,7 +25,7 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
 // ABSENT: shard-explain: error: cannot open input file
 // PARSE: .mlir:{{[0-9]+}}:{{[0-9]+}}: error: 
 // FLAG: shard-explain: error: unknown option '--form'; did you mean '--format'?
-// PICTURE: shard-explain: error: --output={{.*}}.png: an explanation is written to a .json or .html file
-// PAGE: shard-explain: error: --what-if is compared in text or JSON: a page shows one program
+// PICTURE: shard-explain: error: --output={{.*}}.png: an explanation is written to a .json, .html or .svg file
+// PAGE: shard-explain: error: --what-if is compared in text or JSON: a page or a picture shows one program
 // LINK: shard-explain: error: costs: cost model {{.*}}.toml: links.TYPO: not an axis of the mesh, which has "x", "y"
 // OUTPUT: shard-explain: error: cannot open output file

@@ -13,8 +13,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+import mlir_shard
+from mlir_shard.explain.explanation import explain
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.tools import program_picture
 from mlir_shard.tools.reshard.drawing import text_width
 from mlir_shard.tools.reshard.notation import read_mesh, read_sharding
 from mlir_shard.tools.reshard.picture import svg
@@ -50,7 +53,7 @@ class Label:
 
 
 SIZES = {"title": 16, "heading": 14, "small": 10, "device": 10, "sender": 9}
-BOLD = {"title", "heading", "device"}
+BOLD = {"title", "heading", "device", "name"}
 
 
 def labels(element: ElementTree.Element, x: float = 0, y: float = 0) -> Iterator[Label]:
@@ -91,8 +94,27 @@ def test_labels_do_not_overlap(case: tuple[str, tuple[int, ...], str, str]) -> N
     text, shape, *shardings = case
     mesh = read_mesh(text)
     source, target = (TensorLayout(read_sharding(one, mesh), mesh, shape) for one in shardings)
-    root = ElementTree.fromstring(svg(Planner().plan(source, target, 1), f"{shape} on mesh {mesh}"))
+    check_labels(svg(Planner().plan(source, target, 1), f"{shape} on mesh {mesh}"))
+
+
+def check_labels(picture: str) -> None:
+    root = ElementTree.fromstring(picture)
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     found = list(labels(root))
     assert [one for one in found if one.left < 0 or one.right > width or one.top < 0 or one.bottom > height] == []
     assert [(one, other) for one, other in combinations(found, 2) if one.overlaps(other)] == []
+
+
+@pytest.mark.parametrize("case", [*CASES[:-1], *map(random_case, range(4))], ids=lambda case: case[0][:24])
+def test_labels_of_programs_do_not_overlap(case: tuple[str, tuple[int, ...], str, str]) -> None:
+    text, shape, *shardings = case
+    type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    module = mlir_shard.parse(
+        f"""sdy.mesh @mesh = {read_mesh(text)}
+func.func @main(%a: {type_} {{sdy.sharding = #sdy.sharding<@mesh, {shardings[0]}>}}) -> {type_} {{
+  %a_value_with_a_name_that_is_longer_than_a_card = sdy.sharding_constraint %a <@mesh, {shardings[1]}> : {type_}
+  %b = stablehlo.negate %a_value_with_a_name_that_is_longer_than_a_card : {type_}
+  return %b : {type_}
+}}"""
+    )
+    check_labels(program_picture.svg(explain(module), f"{shape} on mesh {text}"))
