@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 from collections.abc import Sequence
@@ -20,12 +21,21 @@ _PLANNER = Path(__file__).with_name("dtensor_planner.py")
 def plans(case: Case, pairs: Sequence[Pair], interpreter: str) -> list[PeerPlan | Refusal] | None:
     """The collectives for each pair; None where `interpreter`, a command that runs Python, has no torch."""
     request = json.dumps([case.sizes, case.shape, [(pair.source, pair.target) for pair in pairs]])
-    done = subprocess.run([interpreter, str(_PLANNER)], input=request, check=True, stdout=subprocess.PIPE, text=True)
-    answers = json.loads(done.stdout)
+    planner = _planner(interpreter)
+    assert planner.stdin is not None and planner.stdout is not None
+    planner.stdin.write(request + "\n")
+    planner.stdin.flush()
+    answers = json.loads(planner.stdout.readline())
     if answers is None:
         return None
     grid = Grid.of(case.mesh, ())
     return [PeerPlan(grid, tuple(_move(*step) for step in steps)) for steps in answers]
+
+
+@functools.cache
+def _planner(interpreter: str) -> subprocess.Popen[str]:
+    """The process of an interpreter, which has imported torch and ends with this one."""
+    return subprocess.Popen([interpreter, str(_PLANNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def _move(axes: list[int], source_dim: int | None, target_dim: int | None) -> Move:

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Plans reshards with PyTorch, for another process: this file runs on its own.
 
-Reads, as JSON, [sizes of the mesh axes, shape, [[source, target], ...]], where a sharding is the mesh axes of each
-dimension. Writes the steps of each, [mesh axes, dimension they leave or null, dimension they go to or null]; null where
-there is no torch, or none with this planner. There is a flattened mesh for each part of the mesh, so that gathers
-are merged where that can be.
+Reads lines of JSON, [sizes of the mesh axes, shape, [[source, target], ...]], where a sharding is the mesh axes of each
+dimension. Writes for each line the steps of each pair, [mesh axes, dimension they leave or null, dimension they go to
+or null]; null where there is no torch, or none with this planner. There is a flattened mesh for each part of the mesh,
+so that gathers are merged where that can be.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import logging
+import os
 import sys
 from itertools import combinations
 from math import prod
@@ -63,13 +66,24 @@ def _step(info: Any) -> list[Any]:
 
 
 def main() -> None:
-    """Answers the request on standard input."""
-    request = json.load(sys.stdin)
+    """Answers the requests on standard input, each in a fork: torch has one world of ranks in a process."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch.distributed.tensor")
+    for request in sys.stdin:
+        process = os.fork()
+        if not process:
+            _answer(request)
+            os._exit(0)
+        if os.waitpid(process, 0)[1]:
+            sys.exit(1)
+
+
+def _answer(request: str) -> None:
     try:
-        answer = plan(*request)
+        answer = plan(*json.loads(request))
     except ImportError:
         answer = None
-    print(json.dumps(answer))
+    print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

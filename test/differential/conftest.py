@@ -10,5 +10,5 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options; without them the test is short."""
     group = parser.getgroup("differential")
-    group.addoption("--programs", type=int, default=100, help="random programs to compare with Shardy (default 100)")
+    group.addoption("--programs", type=int, default=40, help="random programs to compare with Shardy (default 40)")
     group.addoption("--seed", type=int, default=0, help="which programs (default 0)")

@@ -70,8 +70,8 @@ def test_all_passes_give_what_shardy_gives(pytestconfig: pytest.Config) -> None:
 
 
 def test_a_quick_run_compares_single_passes_where_the_pipeline_differs() -> None:
-    # The pipeline differs for the first two, whatever memory Shardy has: it does not abort.
-    programs = range(23, 27)
+    # The pipeline differs for the first, whatever memory Shardy has: it does not abort.
+    programs = range(23, 25)
     with Shardy() as shardy:
         full, quick = (campaign.run(Comparison(shardy, Here()), 0, programs, quick=one) for one in (False, True))
     assert full.tally.programs == quick.tally.programs == len(programs)

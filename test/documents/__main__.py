@@ -14,12 +14,12 @@ from documents.blocks import PageError, pages
 from documents.execution import Failure, Page, enter
 
 
-def run(path: Path) -> int:
+def run(path: Path, server: str | None) -> int:
     """Runs the blocks of a page and prints what they print; the exit status."""
     with TemporaryDirectory() as folder:
         try:
             page = Page(path)
-            enter(Path(folder))
+            enter(Path(folder), server)
             page.run()
         except (Failure, PageError) as error:
             print(f"error: {error}", file=sys.stderr)
@@ -32,9 +32,11 @@ def main() -> int:
     """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("page", nargs="*", type=Path, help="a file of Markdown; by default, all pages")
-    chosen = [path.resolve() for path in parser.parse_args().page or pages()]
+    parser.add_argument("--fork-server", metavar="ADDRESS", help="run the project's commands in forks of a server")
+    arguments = parser.parse_args()
+    chosen = [path.resolve() for path in arguments.page or pages()]
     if len(chosen) == 1:
-        return run(chosen[0])
+        return run(chosen[0], arguments.fork_server)
     # A page has a process of its own.
     failed = [path.name for path in chosen if subprocess.run([sys.executable, "-m", "documents", path]).returncode]
     print(f"{len(chosen) - len(failed)} of {len(chosen)} pages are right", file=sys.stderr)

@@ -17,6 +17,8 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+from fork_server import command
+
 from documents.blocks import ROOT, Block, Mark, blocks
 from documents.output import missing_line
 
@@ -150,16 +152,21 @@ def _look_for_files(text: str) -> None:
             raise Failure(f"{name} does not exist")
 
 
-def enter(folder: Path) -> None:
-    """Brings the process into an empty folder, with the names of the repository and the commands of the project."""
+def enter(folder: Path, server: str | None) -> None:
+    """Brings the process into an empty folder, with the names of the repository and the commands of the project.
+
+    server: the address of a fork server that runs the commands; without one they are processes of their own.
+    """
     for name in ("docs", "benchmarks", "test", "tools"):
         (folder / name).symlink_to(ROOT / name)
     binaries = folder / ".bin"
     binaries.mkdir()
-    started = {name: f"-m mlir_shard.tools.{module}" for name, module in COMMANDS.items()}
-    for name, arguments in (started | {"python": "", "python3": ""}).items():
+    python = [sys.executable]
+    modules = {name: f"mlir_shard.tools.{module}" for name, module in COMMANDS.items()}
+    started = {name: [*python, "-m", one] if server is None else command(server, one) for name, one in modules.items()}
+    for name, words in (started | {"python": python, "python3": python}).items():
         launcher = binaries / name
-        launcher.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {arguments} "$@"\n', encoding="utf-8")
+        launcher.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         launcher.chmod(0o755)
     os.environ.update(PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}", JAX_PLATFORMS="cpu", COLUMNS="120")
     os.chdir(folder)

@@ -61,16 +61,17 @@ def routes() -> tuple[Route, ...]:
 
 
 class Visit:
-    """Visits exhibits; jaxlib partitions in a process of its own, as it may end that."""
+    """Visits exhibits, with jaxlib too or without; it partitions in a process of its own, as it may end that."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_jaxlib: bool) -> None:
         self._routes = routes()
+        self._with_jaxlib = with_jaxlib
         self._other: ProcessPoolExecutor | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of what partitions and runs an exhibit."""
-        return (*(route.name for route in self._routes), JAXLIB)
+        return (*(route.name for route in self._routes), *([JAXLIB] if self._with_jaxlib else []))
 
     def verdicts(self, exhibit: Exhibit) -> list[str]:
         """Returns `RIGHT`, or what is wrong, for each column."""
@@ -80,9 +81,9 @@ class Visit:
             found = []
             for route in self._routes:
                 found.append(_verdict(lambda route=route: _run(program.text, program.arrays, route), wanted))
-        return [*found, self._with_jaxlib(exhibit)]
+        return [*found, *([self._by_jaxlib(exhibit)] if self._with_jaxlib else [])]
 
-    def _with_jaxlib(self, exhibit: Exhibit) -> str:
+    def _by_jaxlib(self, exhibit: Exhibit) -> str:
         if self._other is None:
             self._other = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         try:

@@ -3,11 +3,12 @@
 """Every code block of the documentation is run, or says why not; and the rules by which that is checked."""
 
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from documents import blocks, output
+from fork_server import ForkServer
 
 TEST = Path(blocks.__file__).parents[1]
 PRINTED = {
@@ -24,15 +25,18 @@ PRINTED = {
 }
 
 
-def run(page: Path) -> subprocess.CompletedProcess[str]:
+Run = Callable[[Path], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(fork_server: ForkServer) -> Run:
     """Runs a page as `python -m documents` does."""
-    return subprocess.run(
-        [sys.executable, "-m", "documents", page], cwd=TEST, capture_output=True, text=True, check=False
-    )
+    command = [*fork_server.command("documents"), "--fork-server", fork_server.address]
+    return lambda page: subprocess.run([*command, page], cwd=TEST, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("page", blocks.pages(), ids=lambda page: page.stem)
-def test_every_block(page: Path) -> None:
+def test_every_block(run: Run, page: Path) -> None:
     ended = run(page)
     assert ended.returncode == 0, ended.stderr
     for text in PRINTED.get(page.stem, []):
@@ -59,7 +63,7 @@ def test_every_block(page: Path) -> None:
         ("<!-- not run: a benchmark -->\n```sh\npython benchmarks/none.py\n```\n", "benchmarks/none.py does not exist"),
     ],
 )
-def test_pages_that_are_wrong(tmp_path: Path, text: str, message: str) -> None:
+def test_pages_that_are_wrong(run: Run, tmp_path: Path, text: str, message: str) -> None:
     page = tmp_path / "page.md"
     page.write_text(text)
     ended = run(page)
@@ -67,7 +71,7 @@ def test_pages_that_are_wrong(tmp_path: Path, text: str, message: str) -> None:
     assert message in ended.stderr
 
 
-def test_blocks_share_names_and_files(tmp_path: Path) -> None:
+def test_blocks_share_names_and_files(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "<!-- python\nx = 1\n-->\n\n```python\nprint(x)\n```\n\n<!-- file: y.txt -->\n```text\nfrom a file\n```\n\n"

@@ -36,21 +36,21 @@ def found_in(number: int, vary: Vary) -> Difference:
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(numbers)
 def test_names_and_order_are_no_difference(number: int) -> None:
     found = found_in(number, variants.reordered)
     assert is_unchanged(found), found
 
 
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(numbers)
 def test_one_other_annotation_is_found(number: int) -> None:
     found = found_in(number, variants.reannotated)
     assert is_reannotated(found), found
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(numbers)
 def test_one_more_operation_is_found(number: int) -> None:
     found = found_in(number, variants.edited)
