@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Collection
 
 from mlir_shard.tools.command_line import UsageError
 
@@ -32,17 +33,41 @@ def check(path: str) -> None:
         raise _error(path, "Permission denied")
 
 
-_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pdf", ".ps", ".eps")
+_PICTURES = (".svg", ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pdf", ".ps", ".eps")
+_PAGES = (".html", ".htm")
+_DRAWN = "shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page"
 
 
-def check_is_no_picture(path: str, formats: str) -> None:
-    """Refuses a name that promises a picture of a format that is not written; `formats` says which are.
+def suffix(path: str) -> str:
+    """Returns the suffix of a name, `.svg`, in lower case."""
+    return os.path.splitext(path)[1].lower()
+
+
+def check_form(path: str, written: str, *, drawn: Collection[str] = (), option: str = "--output") -> None:
+    """Refuses a name that promises a picture or a page that is not drawn there.
+
+    Args:
+        path: the name.
+        written: what is written, for the message.
+        drawn: the suffixes of pictures and pages that are drawn.
+        option: of the command line, which has the name.
 
     Raises:
         UsageError: the name ends so.
     """
-    if os.path.splitext(path)[1].lower() in _PICTURES:
-        raise UsageError(f"--output={path}: {formats}")
+    found = suffix(path)
+    if found in (*_PICTURES, *_PAGES) and found not in drawn:
+        raise UsageError(f"{option}={path}: {written}; {_DRAWN}")
+
+
+def check_report(path: str, option: str) -> None:
+    """Finds what can be known to be wrong with the path of a report, the value of an option.
+
+    Raises:
+        UsageError: the path cannot be written, or promises a picture or a page.
+    """
+    check_form(path, "a report is a table, or JSON in a .json file", option=option)
+    check(path)
 
 
 def write(path: str, data: bytes | str) -> None:

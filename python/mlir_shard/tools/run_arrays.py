@@ -110,8 +110,10 @@ def _check_number(verb: str, specs: Mapping[str, TensorSpec], given: Sequence[Gi
 
 def check_output(path: str) -> None:
     """UsageError where results could not be written there, before anything is run."""
+    written = f"results are written to a {SEVERAL} file, or one to a {ONE} file"
+    output.check_form(path, written)
     if not path.endswith((ONE, SEVERAL)):
-        raise UsageError(f"--output={path}: results are written to a {SEVERAL} file, or one to a {ONE} file")
+        raise UsageError(f"--output={path}: {written}")
     output.check(path)
 
 

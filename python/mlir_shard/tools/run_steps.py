@@ -89,9 +89,10 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     crashes.report(TOOL)
     if arguments.output is not None:
         run_arrays.check_output(arguments.output)
-    for path in (arguments.communication_report, arguments.memory_report):
+    for option in ("communication_report", "memory_report"):
+        path = getattr(arguments, option)
         if path is not None:
-            output.check(path)
+            output.check_report(path, f"--{option.replace('_', '-')}")
     given = run_arrays.read(arguments.inputs)
     expected = run_arrays.read(arguments.expect)
     chosen = backend(

@@ -43,7 +43,7 @@ class DiffArguments:
 
     before: str
     after: str
-    format: str
+    format: str | None
     collectives: str
     threshold: list[dict[str, Limit]]
     keep_order: bool
@@ -68,9 +68,8 @@ def _parser() -> ArgumentParser:
     add(
         "--format",
         type=OneOf((TEXT, MARKDOWN, JSON), "is not a format"),
-        default=TEXT,
         metavar="FORMAT",
-        help="text (the default), markdown for the summary of a job on GitHub, or json",
+        help="text, markdown for the summary of a job on GitHub, or json (default: by the suffix of the output)",
     )
     add(
         "--threshold",
@@ -122,7 +121,7 @@ def _drive(arguments: DiffArguments) -> int:
     from mlir_shard.tools.source import Console
 
     crashes.report(TOOL, FAILED)
-    output.check_is_no_picture(arguments.output, "a comparison is written as text, Markdown or JSON, by --format")
+    output.check_form(arguments.output, "a comparison is written to a .md or .json file, or as text to others")
     output.check(arguments.output)
     console = Console(sys.stderr)
     try:
@@ -185,11 +184,12 @@ def _write(arguments: DiffArguments, difference: Difference, exceeded: dict[str,
     from mlir_shard.explain.difference import report
 
     names = arguments.before, arguments.after
-    if arguments.format == JSON:
+    form = arguments.format or {".json": JSON, ".md": MARKDOWN}.get(output.suffix(arguments.output), TEXT)
+    if form == JSON:
         data = {"before": names[0], "after": names[1], "exceeded": sorted(exceeded), **difference.as_data()}
         output.write(arguments.output, json.dumps(data, indent=2) + "\n")
         return
-    if arguments.format == MARKDOWN:
+    if form == MARKDOWN:
         output.write(arguments.output, report.as_markdown(difference, names, exceeded))
         return
     on_terminal = arguments.output == "-" and sys.stdout.isatty()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 TOOL = "shard-explain"
 FORMATS = ("auto", "text", "json", "html", "svg")
+_SUFFIXES = {"json": (".json",), "html": (".html", ".htm"), "svg": (".svg",)}
+_OUTPUTS = "an explanation is written to a .json, .html or .svg file, or as text to others"
 _DESCRIPTION = """\
 Explains values of a program: how they are sharded, for each axis the chain of causes back to an annotation, which axes
 they lost and to what, and the collectives that move them. Without values, explains the communication of the program.
@@ -98,10 +100,8 @@ def _drive(arguments: ExplainArguments) -> int:
     from mlir_shard.tools.source import Console
 
     crashes.report(TOOL)
-    if arguments.format == "auto":
-        output.check_is_no_picture(
-            arguments.output, "an explanation is written to a .json, .html or .svg file, or as text to others"
-        )
+    written = _OUTPUTS if arguments.format == "auto" else f"--format={arguments.format} draws nothing like it"
+    output.check_form(arguments.output, written, drawn=_SUFFIXES.get(_format(arguments), ()))
     output.check(arguments.output)
     if arguments.what_if and _format(arguments) in ("html", "svg"):
         raise UsageError("--what-if is compared in text or JSON: a page or a picture shows one program")
@@ -203,9 +203,9 @@ def _text(
 
 
 def _format(arguments: ExplainArguments) -> str:
-    suffix = os.path.splitext(arguments.output)[1].lower()
     if arguments.format == "auto":
-        return {".json": "json", ".html": "html", ".htm": "html", ".svg": "svg"}.get(suffix, "text")
+        suffix = output.suffix(arguments.output)
+        return next((form for form, suffixes in _SUFFIXES.items() if suffix in suffixes), "text")
     return arguments.format
 
 

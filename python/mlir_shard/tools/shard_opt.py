@@ -106,10 +106,10 @@ def _optimize(arguments: Arguments, console: Console) -> int:
     from mlir_shard.tools.session import Session
 
     crashes.report(TOOL)
-    output.check_is_no_picture(arguments.output, "a module is written as text, or with --emit-bytecode as bytecode")
+    output.check_form(arguments.output, "a module is written as text, or with --emit-bytecode as bytecode")
     output.check(arguments.output)
     if arguments.memory_report is not None:
-        output.check(arguments.memory_report)
+        output.check_report(arguments.memory_report, "--memory-report")
     # A pipeline that is wrong is reported before standard input is waited for.
     opened = None if arguments.input == "-" else source.read(arguments.input)
     timing = Timing()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("auto", "text", "rich", "svg", "html", "json")
+_SUFFIXES = {"svg": (".svg",), "html": (".html", ".htm"), "json": (".json",)}
 OBJECTIVES = ("time", "bytes", "memory")
 LEAST_WIDTH = 40
 _OUTPUTS = "a plan is drawn to a .svg or .html file, and written to a .json file or as text to others"
@@ -100,8 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drive(arguments: ReshardArguments) -> int:
-    if arguments.format == "auto":
-        output.check_is_no_picture(arguments.output, _OUTPUTS)
+    written = _OUTPUTS if arguments.format == "auto" else f"--format={arguments.format} draws nothing like it"
+    output.check_form(arguments.output, written, drawn=_SUFFIXES.get(_format(arguments), ()))
     output.check(arguments.output)
     return _show(arguments)
 
@@ -166,8 +167,9 @@ def _text(arguments: ReshardArguments, plan: Plan, tensor: TensorType, missed: t
 
 
 def _format(arguments: ReshardArguments) -> str:
-    suffix = os.path.splitext(arguments.output)[1].removeprefix(".")
-    return suffix if arguments.format == "auto" and suffix in FORMATS else arguments.format
+    suffix = output.suffix(arguments.output)
+    by_suffix = next((form for form, suffixes in _SUFFIXES.items() if suffix in suffixes), arguments.format)
+    return by_suffix if arguments.format == "auto" else arguments.format
 
 
 def _columns(on_terminal: bool) -> int:

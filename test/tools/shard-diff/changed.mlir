@@ -1,8 +1,9 @@
 // RUN: shard-diff %s %S/Inputs/same.mlir | FileCheck %s --check-prefix=SAME
-// RUN: shard-diff %s %S/Inputs/same.mlir --collectives stablehlo --format markdown | FileCheck %s --check-prefix=NONE
+// RUN: shard-diff %s %S/Inputs/same.mlir --collectives stablehlo -o %t.md
+// RUN: FileCheck %s --check-prefix=NONE < %t.md
 // RUN: not shard-diff %s %S/Inputs/changed.mlir --width 60 | FileCheck %s
 // RUN: not shard-diff %s %S/Inputs/changed.mlir --format markdown | FileCheck %s --check-prefix=MARKDOWN
-// RUN: not shard-diff %s %S/Inputs/changed.mlir --format json -o %t.json
+// RUN: not shard-diff %s %S/Inputs/changed.mlir -o %t.json
 // RUN: FileCheck %s --check-prefix=JSON < %t.json
 // RUN: not shard-diff --collectives=stablehlo %s - < %S/Inputs/changed.mlir | FileCheck %s --check-prefix=INPUT
 

@@ -8,6 +8,8 @@
 // RUN: not shard-diff %s %s --threshold time=5miles 2>&1 | FileCheck %s --check-prefix=UNIT
 // RUN: not shard-diff %s %s -o %S/absent/file 2>&1 | FileCheck %s --check-prefix=OUTPUT
 // RUN: not shard-diff %s %s -o %t.png 2>&1 | FileCheck %s --check-prefix=PICTURE
+// RUN: not shard-diff %s %s -o %t.svg 2>&1 | FileCheck %s --check-prefix=PICTURE
+// RUN: not shard-diff %s %s --format=json -o %t.html 2>&1 | FileCheck %s --check-prefix=PICTURE
 // RUN: not shard-diff %s %s --load %S/absent.py 2>&1 | FileCheck %s --check-prefix=LOAD
 // RUN: not shard-diff %s %S/Inputs/same.mlir 2>%t.error >/dev/full
 // RUN: FileCheck %s --check-prefix=FULL < %t.error
@@ -22,7 +24,7 @@
 // NAME: shard-diff: error: argument --threshold: 'byte' is not a quantity; did you mean 'bytes'?
 // NOTHING: shard-diff: error: argument --threshold: 'bytes' has no amount: bytes=10MiB or 1.5GB or 5%
 // UNIT: shard-diff: error: argument --threshold: '5miles' is not an amount of time: 20ms or 1.5s or 5%
-// PICTURE: shard-diff: error: --output={{.*}}.png: a comparison is written as text, Markdown or JSON, by --format
+// PICTURE: shard-diff: error: --output={{.*}}: a comparison is written to a .md or .json file, or as text to others; shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page
 // OUTPUT: shard-diff: error: cannot open output file '{{.*}}': No such file or directory
 // LOAD: error: cannot load '{{.*}}absent.py'
 // FULL: shard-diff: error: cannot write to standard output: No space left on device

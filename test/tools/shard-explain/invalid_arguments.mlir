@@ -8,6 +8,9 @@
 // RUN: not shard-explain %s --form=json 2>&1 | FileCheck %s --check-prefix=FLAG
 // RUN: not shard-explain %s -o %t.absent/x.json 2>&1 | FileCheck %s --check-prefix=OUTPUT
 // RUN: not shard-explain %s -o %t.png 2>&1 | FileCheck %s --check-prefix=PICTURE
+// RUN: not shard-explain %s -o %t.webp 2>&1 | FileCheck %s --check-prefix=PICTURE
+// RUN: not shard-explain %s --format=text -o %t.htm 2>&1 | FileCheck %s --check-prefix=FORMAT
+// RUN: not ls %t.png
 // RUN: not shard-explain %s -o %t.html --what-if '%%a: [{"y"}]' 2>&1 | FileCheck %s --check-prefix=PAGE
 // RUN: printf '[links.TYPO]\nbandwidth = 1e9\n' > %t.toml
 // RUN: not shard-explain %s --costs %t.toml 2>&1 | FileCheck %s --check-prefix=LINK
@@ -25,7 +28,8 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
 // ABSENT: shard-explain: error: cannot open input file
 // PARSE: .mlir:{{[0-9]+}}:{{[0-9]+}}: error: 
 // FLAG: shard-explain: error: unknown option '--form'; did you mean '--format'?
-// PICTURE: shard-explain: error: --output={{.*}}.png: an explanation is written to a .json, .html or .svg file
+// PICTURE: shard-explain: error: --output={{.*}}: an explanation is written to a .json, .html or .svg file, or as text to others; shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page
+// FORMAT: shard-explain: error: --output={{.*}}.htm: --format=text draws nothing like it; shard-explain draws
 // PAGE: shard-explain: error: --what-if is compared in text or JSON: a page or a picture shows one program
 // LINK: shard-explain: error: costs: cost model {{.*}}.toml: links.TYPO: not an axis of the mesh, which has "x", "y"
 // OUTPUT: shard-explain: error: cannot open output file

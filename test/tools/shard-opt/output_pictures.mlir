@@ -1,0 +1,18 @@
+// What draws nothing refuses names of pictures and pages, before anything is read, and says what draws them.
+//
+// RUN: not shard-opt %s -o %t.svg 2>&1 | FileCheck %s
+// RUN: not shard-opt %s -o %t.PNG 2>&1 | FileCheck %s
+// RUN: not shard-opt %s -o %t.html 2>&1 | FileCheck %s
+// RUN: not shard-opt %s --memory-report=%t.html 2>&1 | FileCheck %s --check-prefix=REPORT
+// RUN: not shard-run %s -o %t.svg 2>&1 | FileCheck %s --check-prefix=RESULTS
+// RUN: not shard-run %s --communication-report=%t.svg 2>&1 | FileCheck %s --check-prefix=COMMUNICATION
+// RUN: not ls %t.svg %t.PNG %t.html
+//
+// CHECK: shard-opt: error: --output={{.*}}: a module is written as text, or with --emit-bytecode as bytecode;
+// CHECK-SAME: shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page
+// REPORT: shard-opt: error: --memory-report={{.*}}.html: a report is a table, or JSON in a .json file; shard-explain draws
+// RESULTS: shard-run: error: --output={{.*}}.svg: results are written to a .npz file, or one to a .npy file; shard-explain draws
+// COMMUNICATION: shard-run: error: --communication-report={{.*}}.svg: a report is a table, or JSON in a .json file; shard-explain
+func.func @main() {
+  return
+}
