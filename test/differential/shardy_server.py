@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs Shardy's passes for another process: requests and answers are JSON, a line each.
 
-A request is [module text, pipeline]; the answer is [module text afterwards, None] or [None, error].
+A request is [module text, pipeline, whether passes are verified]; the answer is [module text afterwards, None] or
+[None, error].
 This file runs on its own: an abort of the C++ code ends this process only.
 """
 
@@ -29,13 +30,15 @@ def _context() -> Any:
     return context
 
 
-def _run(text: str, pipeline: str) -> tuple[str | None, str | None]:
+def _run(text: str, pipeline: str, verifies: bool) -> tuple[str | None, str | None]:
     try:
         module = ir.Module.parse(text)
     except ir.MLIRError as error:
         return None, f"invalid: {error}"
     try:
-        passmanager.PassManager.parse(pipeline).run(module.operation)
+        manager = passmanager.PassManager.parse(pipeline)
+        manager.enable_verifier(verifies)
+        manager.run(module.operation)
     except (ir.MLIRError, ValueError) as error:
         return None, str(error)
     return str(module), None

@@ -40,8 +40,8 @@ class Shardy:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def run(self, text: str, pipeline: str) -> Outcome:
-        """Runs a pipeline; an abort is an error too."""
+    def run(self, text: str, pipeline: str, *, verifies: bool = True) -> Outcome:
+        """Runs a pipeline, and the verifier after each pass; an abort is an error too."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, str(_SERVER)],
@@ -51,7 +51,7 @@ class Shardy:
                 text=True,
             )
         assert self._process.stdin is not None and self._process.stdout is not None
-        print(json.dumps([text, pipeline]), file=self._process.stdin, flush=True)
+        print(json.dumps([text, pipeline, verifies]), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
             self._stop()

@@ -4,6 +4,7 @@
 
     python -m explained_programs [FILE.mlir ...] [--random 100] [--seed 1] [--mesh-axes 1..4] [--models] [--verbose]
     python -m explained_programs --what-if 500 [--seed 1] [--mesh-axes 1..4]
+    python -m explained_programs --shardy [FILE.mlir ...] [--random 100] [--seed 1] [--mesh-axes 1..4]
 
 takes files with programs between lines of `// -----`, by default those of the lit tests, and random programs, and
 counts for both targets the axes whose chain ends at an annotation and the collectives with a cause. Exits with 1 where
@@ -11,6 +12,9 @@ a local program differs from the one without explanations.
 
 With --what-if it compares instead what a change of an annotation is predicted to cost with the program that has the
 annotation in its text, for random programs and annotations, and exits with 1 where bytes or collectives differ.
+
+With --shardy it compares the chains with the origins and steps that the Shardy of jaxlib records with its debugging
+options, and exits with 1 where they differ in a way that is not known.
 """
 
 from __future__ import annotations
@@ -18,9 +22,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from differential.sides import Shardy
 from model_zoo.__main__ import load_models
 from model_zoo.program import DEVICES, MODELS
 from random_programs.generate import Scale, program
@@ -29,6 +34,7 @@ from rich.table import Table
 
 from explained_programs.annotations import annotated_at_random, costs_of_change, costs_of_text
 from explained_programs.coverage import Coverage, coverage
+from explained_programs.shardy_steps import Agreement, agreement
 
 _LIT = Path(__file__).parents[1] / "transforms"
 
@@ -45,6 +51,7 @@ def main() -> int:
     parser.add_argument("--models", action="store_true", help="the models of the zoo too")
     parser.add_argument("--verbose", action="store_true", help="what is not explained")
     parser.add_argument("--what-if", type=int, default=0, metavar="N", help="compare so many changes with programs")
+    parser.add_argument("--shardy", action="store_true", help="compare chains with what Shardy records")
     arguments = parser.parse_args()
     fewest, _, most = arguments.mesh_axes.partition("..")
     axes = int(fewest), int(most or fewest)
@@ -55,6 +62,8 @@ def main() -> int:
     table = Table("programs", "target", "count", "refused", "different", "axes", "with origin", "collectives", "caused")
     different = 0
     sources = {"files": lambda: _parts(files), "random": lambda: _random(arguments.random, arguments.seed, scale)}
+    if arguments.shardy:
+        return _beside_shardy(sources)
     if arguments.models:
         sources["models"] = _models
     for title, programs in sources.items():
@@ -87,6 +96,36 @@ def _changes(count: int, seed: int, axes: tuple[int, int]) -> int:
     print(f"{equal} of {count} changes cost what the program costs that has them in its text")
     print(f"{moved} of them change the collectives, {refused} cannot be partitioned")
     return int(equal < count)
+
+
+def _beside_shardy(sources: Mapping[str, Callable[[], Iterator[tuple[str, str]]]]) -> int:
+    table = Table("programs", "count", "axes", "same steps", "with origins", "same origin")
+    total = Agreement()
+    with Shardy() as shardy:
+        for title, programs in sources.items():
+            of_title = Agreement()
+            for name, text in programs():
+                found = agreement(text, shardy)
+                of_title += found
+                for line in found.lines:
+                    print(f"{name}: {line}", file=sys.stderr, flush=True)
+            origins = of_title.same_origins + of_title.other_origins.total()
+            shares = _share(of_title.same_steps, of_title.axes), _share(of_title.same_origins, origins)
+            table.add_row(title, *map(str, (of_title.programs, of_title.axes, shares[0], origins, shares[1])))
+            total += of_title
+    Console(width=120).print(table)
+    for heading, kinds in (
+        ("other steps", total.other_steps),
+        ("other origins", total.other_origins),
+        ("not compared", total.refused),
+    ):
+        print(f"{heading}:")
+        for kind, count in kinds.most_common():
+            print(f"  {count} {kind}")
+    print(
+        f"{total.without_origin} axes without an origin in Shardy, {total.otherwise_sharded} tensors sharded otherwise"
+    )
+    return int(bool(total.lines))
 
 
 def _share(part: int, of: int) -> str:

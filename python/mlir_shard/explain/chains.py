@@ -89,9 +89,13 @@ class Chains:
         state, before = _State(tensor, axis, dim, None), inf
         while True:
             arrival = member = None
-            if dim_with(self._trace.original(state.tensor), axis) is None:
+            given = _axes_with(self._trace.original(state.tensor), axis)
+            if not given:
                 arrival = self._arrival(state.tensor, axis, before)
                 member = None if arrival else self._group_member(state.tensor, axis, before)
+            elif not any(one.contains(axis) for one in given):
+                # The annotation has a part of the axis, and a step may have brought the rest.
+                arrival = self._whole_arrival(state.tensor, axis, before)
             if arrival is None and member is None:
                 return self._followed(passed, self._given(state), is_given=True)
             state = _State(state.tensor, axis, state.dim, arrival or (member, before))
@@ -133,7 +137,10 @@ class Chains:
 
     def _arrival(self, tensor: int, axis: AxisRef, before: float) -> _Arrival | None:
         arrivals = [one for one in self._arrivals.get(tensor, ()) if one.step < before and one.axis.overlaps(axis)]
-        return next((one for one in arrivals if one.axis == axis), arrivals[0] if arrivals else None)
+        return self._whole_arrival(tensor, axis, before) or (arrivals[0] if arrivals else None)
+
+    def _whole_arrival(self, tensor: int, axis: AxisRef, before: float) -> _Arrival | None:
+        return next((one for one in self._arrivals.get(tensor, ()) if one.step < before and one.axis == axis), None)
 
     def _group_member(self, tensor: int, axis: AxisRef, before: float) -> int | None:
         """Another member of the sharding group that has an axis on its own."""
@@ -216,6 +223,12 @@ def dim_with(sharding: TensorSharding | None, axis: AxisRef) -> int | None:
         if any(one.overlaps(axis) for one in of.axes):
             return dim
     return None
+
+
+def _axes_with(sharding: TensorSharding | None, axis: AxisRef) -> list[AxisRef]:
+    """The axes of dimensions that an axis shares devices with: itself, its parts, and those that it is part of."""
+    dims = () if sharding is None else sharding.dim_shardings
+    return [one for of in dims for one in of.axes if one.overlaps(axis)]
 
 
 def _factor(rule: OpShardingRule, source: int, target: int, dim: int, source_dim: int | None) -> str:

@@ -72,6 +72,21 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
     ]
 
 
+def test_an_axis_of_which_an_annotation_has_a_part_comes_from_where_the_rest_is() -> None:
+    text = """sdy.mesh @mesh = <["x"=4]>
+    func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2, ?}]>},
+        %b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+      %0 = stablehlo.add %a, %b : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    """
+    found = explained(text)
+    (chain,) = found.chains(one(found, "%a"))
+    assert (str(chain.axis), chain.annotation.text) == ('"x"', "argument %b")
+    (link,) = chain.links
+    assert (link.op, link.source_role, link.target_role) == ("stablehlo.add", "operand 1", "operand 0")
+
+
 def test_an_annotated_argument_is_its_own_origin() -> None:
     found = explained(LAYER)
     (chain,) = found.chains(one(found, "%x"))
