@@ -13,7 +13,15 @@ project = "mlir-shard"
 author = copyright = "mlir-shard contributors"
 version = release = mlir_shard.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mlir_lexer", "other_pages", "public_names"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "gallery",
+    "mlir_lexer",
+    "other_pages",
+    "public_names",
+]
 exclude_patterns = ["site", "examples"]
 
 myst_enable_extensions = ["deflist"]
@@ -42,3 +50,5 @@ nb_execution_timeout = -1
 html_theme = "furo"
 html_title = f"mlir-shard {version}"
 html_show_sphinx = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]

@@ -3,8 +3,11 @@
 """What the site of the documentation adds to Sphinx."""
 
 import importlib.util
+import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 from documents.blocks import ROOT
@@ -16,6 +19,8 @@ def of_site(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Dataclasses look for their module.
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -24,6 +29,10 @@ def test_pages_that_the_index_does_not_name_are_added() -> None:
     text = "# Title\n\n```{toctree}\na\n```\n\n```{toctree}\n:hidden:\n\nb\nOTHERS\n```\n"
     read = of_site("other_pages").with_other_pages(text, {"index", "d", "a", "b", "c"})
     assert read == text.replace("OTHERS", "c\nd")
+
+
+def test_pages_in_folders_are_for_other_pages() -> None:
+    assert of_site("other_pages").with_other_pages("\nOTHERS\n", {"a", "gallery/b"}) == "\na\n"
 
 
 def test_the_index_has_a_place_for_other_pages() -> None:
@@ -58,3 +67,42 @@ def test_the_words_of_mlir_have_colours() -> None:
     assert words["8x"] == "Token.Literal.Number.Integer"
     assert words["f32"] == "Token.Keyword.Type"
     assert words['// "x"'] == "Token.Comment.Single"
+
+
+GALLERY = ROOT / "docs" / "gallery"
+COLLECTIVES = {
+    "convolution.mlir": {"halo-exchange on rows=2": 2, "halo-exchange on columns=2": 2},
+    "embedding.mlir": {"all-reduce on model=2": 1},
+    "experts.py": {"all-to-all on expert=4": 2},
+    "fsdp.py": {"all-gather on data=4": 2, "reduce-scatter on data=4": 2},
+    "mlp.mlir": {"all-reduce on model=2": 1},
+    "pipeline.py": {"halo-exchange on stage=4": 1, "all-reduce on stage=4": 1},
+    "reshard.mlir": {"recv on x=2 y=2 z=2": 2},
+    "sequence_parallel.mlir": {"all-gather on model=4": 1, "reduce-scatter on model=4": 1},
+    "softmax.mlir": {"all-reduce on vocabulary=3": 2},
+    "transformer.py": {"all-reduce on model=4": 2},
+    "uneven.mlir": {"all-reduce on x=4": 1},
+    "vision.py": {"reduce-scatter on model=2": 1, "all-gather on model=2": 1},
+}
+"""What the texts of the pages say, by source."""
+
+
+@pytest.mark.parametrize("source", COLLECTIVES)
+def test_programs_of_the_gallery(source: str) -> None:
+    programs = of_site("programs")
+    (page,) = (one for one in programs.pages(GALLERY) if one.source == source)
+    shown = programs.read(GALLERY, page)
+    assert Counter(f"{row[0]} on {row[1]}" for row in shown.collectives[:-1]) == COLLECTIVES[source]
+    for picture in (shown.picture, *shown.plans):
+        assert ElementTree.fromstring(picture).tag.endswith("svg")
+    assert all(f">{kind.partition(' ')[0]}<" in shown.picture for kind in COLLECTIVES[source])
+    assert len(shown.plans) == len(page.reshards)
+    assert "sdy." not in shown.local
+
+
+def test_each_source_of_the_gallery_has_a_page() -> None:
+    pages = of_site("programs").pages(GALLERY)
+    sources = {path.name for path in GALLERY.iterdir() if path.suffix in (".mlir", ".py")}
+    assert sources == {page.source for page in pages} == set(COLLECTIVES)
+    contents = (ROOT / "docs" / "gallery.md").read_text()
+    assert all(f"\ngallery/{page.name}\n" in contents for page in pages)

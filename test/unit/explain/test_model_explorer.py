@@ -97,6 +97,24 @@ def test_reasons_are_at_the_nodes(graphs: Graphs) -> None:
     } in along["along y"]
 
 
+def test_collectives_are_at_their_op_among_those_of_one_place() -> None:
+    """Modules of torch of one class have their ops at one place, in torch."""
+    dot = 'stablehlo.dot {} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("linear.py":1:1)'
+    module = mlir_shard.parse(
+        f"""sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"x"}}]>}},
+                %c: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) -> tensor<8x8xf32> {{
+  %0 = {dot.format("%a, %b")}
+  %1 = {dot.format("%0, %c")}
+  return %1 : tensor<8x8xf32>
+}}""",
+    )
+    graphs = Graphs(explain(module))
+    first, second = (one["id"] for one in graphs.data[0]["nodes"] if one["label"].startswith("stablehlo.dot"))
+    assert first not in graphs.collectives
+    assert {one.collective.communication.kind.value for one in graphs.collectives[second]} == {"all_reduce"}
+
+
 def test_node_data(graphs: Graphs) -> None:
     data = NodeData(graphs)
     found = {label: node["id"] for label, node in nodes(graphs).items()}

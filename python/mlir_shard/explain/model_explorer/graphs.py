@@ -85,20 +85,27 @@ class Graphs:
     @cached_property
     def collectives(self) -> dict[str, list[ExplainedCollective]]:
         """By node the collectives that its op needs, or, if that is none of the program, its tensor."""
-        by_place: dict[tuple[str, Place], str] = {}
+        by_place: dict[tuple[str, Place], list[Operation]] = {}
         for op in self._operations.values():
-            by_place.setdefault((op.name, op.place), _op_node(op))
+            by_place.setdefault((op.name, op.place), []).append(op)
         found: dict[str, list[ExplainedCollective]] = {}
         for collective in self.explanation.collectives:
             if not collective.causes:
                 continue
             cause = collective.causes[0]
-            node = by_place.get((cause.op, cause.place))
+            ops = by_place.get((cause.op, cause.place), [])
+            # Ops of several modules of torch are at one place, in torch.
+            node = _op_node(next((op for op in ops if cause.tensor in self._tensors(op)), ops[0])) if ops else None
             if node is None and cause.tensor is not None:
                 node = self._node_of_tensor.get(cause.tensor)
             if node is not None:
                 found.setdefault(node, []).append(collective)
         return found
+
+    def _tensors(self, op: Operation) -> set[int | None]:
+        """The numbers of the tensors that an op takes and gives."""
+        tensors = map(self.explanation.tensor_of, (*op.results, *op.operands))
+        return {tensor.number for tensor in tensors if tensor is not None}
 
     @cached_property
     def _operations(self) -> dict[int, Operation]:
