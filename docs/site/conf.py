@@ -47,8 +47,25 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = -1
 
+# For `tools/build-docs --check-external`. Of these pages only scripts know the anchors.
+linkcheck_anchors_ignore_for_url = ["https://github.com/.*"]
+linkcheck_retries = 3
+linkcheck_timeout = 30
+
 html_theme = "furo"
 html_title = f"mlir-shard {version}"
 html_show_sphinx = False
+templates_path = ["templates"]
+# Those of furo, and the switch of versions.
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "versions.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_static_path = ["static"]
 html_css_files = ["site.css"]

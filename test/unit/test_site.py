@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from documents.blocks import ROOT
+from explain.browser import chromium
 
 
 def of_site(name: str) -> ModuleType:
@@ -106,3 +107,40 @@ def test_each_source_of_the_gallery_has_a_page() -> None:
     assert sources == {page.source for page in pages} == set(COLLECTIVES)
     contents = (ROOT / "docs" / "gallery.md").read_text()
     assert all(f"\ngallery/{page.name}\n" in contents for page in pages)
+
+
+def test_versions_are_in_order() -> None:
+    names = ["main", "0.2.0rc1", "0.9.0", "0.10.0", "dev", "0.2.0", "v1.0"]
+    ordered = ["v1.0", "0.10.0", "0.9.0", "0.2.0", "0.2.0rc1", "dev", "main"]
+    assert of_site("versions").in_order(names) == ordered
+
+
+def test_a_tree_without_versions(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no version of the site"):
+        of_site("versions").write(tmp_path)
+
+
+def test_the_switch_of_versions(tmp_path: Path) -> None:
+    """It leads to the same page of another version, or to its first one, without a server."""
+    for name, pages in (("0.1.0", ["index.html"]), ("0.2.0", ["index.html", "gallery/new.html", "gallery/mlp.html"])):
+        for page in pages:
+            path = tmp_path / name / page
+            path.parent.mkdir(parents=True, exist_ok=True)
+            root = "../" * (page.count("/") + 1)
+            switch = (ROOT / "docs" / "site" / "static" / "switch.js").as_uri()
+            path.write_text(
+                f'''<div class="versions" data-version="{name}" data-page="{page}" data-root="{root}"></div>
+<script src="{root}versions.js"></script><script src="{switch}"></script>'''
+            )
+    of_site("versions").write(tmp_path)
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto((tmp_path / "index.html").as_uri())
+        page.wait_for_url("**/0.2.0/index.html")
+        page.goto((tmp_path / "0.2.0" / "gallery" / "new.html").as_uri())
+        assert page.locator("option").all_inner_texts() == ["0.2.0", "0.1.0"]
+        assert page.locator("select").input_value() == "0.2.0"
+        page.select_option("select", "0.1.0")
+        page.wait_for_url("**/0.1.0/index.html")
+        page.select_option("select", "0.2.0")
+        page.wait_for_url("**/0.2.0/index.html")
