@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares random programs with Shardy: from the folder `test`,
 
-    python -m differential [--programs 2000] [--seed 0] [--quick] [--smallest 3]
+    python -m differential [--programs 2000] [--seed 0] [--only NUMBERS] [--quick] [--smallest 3]
 
 prints how many passes on how many programs, what differs, and the first differences made small. Exits with 1 where a
 difference is not known to be a mistake of Shardy. With `--quick` the pipeline of all passes is compared, and the passes
@@ -26,12 +26,14 @@ def main() -> int:
     )
     parser.add_argument("--programs", type=int, default=2000, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="which programs")
+    parser.add_argument("--only", help="these programs alone, by their numbers, separated by commas")
     parser.add_argument("--quick", action="store_true", help="compare single passes where the whole pipeline differs")
     parser.add_argument("--smallest", type=int, default=3, help="how many unexplained differences to make small")
     arguments = parser.parse_args()
+    numbers = tuple(map(int, arguments.only.split(","))) if arguments.only else range(arguments.programs)
     with Shardy() as shardy:
         comparison = Comparison(shardy, Here())
-        report = campaign.run(comparison, arguments.seed, range(arguments.programs), quick=arguments.quick)
+        report = campaign.run(comparison, arguments.seed, numbers, quick=arguments.quick)
         print(report.summary())
         for finding in report.findings:
             print(f"\n{finding.report()}")

@@ -79,7 +79,7 @@ class Here:
             if text != self._text:
                 self._module, self._text = mlir_shard.parse(text, self._context), text
             module = self._module.operation.clone()
-            mlir_shard.run(module, pipeline)
+            mlir_shard.run(module, pipeline, report=lambda _: None)
         except (mlir_shard.ParseError, mlir_shard.PassFailure) as error:
             return Outcome(None, f"{type(error).__name__}: {error}")
         return Outcome(mlir_shard.print_module(module.operation))

@@ -215,6 +215,18 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<2x5xf32>) -> tensor<2x4xf32> {
 }"""
 
 
+NO_ELEMENTS = (
+    MESH
+    + """
+func.func @main(%a: tensor<0x4x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}, {"x"}]>})
+    -> (tensor<0x4x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {"y"}, {}]>}) {
+  %0 = tensor.empty() : tensor<0x4x8xf32>
+  %1 = linalg.abs ins(%a : tensor<0x4x8xf32>) outs(%0 : tensor<0x4x8xf32>) -> tensor<0x4x8xf32>
+  return %1 : tensor<0x4x8xf32>
+}"""
+)
+
+
 @pytest.mark.parametrize(
     ("program", "pipeline", "kind"),
     [
@@ -234,6 +246,7 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<2x5xf32>) -> tensor<2x4xf32> {
         (NAMED, "builtin.module(sdy-per-instruction-partitioning)", DONE),
         (SOME_DEVICES, "builtin.module(sdy-per-instruction-partitioning)", REFUSED),
         (EMPTY_TABLE, "builtin.module(shard-propagate,shard-spmdize)", DONE),
+        (NO_ELEMENTS, "builtin.module(spmd-pipeline)", DONE),
     ],
 )
 def test_what_passes_made_invalid(program: str, pipeline: str, kind: str) -> None:

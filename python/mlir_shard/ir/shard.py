@@ -230,14 +230,19 @@ def _reassociation(rank: int) -> Any:
 
 def extract_slice(value: Any, start: Sequence[Any], shape: Sequence[int]) -> Any:
     """The slice of `shape` of a tensor from `start` on; a start is a number or an `index`."""
+    type_ = resized(value.type, shape)
+    if 0 in shape:
+        # No start is within a dimension of size 0.
+        return empty(shape, type_.element_type)
     static, dynamic = _split(start)
     attributes = _slice_attributes([1, len(dynamic), 0, 0], static, shape)
-    type_ = resized(value.type, shape)
     return ir.Operation.create("tensor.extract_slice", [type_], [value, *dynamic], attributes).results[0]
 
 
 def insert_slice(value: Any, into: Any, start: Sequence[Any]) -> Any:
     """The tensor `into` with the elements of `value` from `start` on; a start is a number or an `index` value."""
+    if 0 in value.type.shape:
+        return into
     static, dynamic = _split(start)
     attributes = _slice_attributes([1, 1, len(dynamic), 0, 0], static, value.type.shape)
     return ir.Operation.create("tensor.insert_slice", [into.type], [value, into, *dynamic], attributes).results[0]

@@ -7,13 +7,26 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import append, erase_unused, function_type, may_have_unused, terminator
+from mlir_shard.ir.editing import (
+    append,
+    erase_unused,
+    function_type,
+    may_have_unused,
+    operations_named,
+    operations_named_in_post_order,
+    replace_with,
+    terminator,
+)
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import host_passes
 
 # The host does not know of operations of a dialect defined at run time that they have no effects.
 _PURE = ("sdy.constant", "sdy.propagation_barrier", "sdy.reshard")
 # They have the effects of what is inside.
 _COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
+_CAST = "builtin.unrealized_conversion_cast"
+# The host erases those without effects, but does not know what operations of sdy inside them do.
+_LOOPS_AND_BRANCHES = (*op_names("scf", "for if while"), *op_names("stablehlo", "case if while"))
 
 
 def erase_dead_code(root: Any) -> None:
@@ -28,7 +41,7 @@ def erase_dead_code(root: Any) -> None:
 
 def erase_unused_of_sdy(root: Any) -> bool:
     """Erases the dead operations of sdy below `root`, those that only they use too; returns whether there was one."""
-    return erase_unused(root, _PURE, _COMPUTATIONS, _has_no_effects)
+    return erase_unused(root, _PURE, (*_COMPUTATIONS, *_LOOPS_AND_BRANCHES), _has_no_effects)
 
 
 def _erase_unused_of_host(root: Any) -> None:
@@ -36,8 +49,32 @@ def _erase_unused_of_host(root: Any) -> None:
         host_passes.run(f"{root.name}(trivial-dce)", root.operation, verify_each=False)
 
 
-def _has_no_effects(computation: Any) -> bool:
-    """Whether nothing is left of the body where nothing is returned: Python cannot query the effects of operations."""
+def _has_no_effects(op: Any) -> bool:
+    """Whether an op has no effects but its results: Python cannot query the effects of operations."""
+    return _body_has_no_effects(op) if op.name in _COMPUTATIONS else _is_erased_by_host(op)
+
+
+def _is_erased_by_host(op: Any) -> bool:
+    """Whether the host erases an op in which casts stand for the operations of sdy that have no effects."""
+    if not operations_named(op, *_PURE, *_COMPUTATIONS):
+        return False
+    with op.context, op.location:
+        module = ir.Module.create()
+        copied = op.clone(ip=ir.InsertionPoint(module.body))
+        for inner in operations_named_in_post_order(copied, *_PURE, *_COMPUTATIONS):
+            if inner.name in _PURE or _body_has_no_effects(inner):
+                types, place = [result.type for result in inner.results], ir.InsertionPoint(inner)
+                replace_with(inner, ir.Operation.create(_CAST, types, ip=place).results)
+        host_passes.run("builtin.module(trivial-dce)", module.operation, verify_each=False)
+        left = list(module.body.operations)
+        # A copy uses values of the program, and has to be gone before these are.
+        for one in left:
+            one.erase()
+        return not left
+
+
+def _body_has_no_effects(computation: Any) -> bool:
+    """Whether nothing is left of the body where nothing is returned."""
     with computation.context, computation.location:
         module = ir.Module.create()
         copied = computation.clone(ip=ir.InsertionPoint(module.body))

@@ -5,10 +5,12 @@
 // RUN: shard-opt %s --split-input-file --shard-reshard -o /dev/null 2>&1 | FileCheck %s
 
 // Each pipeline warns once.
-// CHECK:     shard_check_annotations.mlir:[[# @LINE + 8]]:17: warning: 'sdy.shardin' is not an attribute of sdy and is not read, and nothing in the module is sharded; did you mean 'sdy.sharding'?
+// CHECK:     shard_check_annotations.mlir:[[# @LINE + 10]]:17: warning: 'sdy.shardin' is not an attribute of sdy and is not read, and nothing in the module is sharded; did you mean 'sdy.sharding'?
 // CHECK-NOT: 'sdy.shardin'
 // CHECK:     warning: 'mhlo.sharding' is an attribute of GSPMD
 // CHECK-NOT: 'mhlo.sharding'
+// CHECK:     warning: nothing is sharded
+// CHECK-NOT: warning: 'sharding'
 // CHECK:     warning: nothing is sharded
 // CHECK-NOT: warning: nothing is sharded
 sdy.mesh @mesh = <["x"=2]>
@@ -32,6 +34,18 @@ module {
   sdy.mesh @mesh = <["x"=2]>
   func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> tensor<8xf32> {
     return %a : tensor<8xf32>
+  }
+}
+
+// -----
+
+// What operations of sdy call their attributes is not misspelt.
+// expected-warning @below {{nothing is sharded}}
+module {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = sdy.sharding_constraint %a <@mesh, [{}]> : tensor<8xf32>
+    return %0 : tensor<8xf32>
   }
 }
 

@@ -45,6 +45,31 @@ func.func @concatenate(
   return %0 : tensor<16x8xf32>
 }
 
+// The operand behind the barrier has the sharding of the result, and the one in front of it does not.
+// CHECK-LABEL: func.func @concatenate_behind_a_barrier
+// CHECK-NOT: sdy.reshard
+// CHECK: stablehlo.concatenate %arg0, %0, dim = 1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>}
+func.func @concatenate_behind_a_barrier(
+    %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %b: tensor<8x8xf32>)
+    -> tensor<8x16xf32> {
+  %0 = sdy.propagation_barrier %b allowed_direction=BACKWARD {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<8x8xf32>
+  %1 = stablehlo.concatenate %a, %0, dim = 1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x16xf32>
+  return %1 : tensor<8x16xf32>
+}
+
+// CHECK-LABEL: func.func @concatenate_resharded_by_a_barrier
+// CHECK: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}, {}]>
+// CHECK: %[[B:.*]] = sdy.reshard %0 <@mesh, [{"x"}, {}]>
+// CHECK: stablehlo.concatenate %[[A]], %[[B]]
+func.func @concatenate_resharded_by_a_barrier(
+    %a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+    %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+    -> tensor<8x16xf32> {
+  %0 = sdy.propagation_barrier %b allowed_direction=BACKWARD {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : tensor<8x8xf32>
+  %1 = stablehlo.concatenate %a, %0, dim = 1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x16xf32>
+  return %1 : tensor<8x16xf32>
+}
+
 // All calls of a function share its shardings.
 // CHECK-LABEL: func.func @caller
 // CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{"y"}]>

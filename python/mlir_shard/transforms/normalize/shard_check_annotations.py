@@ -79,8 +79,9 @@ def _is_misspelt(name: str, is_sharded: bool) -> bool:
 
 def _uses(op: Any) -> Iterator[_Use]:
     """The discardable attributes of an operation, and of the arguments and results of a function."""
+    is_of_sdy = op.name.startswith("sdy.")
     for name in op.attributes:
-        if "." in name or "sharding" in name:
+        if "." in name or ("sharding" in name and not is_of_sdy):
             yield name, op
         if name in ("arg_attrs", "res_attrs"):
             for index, dictionary in enumerate(op.attributes[name]):

@@ -256,8 +256,16 @@ class CompatibleOps:
         results = tuple([self._function.numbers[value] for value in self._arrays.results(number)])
         combiner = self._combiner(number, rule)
         windows = self._windows_of(number, rule)
-        return AskedOp(
-            kind, signature, rule, combiner, tuple(operands), results, windows, self._summands.get(number, 1)
+        summands = self._summands.get(number, 1)
+        is_uniform = signature.name in RESHARDED_ALWAYS and self._is_uniform(number, operands, results)
+        return AskedOp(kind, signature, rule, combiner, tuple(operands), results, windows, summands, is_uniform)
+
+    def _is_uniform(self, number: int, operands: Sequence[int], results: Sequence[int]) -> bool:
+        """Whether the operands have the sharding of the first result, as they are behind propagation barriers."""
+        function = self._function
+        return all(
+            (function.numbers[value] if asked == function.number_before_barriers(value) else asked) == results[0]
+            for value, asked in zip(self._arrays.operands(number), operands, strict=True)
         )
 
     def _windows_of(self, number: int, rule: OpShardingRule) -> tuple[FactorWindow, ...]:

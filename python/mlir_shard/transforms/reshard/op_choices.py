@@ -214,7 +214,8 @@ class AskedOp:
     """An op as a choice sees it: the number of its signature, and its shardings by number.
 
     `combiner` is what its partial results are reduced with; None where no collective does. `windows` are those known
-    along the permutation factors of its rule. `summands` is as of `ShardedOp`.
+    along the permutation factors of its rule. `summands` is as of `ShardedOp`. Shardings of operands are those before
+    propagation barriers; `is_uniform` says whether those behind them are all the first result's.
     """
 
     number: int
@@ -225,6 +226,7 @@ class AskedOp:
     results: tuple[int, ...]
     windows: tuple[FactorWindow, ...] = ()
     summands: int = 1
+    is_uniform: bool = False
 
 
 class OpChoices:
@@ -256,7 +258,7 @@ class OpChoices:
         """The reshards around an op; raises ReshardError where there are none that do."""
         is_full = self._is_full or op.signature.name in _ALWAYS_FULL
         if not is_full and op.signature.name in _CONCATENATIONS:
-            is_full = any(operand != op.results[0] for operand in op.operands)
+            is_full = not op.is_uniform
         key = (self._kind_of(op, is_full), op.combiner, is_full, op.operands, op.results, op.windows, op.summands)
         if key not in self._known or not self._reuses:
             self._known[key] = self._choose(op, is_full=is_full)
