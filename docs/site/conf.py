@@ -36,11 +36,14 @@ default_role = "code"
 autodoc_mock_imports = ["torch", "torch_mlir.extras"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
 autodoc_default_options = {"members": True}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+# Signatures have the types.
+napoleon_attr_annotations = False
 
 # Notebooks are kept without outputs, so the site runs them.
 nb_execution_mode = "force"

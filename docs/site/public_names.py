@@ -8,7 +8,9 @@
 
 import contextlib
 import importlib
+import re
 from collections.abc import Iterator
+from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -41,9 +43,38 @@ def _defined_as() -> dict[str, str]:
     return found
 
 
+# Of private use in Unicode.
+_COLON = "\ue000"
+
+
 def _docstring(app: Any, what: str, name: str, one: Any, options: Any, lines: list[str]) -> None:
-    # In the first line of an attribute, napoleon would take the words in front of a colon for its type.
-    lines[:] = [*([""] if what in ("attribute", "property") else []), *as_restructured_text(lines)]
+    lines[:] = as_restructured_text(lines)
+    if what in ("attribute", "property") and lines:
+        # In the first line of an attribute, napoleon would take the words in front of a colon for its type.
+        lines[0] = lines[0].replace(":", _COLON)
+    if isinstance(one, type) and issubclass(one, Enum):
+        values = ", ".join(f"`{member.name}`" for member in one)
+        lines[:] = [*lines, "", f"Values: {values}.", ""]
+
+
+def _after_napoleon(app: Any, what: str, name: str, one: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = [line.replace(_COLON, ":") for line in lines]
+
+
+# How defaults print that are functions, or are made anew.
+_NO_TEXT = re.compile(r"<(?:function [^<>]*(?:<\w+>)?|factory)>|mappingproxy\(\{\}\)")
+
+
+def _signature(
+    app: Any, what: str, name: str, one: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None] | None:
+    if what != "class" or signature is None:
+        return None
+    # What is made by functions alone has parameters that say nothing.
+    is_private = isinstance(one, type) and any(known.startswith("_") for known in getattr(one, "__annotations__", ()))
+    if is_private and name not in _defined_as().values():
+        return "", None
+    return _NO_TEXT.sub("...", signature), returns
 
 
 def _reference(app: Any, env: Any, node: Any, content: Any) -> Any:
@@ -64,6 +95,8 @@ def _check(app: Any, env: Any) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Connects this to Sphinx; docstrings are changed before napoleon reads their sections."""
     app.connect("autodoc-process-docstring", _docstring, priority=100)
+    app.connect("autodoc-process-docstring", _after_napoleon, priority=900)
+    app.connect("autodoc-process-signature", _signature)
     app.connect("missing-reference", _reference)
     app.connect("env-check-consistency", _check)
     return {"parallel_read_safe": True}

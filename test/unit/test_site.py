@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the site of the documentation adds to Sphinx."""
 
+import dataclasses
 import importlib.util
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,6 +14,8 @@ from xml.etree import ElementTree
 import pytest
 from documents.blocks import ROOT
 from explain.browser import chromium
+
+import mlir_shard
 
 
 def of_site(name: str) -> ModuleType:
@@ -144,3 +148,30 @@ def test_the_switch_of_versions(tmp_path: Path) -> None:
         page.wait_for_url("**/0.1.0/index.html")
         page.select_option("select", "0.2.0")
         page.wait_for_url("**/0.2.0/index.html")
+
+
+CLASSES = re.findall(r"^\.\. autoclass:: (\S+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+CLASSES += [
+    f"mlir_shard.explain.values.{name}"
+    for name in ("Tensor", "Operation", "Annotation", "Link", "Step", "Chain", "Lost", "Cause", "ExplainedCollective")
+]
+
+
+def class_of(name: str) -> type:
+    module, _, last = name.rpartition(".")
+    found = getattr(importlib.import_module(module or "mlir_shard.interfaces"), last)
+    assert isinstance(found, type)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(set(CLASSES)))
+def test_attributes_in_the_reference_exist(name: str) -> None:
+    one = class_of(name)
+    section = re.search(r"^ *Attributes:\n((?:(?: {8,}.*)?\n)+)", (one.__doc__ or "") + "\n", re.MULTILINE)
+    named = re.findall(r"^ {8}([\w, ]+):", section[1], re.MULTILINE) if section else []
+    attributes = {name for line in named for name in line.split(", ")}
+    known = {name for base in one.__mro__ for name in getattr(base, "__annotations__", ())} | set(vars(one))
+    assert attributes - known == set()
+    if dataclasses.is_dataclass(one) and attributes and not issubclass(one, mlir_shard.Pass):
+        fields = {field.name for field in dataclasses.fields(one) if not field.name.startswith("_")}
+        assert fields - attributes == set(), "fields without a text"

@@ -264,7 +264,10 @@ def print_operation(
     assume_verified: bool = False,
     skip_regions: bool = False,
 ) -> str:
-    """The text of an operation or module in dialects' own syntax; the options are those of the host's printer."""
+    """Returns the text of an operation or module in the syntax of its dialects.
+
+    The options are those of the bindings' printer.
+    """
     text = _native_assembly().print(
         op.operation._CAPIPtr,
         generic,

@@ -69,8 +69,10 @@ def _load_irdl(text: str) -> None:
 
 
 def create_context(*, allow_unregistered: bool = False) -> Any:
-    """An `ir.Context` with every upstream dialect, StableHLO, CHLO and VHLO, and with sdy on top, and the dialects
-    that users have registered.
+    """Returns an `ir.Context` with upstream's dialects, StableHLO, CHLO, VHLO, sdy, and dialects that users registered.
+
+    Args:
+        allow_unregistered: whether operations of other dialects can be parsed, in generic form.
     """
     context = ir.Context()
     context.allow_unregistered_dialects = allow_unregistered

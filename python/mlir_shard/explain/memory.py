@@ -76,16 +76,16 @@ class PeakMemory:
 
     @property
     def peak(self) -> int:
-        """All of it."""
+        """The bytes of all of it."""
         return self.without_constants + self.constants
 
     @property
     def without_constants(self) -> int:
-        """What a call needs: constants are there as long as the executable is."""
+        """The bytes that a call needs; constants are there as long as the executable is."""
         return self.arguments + self.results + self.temporaries + self.collectives
 
     def as_data(self) -> dict[str, Any]:
-        """All of it as JSON has it."""
+        """Returns all of it in the types of JSON, in bytes."""
         return {**asdict(self), "peak": self.peak}
 
 

@@ -23,7 +23,10 @@ class Tensor:
         op: the op that defines it, `argument` or `result` of a function, or `region argument`.
         index: of the argument or result.
         function: it is in.
-        shape, element: of its type, `f32`; bytes: of all of it.
+        place: where it is defined.
+        shape: of its type.
+        element: the element type, as `f32`.
+        bytes: of the global tensor.
         sharding: after propagation, None if it has none.
     """
 
@@ -49,8 +52,14 @@ class Operation:
     """An op of a function of the propagated program.
 
     Attributes:
-        number: of the op; parent: of the op in whose region it is.
-        operands, results: numbers of values; arguments: those of the blocks of its regions.
+        number: of the op in the explanation.
+        name: as `stablehlo.add`.
+        place: in the text.
+        function: it is in.
+        parent: the number of the op in whose region it is.
+        operands: numbers of values.
+        results: likewise.
+        arguments: the numbers of the arguments of the blocks in its regions.
     """
 
     number: int
@@ -79,7 +88,9 @@ class Annotation:
     """A sharding that was given before propagation: the origin of axes.
 
     Attributes:
-        text: what it is in words, `argument %x`.
+        kind: what it is written on.
+        text: what that is in words, `argument %x`.
+        place: in the text.
         sharding: as it was given.
         priority: of the dimension with the axis.
     """
@@ -96,9 +107,13 @@ class Link:
     """One step of propagation: an axis went through an op, from one tensor to another.
 
     Attributes:
-        op: the name of the op; place: of it.
+        op: the name of the op.
+        place: of the op.
         factor: the symbol of the factor of its sharding rule that both dimensions have, empty if unknown.
-        source, target: numbers of tensors; source_role, target_role: `operand 0`, `result 0`.
+        source: the number of the tensor that has the axis.
+        target: the number of the tensor that gets it.
+        source_role: what the source is to the op, as `operand 0`.
+        target_role: likewise.
         dim: the dimension of the target.
         step: the number of the step among those of all propagation.
     """
@@ -116,7 +131,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """The last link of a chain and what comes before it: another step, or the annotation that the chain begins at."""
+    """The last link of a chain and what comes before it.
+
+    Attributes:
+        link: the last one.
+        before: another step, or the annotation that the chain begins at.
+    """
 
     link: Link
     before: Step | Annotation
@@ -124,7 +144,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Why a dimension of a tensor is sharded along an axis: an annotation, and the steps from it to the tensor."""
+    """Why a dimension of a tensor is sharded along an axis.
+
+    Attributes:
+        axis: of the mesh.
+        dim: the dimension of the tensor.
+        annotation: where the axis is from.
+        links: the steps from the annotation to the tensor, none if the tensor is annotated itself.
+    """
 
     axis: AxisRef
     dim: int
@@ -150,11 +177,17 @@ class Lost:
     """An axis that a neighbour along an op has and a tensor has not.
 
     Attributes:
+        axis: that the neighbour has.
         dim: the dimension of the tensor that would have been sharded.
-        text: where the neighbour has the axis, and why the tensor has not; why: that alone.
-        op, place, factor: through which the axis would have come; source: the number of the neighbour.
-        winner: the annotation that the tensor has its own axes or its closed dimension from.
+        reason: in one word.
+        text: where the neighbour has the axis, and why the tensor has not.
+        why: the second half of that.
         remedy: what would change it.
+        op: the name of the op through which the axis would have come.
+        place: of the op.
+        factor: of its sharding rule.
+        source: the number of the neighbour.
+        winner: the annotation that the tensor has its own axes or its closed dimension from.
     """
 
     axis: AxisRef
@@ -192,8 +225,10 @@ class Cause:
     """Why a collective is needed.
 
     Attributes:
-        text: a sentence.
-        op, place: the op that needs it.
+        kind: in one word.
+        text: in a sentence.
+        op: the name of the op that needs it.
+        place: of the op.
         tensor: the number of the tensor that is moved, None if it is none of the propagated program.
         axes: the axes that matter.
         alternative: what would avoid it, and why it was not possible; empty if nothing is known.
@@ -210,7 +245,12 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedCollective:
-    """A collective of the local program with its causes, one for each op that it is for."""
+    """A collective of the local program with its causes.
+
+    Attributes:
+        collective: with its bytes and its time.
+        causes: one for each op that it is for.
+    """
 
     collective: ReportedCollective
     causes: tuple[Cause, ...]

@@ -56,7 +56,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """A program as it is and as it would be; prints as text."""
+    """A program as it is and as it would be; prints as text.
+
+    Attributes:
+        before: the explanation of the program as it is.
+        after: that of the program with the changes.
+    """
 
     before: Explanation
     after: Explanation
@@ -65,7 +70,7 @@ class Comparison:
         return text.comparison_text(self)
 
     def changed_shardings(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """The tensors whose shardings differ, before and after; those of other axes or other dimensions."""
+        """Returns each tensor whose sharding differs, as it is before and after."""
         after = {_key(one): one for one in self.after.tensors}
         pairs = ((one, after[_key(one)]) for one in self.before.tensors if _key(one) in after)
         return tuple((one, other) for one, other in pairs if _dims(one.sharding) != _dims(other.sharding))

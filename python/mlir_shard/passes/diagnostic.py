@@ -202,13 +202,22 @@ def reported(report: Callable[[Diagnostic], None] | None) -> Iterator[None]:
 
 
 def remark(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> None:
-    """Emits a remark or warning about a valid program. `where` and the other half of each note are an
-    operation, a value or a location."""
+    """Emits a remark about a program.
+
+    Args:
+        message: in one line.
+        where: the operation, value or location that it is about.
+        notes: more messages, each with the operation, value or location that it is about.
+    """
     _say("remark", message, where, notes)
 
 
 def warn(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> None:
-    """Warns of something in a program that is probably a mistake; the pass goes on."""
+    """Warns of something in a program that is probably a mistake; the pass goes on.
+
+    Args:
+        message, where, notes: as for `remark`.
+    """
     _say("warning", message, where, notes)
 
 

@@ -69,22 +69,28 @@ def backend(
     remarks_above: str = "",
     verify_repetition: bool = False,
 ) -> Backend:
-    """The backend of that name, `mpi` or `pjrt`; RunError where there is none, or a package it needs is missing.
+    """Returns an engine with its options, for `execute` and `Program.compile`.
 
-    By `mpi` a process that a launcher such as mpirun or srun has started with others is itself one of the ranks;
-    any other one starts ranks on this machine.
+    With `mpi`, a process that a launcher such as mpirun or srun has started with others is itself one of the ranks; any
+    other process starts ranks on this machine.
 
     Args:
-        timeout: seconds after which a call is stopped.
-        mpi: which MPI, see `MpiInstallation.find`.
-        cpu: what LLVM compiles for, see `Cpu`.
-        platform: of PJRT, see `PjrtEngine`.
-        collectives: of the local program, `shard` or `stablehlo`, by default what the engine is at home with.
-        observe: is told the times of the sharded run.
-        repeat: how often that calls the program.
-        threads: of a rank of MPI, for products of matrices and convolutions.
-        cache: a folder where MPI's compiled programs are kept.
-        remarks_above, verify_repetition: the options of these names of the pipelines, the first of which has a default.
+        name: `mpi` or `pjrt`.
+        timeout: seconds after which a call is stopped; by default none.
+        mpi: the MPI: `wheel` for the package `mpich`, `system` for the one on the path, or the path of a launcher.
+        cpu: the CPU that MPI's programs are compiled for: `native`, or a level such as `x86-64-v3`.
+        platform: the platform of PJRT: `cpu`, which has as many devices as a program needs, or another one of JAX.
+        collectives: the dialect of the collectives of local programs, `shard` or `stablehlo`; by default `shard` with
+            `mpi` and `stablehlo` with `pjrt`.
+        observe: is called with the times of the ranks after each run.
+        repeat: how many times each run calls the program.
+        threads: the threads that a rank of MPI has for products of matrices and convolutions.
+        cache: a folder that keeps MPI's compiled programs; by default they are not kept.
+        remarks_above: the option of `spmd-pipeline` of this name; empty for its default.
+        verify_repetition: whether each op is also decided individually, and differences are errors.
+
+    Raises:
+        RunError: there is no such engine, or a package that it needs is missing.
     """
     if collectives is not None and collectives not in COLLECTIVES:
         raise RunError(f"unknown collectives '{collectives}': choose {' or '.join(COLLECTIVES)}")

@@ -43,16 +43,16 @@ def execute(
 
     Args:
         module: the `ir.Module`, in tensors, annotated for sdy or with upstream's `shard`; it is left as it is.
-        inputs: one global array for each argument, of its shape and dtype; of rank 0 for a scalar, none for a token.
-        ranks: by default as many as the mesh has devices, and nothing else where there is a mesh.
-        function: the function's name.
-        pipelines: what shards the module, where not what the engine has by default.
-        engine: `mpi`, ranks of this machine, `pjrt`, virtual devices of its CPU, or a `Backend` set up otherwise.
+        inputs: one global array for each argument, of its shape and dtype: of rank 0 for a scalar, none for a token.
+        ranks: how many there are; if the module has a mesh, one for each of its devices, as by default.
+        function: the name of the function.
+        pipelines: the passes that shard the module, by default those of the engine.
+        engine: `mpi` for ranks on this machine, `pjrt` for virtual devices of its CPU, or a result of `backend`.
         trust_native: run a module that holds native code, see docs/trust.md.
 
     Raises:
-        RunError: the module cannot be sharded, lowered or run, or the inputs do not fit it, or ranks that hold
-            the same part of a result computed different values.
+        RunError: the module cannot be sharded, lowered or run, the inputs do not fit it, or ranks that hold the same
+            part of a result computed different values.
     """
     chosen = backend(engine) if isinstance(engine, str) else engine
     compiled = compile_module(

@@ -29,7 +29,11 @@ class SubAxisInfo:
 class AxisRef:
     """A full axis, or with `sub_axis_info` a sub-axis of it.
 
-    Questions about two axes take both to be valid in one mesh; axes of different names have nothing in common.
+    Methods with another axis need both to be valid in one mesh. Axes of different names have nothing in common.
+
+    Attributes:
+        name: of the full axis.
+        sub_axis_info: which part of it the sub-axis is, None for all of it.
     """
 
     name: str

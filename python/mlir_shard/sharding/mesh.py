@@ -24,7 +24,12 @@ class TooManyDevicesError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class MeshAxis:
-    """One named axis of a mesh, `size` devices long."""
+    """A named axis of a mesh.
+
+    Attributes:
+        name: of the axis.
+        size: how many devices it has.
+    """
 
     name: str
     size: int
@@ -35,11 +40,15 @@ class MeshAxis:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Mesh:
-    """Axes from major to minor, `Mesh({"data": 4, "model": 2})`, and the ids of devices in row-major order of the axes.
+    """Devices in a grid with named axes: `Mesh({"data": 4, "model": 2})` is 8 devices.
 
-    Without device ids they are 0, 1, 2, ... ; these very ids are dropped, so equal meshes are equal values.
-    No axes and no ids is the empty mesh, a placeholder for any other. No axes and one id is a maximal mesh: what is
-    bound to it is on that device only.
+    A mesh without axes and device ids is the empty mesh, a placeholder for any other. A mesh without axes and with one
+    id is a maximal mesh: a tensor on it is on that device only.
+
+    Args:
+        axes: names and sizes, from major to minor.
+        device_ids: the devices in row-major order of the axes; by default 0, 1, 2 and so on. If these are given, the
+            mesh is the same as without them.
     """
 
     axes: tuple[MeshAxis, ...]

@@ -19,7 +19,7 @@ DEFAULT_PRIORITY = 0
 
 
 class ReductionOp(str, Enum):
-    """What makes one value of the partial values that unreduced axes hold."""
+    """The operation that gives the value of a tensor from partial values along unreduced axes."""
 
     SUM = "sum"
     MAX = "max"
@@ -28,10 +28,13 @@ class ReductionOp(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class DimensionSharding:
-    """Axes that shard one dimension, major to minor.
+    """The axes that shard one dimension.
 
-    A closed dimension cannot be sharded further. `priority` is the round of propagation from which the user's axes here
-    are used, 0 the first; None is 0 where the text has none.
+    Attributes:
+        axes: from major to minor.
+        is_closed: whether propagation may not shard the dimension further.
+        priority: the round of propagation from which the axes are used, 0 for the first; None, where a text has none,
+            is 0 too.
     """
 
     axes: tuple[AxisRef, ...]
@@ -74,10 +77,14 @@ class _HashedOnce:
 
 @dataclass(frozen=True, slots=True)
 class TensorSharding(_HashedOnce):
-    """The sharding of a tensor on a mesh; a `str` mesh is the symbol name without `@`.
+    """The sharding of a tensor on a mesh. Along an axis that it does not name the tensor is replicated.
 
-    Along an axis in no list the tensor is replicated; `replicated_axes` have to stay so. Along `unreduced_axes` each
-    device holds a partial value, and `reduction_op` over them gives the value. Both are in mesh order.
+    Attributes:
+        mesh_or_ref: the mesh, or the name of its symbol without `@`.
+        dim_shardings: the axes of each dimension.
+        replicated_axes: the axes along which the tensor has to stay replicated, in the order of the mesh.
+        unreduced_axes: the axes along which each device holds a partial value, in the order of the mesh.
+        reduction_op: gives the value from the partial ones.
     """
 
     mesh_or_ref: str | Mesh
@@ -96,17 +103,17 @@ class TensorSharding(_HashedOnce):
 
     @staticmethod
     def fully_open(rank: int, mesh_or_ref: str | Mesh) -> TensorSharding:
-        """Nothing sharded, every dimension open."""
+        """Returns a sharding with every dimension open and not sharded."""
         return TensorSharding(mesh_or_ref, (DimensionSharding((), is_closed=False),) * rank)
 
     @staticmethod
     def fully_closed(rank: int, mesh_or_ref: str | Mesh) -> TensorSharding:
-        """Nothing sharded, every dimension closed."""
+        """Returns a sharding with every dimension closed and not sharded."""
         return TensorSharding(mesh_or_ref, (DimensionSharding((), is_closed=True),) * rank)
 
     @staticmethod
     def closed_with(axes_per_dim: Iterable[Sequence[AxisRef]], mesh_or_ref: str | Mesh) -> TensorSharding:
-        """One closed dimension sharding for each list of axes."""
+        """Returns a sharding with a closed dimension for each list of axes."""
         return TensorSharding(mesh_or_ref, tuple(DimensionSharding(tuple(axes), True) for axes in axes_per_dim))
 
     @property

@@ -119,7 +119,7 @@ class Difference:
         return {name: sum(one.count for one in getattr(self, name)) for name in NUMBERS}
 
     def exceeded(self, thresholds: Mapping[str, Limit]) -> dict[str, float]:
-        """The thresholds that are exceeded, each with by how much the quantity has grown, or how many have changed.
+        """Returns the thresholds that are exceeded, each with the growth of the quantity or the number of changes.
 
         Raises:
             ValueError: the memory that the programs need has a threshold and cannot be predicted.
@@ -137,7 +137,7 @@ class Difference:
         return found
 
     def as_data(self) -> dict[str, Any]:
-        """All of it as JSON has it; sizes in bytes, times in seconds."""
+        """Returns all of it in the types of JSON; sizes in bytes, times in seconds."""
         return {
             "meshes": {"before": list(self.meshes[0]), "after": list(self.meshes[1])},
             "annotations": [asdict(one) for one in self.annotations],

@@ -49,12 +49,18 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Communication:
-    """A collective among `groups` groups of devices, each along `axes`, on local tensors.
+    """A collective in groups of devices, on local tensors. Tensors that go in together are one message.
 
-    operands, results: the bytes of each local tensor that goes in and comes out; element_bytes: of an element. Tensors
-    that go in together are one message. `received` is what is received, where it does not follow from sizes: for
-    permutations and exchanges of halos, of `messages` one after the other. `receivers` has for each device whether it
-    receives anything, where not all do.
+    Attributes:
+        kind: the collective.
+        axes: the mesh axes that each group is along.
+        groups: how many groups there are.
+        operand_bytes: of each local tensor that goes in.
+        result_bytes: of each local tensor that comes out.
+        element_bytes: of an element.
+        received: the bytes received, where they do not follow from sizes: of permutations and exchanges of halos.
+        messages: of these, one after the other.
+        receivers: for each device whether it receives anything, None where all do.
     """
 
     kind: CollectiveKind

@@ -36,9 +36,18 @@ KEYS = ("latency", "bandwidth", "objective", "memory_limit", "links")
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """The links of mesh axes by name, those of others, what to have the least of, and the memory of a device in bytes.
+    """The latencies and bandwidths by which plans are chosen, and what they have the least of.
 
-    Sub-axes have the link of their axis. ValueError where an axis has two links, or the limit is not positive.
+    Sub-axes have the link of their axis.
+
+    Attributes:
+        default: the link along axes that are not in `links`.
+        links: links of mesh axes by name.
+        objective: what a plan has the least of.
+        memory_limit: the bytes that a device may hold, None without a limit.
+
+    Raises:
+        ValueError: an axis has two links, or the limit is not positive.
     """
 
     default: Link = DEFAULT_LINK
@@ -54,15 +63,23 @@ class CostModel:
             raise ValueError(f"a memory limit is a positive number of bytes, not {self.memory_limit}")
 
     def link(self, axis: str) -> Link:
-        """The link along the mesh axis of this name."""
+        """Returns the link along the mesh axis of this name."""
         return dict(self.links).get(axis, self.default)
 
     def cost(self, move: Move, before: Placement, tensor: GridTensor) -> StepCost:
-        """What a move costs; ValueError where it cannot be, see `GridTensor.after`."""
+        """Returns what a move costs.
+
+        Raises:
+            ValueError: the move is not possible, see `GridTensor.after`.
+        """
         return step_cost(move, before, tensor.after(move, before), tensor, link_times(tensor.grid, self.link))
 
     def check_axes(self, axes: Iterable[str]) -> None:
-        """Raises ValueError where a link is of none of these mesh axes."""
+        """Checks that each link is of one of these mesh axes.
+
+        Raises:
+            ValueError: a link is of another axis.
+        """
         known = list(dict.fromkeys(axes))
         for name, _ in self.links:
             if name not in known:
@@ -71,10 +88,14 @@ class CostModel:
 
     @staticmethod
     def of_file(path: str | Path, axes: Iterable[str] | None = None) -> CostModel:
-        """The model that a TOML or, where its name ends so, JSON file describes, see `from_mapping`.
+        """Returns the model that a file describes.
 
-        ValueError of one line that names the file where it cannot be read, is neither, has what `from_mapping` does not
-        take, or a link of none of these mesh axes.
+        Args:
+            path: of a file of TOML, or of JSON if its name ends so, with the keys of `from_mapping`.
+            axes: the mesh axes that links may be of; by default any.
+
+        Raises:
+            ValueError: the file cannot be read or is not valid, in one line that names it.
         """
         path = Path(path)
         try:
@@ -93,10 +114,12 @@ class CostModel:
 
     @staticmethod
     def from_mapping(values: Mapping[str, Any]) -> CostModel:
-        """The model that has `latency`, `bandwidth`, `objective`, `memory_limit` and, by axis, `links`.
+        """Returns the model with the given `latency`, `bandwidth`, `objective`, `memory_limit` and, by axis, `links`.
 
-        All may be left out; a link with one of the two has the other from the default. ValueError that names the key
-        where one is unknown or its value wrong.
+        All may be left out. A link that has only a latency, or only a bandwidth, has the other one from the default.
+
+        Raises:
+            ValueError: a key is unknown or its value is wrong; the message names the key.
         """
         if not isinstance(values, Mapping):
             raise ValueError(f"a table with {', '.join(KEYS)}, not {repr(values)}")

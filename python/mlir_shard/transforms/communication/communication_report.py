@@ -26,9 +26,15 @@ _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 @dataclass(frozen=True, slots=True)
 class ReportedCollective:
-    """A collective with what it is predicted to take.
+    """A collective with the time that it is predicted to take.
 
-    time: seconds; op, place: the name of the op it serves, and where in the user's text that is; loops: around it.
+    Attributes:
+        communication: its kind, groups and bytes.
+        time: in seconds.
+        op: the name of the op that it serves.
+        place: of that op in the user's text, `file:line:column`.
+        function: it is in.
+        loops: how many loops are around it.
     """
 
     communication: Communication
@@ -47,17 +53,17 @@ class CommunicationReport:
 
     @property
     def bytes_received(self) -> int:
-        """By the device that receives most, as far as it is known which devices do."""
+        """The bytes that the device receives which receives most, as far as it is known which devices do."""
         return round(self._most_of_a_device(lambda one: one.communication.bytes_received))
 
     @property
     def total_bytes(self) -> int:
-        """Received by all devices."""
+        """The bytes that all devices receive."""
         return sum(one.communication.total_bytes for one in self.collectives)
 
     @property
     def time(self) -> float:
-        """Seconds, one after the other, of the device that takes longest."""
+        """The seconds of the device that takes longest, collectives being one after the other."""
         return self._most_of_a_device(lambda one: one.time)
 
     def _most_of_a_device(self, amount: Callable[[ReportedCollective], float]) -> float:
@@ -71,7 +77,7 @@ class CommunicationReport:
         return everyone + max(some.values(), default=0.0)
 
     def as_data(self) -> dict[str, Any]:
-        """All of it as JSON has it; sizes in bytes, times in seconds."""
+        """Returns all of it in the types of JSON; sizes in bytes, times in seconds."""
         kinds = Counter(one.communication.kind.value for one in self.collectives)
         return {
             "collectives": [_as_data(one) for one in self.collectives],
@@ -85,7 +91,7 @@ class CommunicationReport:
         }
 
     def as_table(self) -> RenderableType:
-        """A line for each collective and one for all."""
+        """Returns a table for `rich`, with a line for each collective and one for all."""
         return self._table() if self.collectives else Text(_NOTHING)
 
     def _table(self) -> FittedTable:
