@@ -55,7 +55,7 @@ class Fault:
     Attributes:
         kind: `rank`, `child`, `run` and `interrupts` are signals, to a rank, any process below shard-run, shard-run
             itself, or several interrupts; `fails` has a rank fail by itself; `closed`, `full` and `broken` are about
-            standard output; `folder` and `room` about temporary files.
+            standard output; `folder` and `room` about temporary files; `memory` leaves little space for shared memory.
         after: the seconds after which a signal is sent.
         choice: a number that chooses among processes, ways and signals.
         hangs: whether a rank hangs, so that the signal comes before the end.
@@ -67,7 +67,7 @@ class Fault:
     hangs: bool = False
 
 
-KINDS = ("rank", "child", "run", "interrupts", "fails", "closed", "full", "broken", "folder", "room")
+KINDS = ("rank", "child", "run", "interrupts", "fails", "closed", "full", "broken", "folder", "room", "memory")
 
 
 def make(seed: int, number: int) -> Fault:
@@ -167,19 +167,19 @@ def _preparation(fault: Fault) -> Callable[[], None]:
             os.close(1)
         most = 1 << (12 + fault.choice % 16)
         # Where that is not allowed, shared memory is that of all, and not looked at.
-        _has_mounted()
+        _has_mounted(1 << (12 + fault.choice % 12) if fault.kind == "memory" else _ENOUGH)
         if fault.kind == "room":
             resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
     return prepare
 
 
-def _has_mounted() -> bool:
-    """Gives this process shared memory of its own; returns whether it may."""
+def _has_mounted(size: int) -> bool:
+    """Gives this process shared memory of its own, of a size in bytes; returns whether it may."""
     libc = ctypes.CDLL(None)
     if libc.unshare(_CLONE_NEWNS) or libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None):
         return False
-    return bool(libc.mount(b"tmpfs", bytes(_SHM), b"tmpfs", 0, f"size={_ENOUGH}".encode()) == 0)
+    return bool(libc.mount(b"tmpfs", bytes(_SHM), b"tmpfs", 0, f"size={size}".encode()) == 0)
 
 
 def _interfere(fault: Fault, started: subprocess.Popen[str], mark: str) -> None:

@@ -27,6 +27,15 @@ def test_a_fault(number: int) -> None:
     assert outcome.kind not in FINDINGS, outcome.detail
 
 
+@needs_mpich
+def test_shared_memory_without_space_is_named() -> None:
+    outcome = faults.run(faults.Fault("memory"), SECONDS)
+    if outcome.kind == DONE:
+        pytest.skip("only a process that may mount has shared memory of its own")
+    assert outcome.kind == REFUSED_RUN
+    assert outcome.detail == "  error: /dev/shm is full, and the shared memory of MPI is there"
+
+
 @pytest.mark.parametrize(
     ("kind", "status", "said", "left", "outcome"),
     [

@@ -20,31 +20,22 @@ _MOST_BYTES = 8 << 30
 _CRASHED = 70
 
 
-class Worker:
+class Worker(MortalProcess[_Request, Outcome]):
     """Runs inputs, one after the other, each for `timeout` seconds at most. Use as a context manager.
 
     modules: the names of Python modules with more passes.
     """
 
     def __init__(self, timeout: float, modules: Sequence[str] = ()) -> None:
-        self._process: MortalProcess[_Request, Outcome] = MortalProcess(
-            functools.partial(_runner, tuple(modules)), timeout
-        )
-
-    def __enter__(self) -> Worker:
-        self._process.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._process.__exit__(*error)
+        super().__init__(functools.partial(_runner, tuple(modules)), timeout)
 
     def run(self, text: bytes, pipeline: str) -> Outcome:
         """Returns what comes of an input."""
-        answer = self._process.answer((text, pipeline))
+        answer = self.answer((text, pipeline))
         if isinstance(answer, Outcome):
             return answer
         if answer.status is None:
-            return Outcome(HANG, answer.stage, f"no result after {self._process.timeout:g} s")
+            return Outcome(HANG, answer.stage, f"no result after {self.timeout:g} s")
         return _crash(answer)
 
 

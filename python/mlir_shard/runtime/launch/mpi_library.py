@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from mlir_shard import _native
 from mlir_shard.runtime.arrays import Array
 
 MPICH = "MPICH"
@@ -138,7 +139,8 @@ def implementation_of(library: ctypes.CDLL) -> str:
 
 
 _MOST_BYTES = 2**30
-_SHARED_MEMORY = "/dev/shm/mpich_shm_"
+_SHARED_MEMORY_FOLDER = "/dev/shm"
+_SHARED_MEMORY = f"{_SHARED_MEMORY_FOLDER}/mpich_sh"
 
 
 def shared_memory() -> list[str]:
@@ -162,6 +164,9 @@ class MpiProcess:
         is_initialized = ctypes.c_int()
         self.library.MPI_Initialized(ctypes.byref(is_initialized))
         self.has_begun = not is_initialized.value
+        if self.has_begun and self.implementation == MPICH:
+            # Where there is no space for its shared memory, MPI_Init ends the process by this signal.
+            _native.remove_mapped_at_bus_error(_SHARED_MEMORY_FOLDER, _SHARED_MEMORY)
         if self.has_begun and self.library.MPI_Init(None, None) != 0:
             raise OSError(f"MPI_Init of {library} failed")
         self.rank = self._number("MPI_Comm_rank")
