@@ -2,23 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Puts mistakes into the project's code and runs its tests on them: from the folder `test`, as built in place,
 
-    python -m mutated_code [--count 200] [--seed 0] [--areas rules planner] [--only NUMBERS] [--groups 2] [--list]
+    python -m mutated_code --record FOLDER
+    python -m mutated_code [--count 200] [--seed 0] [--recording FOLDER] [--results FILE] [--list]
+                           [--areas rules planner] [--only NUMBERS] [--groups 2]
 
-prints for each mistake which test caught it, then how many were caught in each area, and those that no test caught.
-The tests are those of the area, the most related ones first, up to the first failure; tests that do not end catch a
-mistake too. Needs cosmic-ray, which makes the mistakes (`pip install -e '.[mutation]'`). Exits with 1 where fewer than
-95 % are caught.
+The first records which tests execute which lines. The second prints for each mistake which test caught it, then how
+many were caught in each area, and those that no test caught. First the tests are run that execute the line of a
+mistake, then, on mistakes that none of these caught, those of the area, the most related ones first, up to the first
+failure; tests that do not end catch a mistake too. What is in the file of results is not run again. Needs cosmic-ray,
+which makes the mistakes, and coverage (`pip install -e '.[mutation]'`). Exits with 1 where fewer than 95 % are caught.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from mutated_code import campaign
-from mutated_code.areas import AREAS
+from mutated_code.areas import AREAS, RECORDED
+from mutated_code.campaign import Numbered, Verdicts
 from mutated_code.checkout import Checkout, Verdict
-from mutated_code.mistakes import Mistake, mistakes
+from mutated_code.mistakes import mistakes
+from mutated_code.recorded import Recording, record
 
 _SECONDS = 900.0
 _LEAST_SHARE = 0.95
@@ -34,11 +40,16 @@ def main() -> int:
     names = [area.name for area in AREAS]
     parser.add_argument("--areas", nargs="+", choices=names, default=names, help="in what code")
     parser.add_argument("--only", help="these mistakes alone, by their numbers, separated by commas")
-    parser.add_argument("--groups", type=int, help="how many groups of tests to run at most, the most related first")
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="record what tests execute, and run no mistakes")
+    parser.add_argument("--recording", type=Path, metavar="FOLDER", help="what has been recorded of this code")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="keep verdicts there, and go on from those")
+    parser.add_argument("--groups", type=int, help="how many groups of tests of an area to run at most")
     parser.add_argument("--list", action="store_true", help="print the mistakes, and run nothing")
     parser.add_argument("--check", action="store_true", help="first run all the tests on the code as it is")
     parser.add_argument("--timeout", type=float, default=_SECONDS, help="seconds after which tests do not end")
     arguments = parser.parse_args()
+    if arguments.record:
+        return max(record(arguments.record, [test]) for test in RECORDED)
     areas = [area for area in AREAS if area.name in arguments.areas]
     numbered = list(enumerate(mistakes(areas, arguments.count, arguments.seed)))
     if arguments.only:
@@ -48,18 +59,25 @@ def main() -> int:
         for number, one in numbered:
             print(f"{number} {one.report()}")
         return 0
-    numbers = iter(numbered)
 
-    def observe(one: Mistake, verdict: Verdict, seconds: float) -> None:
-        number, _ = next(numbers)
-        said = f"caught by {verdict.detail}" if verdict.is_caught else "SURVIVES"
+    def observe(numbered: Numbered, verdict: Verdict, seconds: float) -> None:
+        number, one = numbered
+        said = f"caught by {verdict.detail}" if verdict.is_caught else "survives"
         print(f"{number} {one.report()}: {said} ({seconds:.0f} s)", flush=True)
 
     with Checkout(arguments.timeout) as checkout:
         if arguments.check and (failure := campaign.check(checkout, areas)):
             print(f"tests fail on the code as it is: {failure}", file=sys.stderr)
             return 1
-        report = campaign.run(checkout, [one for _, one in numbered], areas, observe, arguments.groups)
+        report = campaign.run(
+            checkout,
+            numbered,
+            areas,
+            observe,
+            most_groups=arguments.groups,
+            recording=Recording(arguments.recording) if arguments.recording else None,
+            verdicts=Verdicts(arguments.results),
+        )
     print(report.summary())
     return 0 if report.caught.total() >= _LEAST_SHARE * len(numbered) else 1
 

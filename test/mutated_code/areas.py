@@ -39,6 +39,9 @@ class Area:
 
 _ON_DEVICES = "test/random_programs/test_random_programs.py"
 _SIMULATED = "test/unit/transforms/test_spmdize_simulated.py"
+_RECORDED = ("sharding", "resharding", "rules", "ir", "dialects", "passes", "transforms", "runtime")
+RECORDED = tuple(f"test/unit/{folder}" for folder in _RECORDED)
+"""The tests that run the code of the areas in the process of pytest."""
 AREAS = (
     Area(
         "rules",
@@ -84,7 +87,9 @@ AREAS = (
 
 def is_lit(test: str) -> bool:
     """Whether lit runs a test, and not pytest."""
-    return test.endswith(".mlir") or (not test.endswith(".py") and not any((ROOT / test).rglob("test_*.py")))
+    if "::" in test or test.endswith((".py", ".mlir")):
+        return test.endswith(".mlir")
+    return not any((ROOT / test).rglob("test_*.py"))
 
 
 def _related(path: Path) -> list[str]:

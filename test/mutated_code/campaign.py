@@ -1,17 +1,29 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Many mistakes, one after the other: how many are caught in each area, and which are not."""
+"""Many mistakes, one after the other: how many are caught in each area, and which are not.
+
+Tests are run on a mistake in two rounds. The first has those that are recorded to execute its line, the quickest first;
+the second, for mistakes that nothing has caught yet, the tests of the area. Verdicts may be kept in a file.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from pathlib import Path
 
 from mutated_code.areas import AREAS, ROOT, Area
 from mutated_code.checkout import Checkout, Verdict
 from mutated_code.mistakes import Mistake
+from mutated_code.recorded import Recording
+
+# Starting pytest takes longer than what is saved by fewer tests at once.
+_SECONDS_AT_FIRST, _SECONDS_RECORDED = 10.0, 120.0
+Numbered = tuple[int, Mistake]
 
 
 @dataclass
@@ -19,12 +31,12 @@ class Report:
     """What came of a campaign."""
 
     caught: Counter[str] = field(default_factory=Counter)
-    survivors: list[Mistake] = field(default_factory=list)
+    survivors: list[Numbered] = field(default_factory=list)
     seconds: float = 0.0
 
     def summary(self) -> str:
         """The numbers, a line each, and the mistakes that no test caught."""
-        survived = Counter(one.area for one in self.survivors)
+        survived = Counter(one.area for _, one in self.survivors)
         count, total = self.caught.total(), self.caught.total() + len(self.survivors)
         return "\n".join(
             [
@@ -33,9 +45,28 @@ class Report:
                     f"  {area.name}: {self.caught[area.name]} of {self.caught[area.name] + survived[area.name]}"
                     for area in AREAS
                 ),
-                *(f"survives: {one.report()}" for one in self.survivors),
+                *(f"survives: {number} {one.report()}" for number, one in self.survivors),
             ]
         )
+
+
+class Verdicts:
+    """Verdicts on mistakes by round, which are kept in a file, if there is one."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []
+        self._known = {(one, turn): Verdict(*verdict) for one, turn, verdict in map(json.loads, lines)}
+
+    def known(self, one: Mistake, turn: int) -> Verdict | None:
+        """The verdict of a round on a mistake."""
+        return self._known.get((one.report(), turn))
+
+    def add(self, one: Mistake, turn: int, verdict: Verdict) -> None:
+        """Keeps a verdict."""
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([one.report(), turn, [verdict.is_caught, verdict.detail]]) + "\n")
 
 
 def check(checkout: Checkout, areas: Sequence[Area]) -> str:
@@ -50,21 +81,52 @@ def check(checkout: Checkout, areas: Sequence[Area]) -> str:
 
 def run(
     checkout: Checkout,
-    mistakes: Sequence[Mistake],
+    mistakes: Sequence[Numbered],
     areas: Sequence[Area],
-    observe: Callable[[Mistake, Verdict, float], None] = lambda mistake, verdict, seconds: None,
+    observe: Callable[[Numbered, Verdict, float], None] = lambda numbered, verdict, seconds: None,
+    *,
     most_groups: int | None = None,
+    recording: Recording | None = None,
+    verdicts: Verdicts | None = None,
 ) -> Report:
-    """Runs tests on each mistake, of `most_groups` groups; `observe` is told what came of it, and how long it took."""
-    report, begin = Report(), time.monotonic()
+    """Runs tests on each mistake; `observe` is told what came of it in a round, and how long that took.
+
+    Of the tests of an area `most_groups` groups are run.
+    """
+    report, begin, left = Report(), time.monotonic(), list(mistakes)
     by_name = {area.name: area for area in areas}
-    for one in mistakes:
-        start = time.monotonic()
-        verdict = checkout.run(one.path, one.text, by_name[one.area].test_groups(one.path)[:most_groups])
-        if verdict.is_caught:
-            report.caught[one.area] += 1
-        else:
-            report.survivors.append(one)
-        report.seconds = time.monotonic() - begin
-        observe(one, verdict, time.monotonic() - start)
+    kept = verdicts or Verdicts(None)
+
+    def recorded(one: Mistake) -> list[list[str]]:
+        return list(_recorded_groups(recording, one)) if recording is not None else []
+
+    def of_area(one: Mistake) -> list[list[str]]:
+        return by_name[one.area].test_groups(one.path)[:most_groups]
+
+    for turn, groups in enumerate((recorded, of_area)):
+        survivors = []
+        for numbered in left:
+            one, start = numbered[1], time.monotonic()
+            verdict = kept.known(one, turn)
+            if verdict is None:
+                verdict = checkout.run(one.path, one.text, groups(one))
+                kept.add(one, turn, verdict)
+            if verdict.is_caught:
+                report.caught[one.area] += 1
+            else:
+                survivors.append(numbered)
+            observe(numbered, verdict, time.monotonic() - start)
+        left = survivors
+    report.survivors, report.seconds = left, time.monotonic() - begin
     return report
+
+
+def _recorded_groups(recording: Recording, one: Mistake) -> Iterator[list[str]]:
+    """The tests that execute the line of a mistake, those that take some seconds together, then others."""
+    tests = recording.tests(one.path, one.line)
+    totals = list(accumulate(seconds for _, seconds in tests))
+    bounds = (0.0, _SECONDS_AT_FIRST, _SECONDS_RECORDED)
+    for low, high in pairwise(bounds):
+        group = [test for (test, _), total in zip(tests, totals, strict=True) if low < total <= high]
+        if group:
+            yield group

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Mistakes in Python files, by operators of cosmic-ray: another operator, number or truth, a loop that never runs.
 
-What changes annotations, decorators, messages of errors or names of types is none, and left out.
+What changes annotations, decorators, messages of errors, names of types or whether a right `zip` checks lengths is
+none, and left out.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ def _places(path: Path) -> dict[int, list[tuple[str, int]]]:
 
 
 def _without_effect(tree: ast.Module) -> list[tuple[_Position, _Position]]:
-    """The ranges of what no test can see: annotations, decorators, errors that are raised, aliases of types."""
+    """The ranges of what no test can see: annotations, decorators, errors that are raised, aliases of types, imports
+    for types, and whether `zip` checks what holds."""
     found: list[ast.expr | ast.stmt | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -117,6 +119,10 @@ def _without_effect(tree: ast.Module) -> list[tuple[_Position, _Position]]:
             found += node.decorator_list
         elif isinstance(node, ast.arg | ast.AnnAssign):
             found.append(node.annotation)
+        elif isinstance(node, ast.keyword) and node.arg == "strict":
+            found.append(node.value)
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            found.append(node.test)
         elif isinstance(node, ast.Raise) or (isinstance(node, ast.Assign) and _is_alias(node.value)):
             found.append(node)
     return [

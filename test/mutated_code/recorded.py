@@ -1,0 +1,119 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which tests execute which lines of the project in pytest's own process, and how long they take.
+
+`record` runs tests with this module as a plugin of pytest. It takes coverage.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import coverage
+import pytest
+
+from mutated_code.areas import ROOT
+
+_FOLDER = "MUTATED_CODE_RECORDING"
+_LINES, _SECONDS = "lines", "seconds.json"
+# A test that runs the line of a mistake with a fitting name or folder may be behind many others: some are enough.
+_MOST_TESTS = 200
+_MOST_LINES_BEFORE = 12
+
+_recorder = pytest.StashKey["_Recorder"]()
+
+
+def record(folder: Path, tests: Sequence[str]) -> int:
+    """Runs tests and adds what they execute to a folder; returns pytest's exit status.
+
+    Functions that keep their results are executed by the first test that calls them alone.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    environment = {
+        **os.environ,
+        _FOLDER: str(folder.resolve()),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(ROOT / "test"), os.environ.get("PYTHONPATH", "")]),
+    }
+    return subprocess.run([*command, "-p", __name__, *tests], cwd=ROOT, env=environment).returncode
+
+
+class Recording:
+    """What has been recorded into a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._data = coverage.CoverageData(str(folder / _LINES))
+        self._data.read()
+        self._seconds: dict[str, float] = json.loads((folder / _SECONDS).read_text(encoding="utf-8"))
+
+    def tests(self, path: Path, line: int) -> list[tuple[str, float]]:
+        """Returns tests that execute a line and their seconds, the quickest first, but the first of each function in
+        front of the second of any.
+
+        Of a statement of several lines, only some may be known, so lines before the one are looked at too.
+        """
+        by_line = self._data.contexts_by_lineno(str(ROOT / path))
+        lines = range(line, max(0, line - _MOST_LINES_BEFORE), -1)
+        known = next((by_line[one] for one in lines if any(by_line.get(one, ()))), [])
+        timed = sorted((self._seconds[test], test) for test in set(known) if test in self._seconds)
+        turns: dict[str, int] = {}
+        ranked = []
+        for seconds, test in timed:
+            function = test.partition("[")[0]
+            turns[function] = turns.get(function, -1) + 1
+            ranked.append((turns[function], seconds, test))
+        return [(test, seconds) for _, seconds, test in sorted(ranked)[:_MOST_TESTS]]
+
+
+@dataclass
+class _Recorder:
+    folder: Path
+    coverage: coverage.Coverage
+    seconds: dict[str, float]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begins to record."""
+    folder = Path(os.environ[_FOLDER])
+    lines = coverage.Coverage(
+        data_file=str(folder / _LINES), config_file=False, source=[str(ROOT / "python" / "mlir_shard")]
+    )
+    lines.load()
+    lines.start()
+    config.stash[_recorder] = _Recorder(folder, lines, {})
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Records for this test."""
+    item.config.stash[_recorder].coverage.switch_context(item.nodeid)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Notes how long a test takes, with what is made for it; one that fails or is skipped catches nothing."""
+    report = yield
+    seconds = item.config.stash[_recorder].seconds
+    seconds[item.nodeid] = seconds.get(item.nodeid, 0.0) + call.duration
+    if report.outcome != "passed":
+        seconds[item.nodeid] = float("inf")
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Adds what was found to what there was."""
+    recorder = session.config.stash[_recorder]
+    recorder.coverage.stop()
+    recorder.coverage.save()
+    path = recorder.folder / _SECONDS
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found = {test: seconds for test, seconds in recorder.seconds.items() if seconds != float("inf")}
+    path.write_text(json.dumps({**known, **found}), encoding="utf-8")
