@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
@@ -48,7 +51,7 @@ class MortalProcess(Generic[Request, Answer]):
         self._folder = tempfile.TemporaryDirectory(prefix="mortal-process-")
         self._log = Path(self._folder.name) / "log"
 
-    def __enter__(self) -> MortalProcess[Request, Answer]:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

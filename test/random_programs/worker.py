@@ -17,34 +17,18 @@ _Request = tuple[str, int]
 _LINES_SHOWN = 12
 
 
-class Worker:
+class Worker(MortalProcess[_Request, Outcome]):
     """Runs programs, one after the other, each for `timeout` seconds at most. Use as a context manager."""
 
     def __init__(self, setting: Setting, timeout: float) -> None:
-        self._process: MortalProcess[_Request, Outcome] = MortalProcess(functools.partial(_runner, setting), timeout)
-
-    def __enter__(self) -> Worker:
-        self._process.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._process.__exit__(*error)
-
-    @property
-    def timeout(self) -> float:
-        """The seconds after which a program hangs."""
-        return self._process.timeout
-
-    @timeout.setter
-    def timeout(self, seconds: float) -> None:
-        self._process.timeout = seconds
+        super().__init__(functools.partial(_runner, setting), timeout)
 
     def run(self, text: str, seed: int) -> Outcome:
         """Returns what comes of a program."""
-        answer = self._process.answer((text, seed))
+        answer = self.answer((text, seed))
         if isinstance(answer, Outcome):
             is_crash = answer.kind == CRASH
-            return replace(answer, detail=answer.detail + _shown(self._process.said())) if is_crash else answer
+            return replace(answer, detail=answer.detail + _shown(self.said())) if is_crash else answer
         if answer.status is None:
             return Outcome(HANG, answer.stage, f"no result after {self.timeout:g} s")
         kind = INVALID if answer.stage in WITHOUT_SHARDING else CRASH

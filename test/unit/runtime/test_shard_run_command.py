@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from default_signals import default_signals
+from fuzzed_programs import faults
 from hang_guard import SECONDS, wait_until
 from runtime.local_program import needs_mpich
 
@@ -167,21 +168,10 @@ def test_compiled_programs_are_kept(program: Path, tmp_path: Path) -> None:
     assert other.returncode == 0 and len(list(cache.iterdir())) == 2
 
 
-PROGRAM_WITH_ALL_REDUCE = """
-sdy.mesh @mesh = <["x"=4]>
-func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
-                %b: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
-  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
-      : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
-  return %0 : tensor<8x4xf32>
-}
-"""
-
-
 @needs_mpich
 def test_times_of_repeated_calls_as_json(tmp_path: Path) -> None:
     program = tmp_path / "program.mlir"
-    program.write_text(PROGRAM_WITH_ALL_REDUCE)
+    program.write_text(faults.PROGRAM)
     ended = shard_run(program, "--timing=json", "--repeat", "3", "--threads", "2", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     times = json.loads(ended.stdout.partition("\n\n")[2])
@@ -197,7 +187,7 @@ def test_times_of_repeated_calls_as_json(tmp_path: Path) -> None:
 @needs_mpich
 def test_ranks_need_the_memory_that_is_predicted(tmp_path: Path) -> None:
     program = tmp_path / "program.mlir"
-    program.write_text(PROGRAM_WITH_ALL_REDUCE.replace("8x", "2048x").replace("x4x", "x2048x"))
+    program.write_text(faults.PROGRAM.replace("8x", "2048x").replace("x4x", "x2048x"))
     ended = shard_run(program, "--timing=json", "--no-verify", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     times = json.loads(ended.stdout.partition("\n\n")[2])
