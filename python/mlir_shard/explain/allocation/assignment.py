@@ -10,7 +10,7 @@ from typing import Protocol
 
 from mlir_shard.explain.allocation.buffers import Buffer, Kind
 from mlir_shard.explain.allocation.fusion import FusionRules, Kernel, kernels
-from mlir_shard.explain.allocation.instructions import Computation, Instruction, Value
+from mlir_shard.explain.allocation.instructions import Computation, Instruction, Role, Value
 
 
 class BufferRules(FusionRules, Protocol):
@@ -85,8 +85,9 @@ class Assignment:
 
     def _compute(self, kernel: Kernel) -> None:
         one = kernel.instruction
-        if one.traits.is_view and one.operands[0] in kernel.reads:
-            if (viewed := self._of.get(id(one.operands[0]))) is not None:
+        source = _viewed(one, kernel) if one.traits.is_view else None
+        if source is not None:
+            if (viewed := self._of.get(id(source))) is not None:
                 self._of[id(one.results[0])] = viewed
             return
         number = one.op.number if one.op else -1
@@ -114,9 +115,20 @@ class Assignment:
             else:
                 shared.last = max(shared.last, self.time)
                 self._of[id(value)] = shared
+        if one.traits.fills:
+            self._fill(one)
         if not (callee or before or behind):
             self._end_reads(kernel)
         self._add_table(one, self.time)
+
+    def _fill(self, one: Instruction) -> None:
+        """Puts what is inserted where it is in the result, which is then there from the beginning of that on."""
+        inserted, result = one.operands[1], self._of[id(one.results[0])]
+        own = self._ended(inserted, one)
+        is_own = own is not None and own.kind is Kind.TEMPORARY and own.size == inserted.tensor.bytes
+        if own is not None and is_own and not _is_parameter(inserted) and own is not result:
+            result.first = min(result.first, own.first)
+            own.size = 0
 
     def _add_table(self, one: Instruction, start: int) -> None:
         if len(one.results) > 1 and self._rules.pointer_bytes:
@@ -170,8 +182,6 @@ class Assignment:
                         Buffer(buffer.size, begin, max(begin, buffer.last), Kind.TEMPORARY, number, buffer.index)
                     )
                 self.temporaries = [one for one in self.temporaries if one is not own or own in carried]
-            elif own is not None and own.first > buffer.last and own not in carried:
-                self.temporaries = [one for one in self.temporaries if one is not own]
             elif own is not None:
                 own.last = max(own.last, self.time)
         for buffer in carried:
@@ -230,6 +240,21 @@ class Assignment:
                 buffer.last, buffer.kind, buffer.index = self.time + 2, Kind.RESULT, index
                 self.results.append(buffer)
         self.temporaries = [one for one in self.temporaries if id(one) not in taken]
+
+
+def _is_parameter(value: Value) -> bool:
+    """Whether a value is a parameter, or a view of one."""
+    while value.definer.traits.is_view:
+        value = value.definer.operands[0]
+    return value.definer.traits.role is Role.PARAMETER
+
+
+def _viewed(view: Instruction, kernel: Kernel) -> Value | None:
+    """The value in memory that a view is of, also through views that are fused into it; None if it is computed."""
+    value = view.operands[0]
+    while value not in kernel.reads and value.definer.traits.is_view:
+        value = value.definer.operands[0]
+    return value if value in kernel.reads else None
 
 
 class _Ways:

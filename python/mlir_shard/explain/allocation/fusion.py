@@ -82,8 +82,10 @@ class _Fusion:
 
     def add(self, count: int, kernel: int) -> None:
         """Adds kernels."""
-        self.count = count if not self.count or (count == 1 and kernel == self.kernel) else 2
-        self.kernel = kernel
+        if not self.count:
+            self.count, self.kernel = count, kernel
+        elif count != 1 or kernel != self.kernel:
+            self.count = 2
 
 
 def kernels(computation: Computation, rules: FusionRules) -> list[Kernel]:

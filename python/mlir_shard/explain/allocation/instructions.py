@@ -38,6 +38,7 @@ class Traits:
         is_collective: whether it communicates.
         is_view: whether its result is in the memory of its operand, unless that is fused into it.
         updates: how many of its first operands are overwritten by results, one each.
+        fills: whether the second operand is computed where it is in the result, unless something else uses it.
     """
 
     role: Role
@@ -48,6 +49,7 @@ class Traits:
     is_collective: bool = False
     is_view: bool = False
     updates: int = 0
+    fills: bool = False
 
 
 class Emit(Protocol):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 from mlir_shard import host
 from mlir_shard.explain.allocation import xla_rules
@@ -13,6 +14,7 @@ from mlir_shard.explain.allocation.instructions import Computation, Emit, Instru
 from mlir_shard.explain.allocation.local_values import Op, Signature, Tensor
 from mlir_shard.host import ir
 from mlir_shard.ir.op_names import op_names
+from mlir_shard.ir.slice_numbers import SliceNumbers
 
 _bindings = host.module("_mlir_libs._stablehlo")
 _OPENED = frozenset(op_names("stablehlo", "case if while")) | {"scf.for", "scf.if", "scf.while"}
@@ -26,7 +28,12 @@ _STRIDED = frozenset({"shard.all_slice", "stablehlo.dynamic_slice", "stablehlo.s
 _FLATTENING = frozenset({"stablehlo.reshape", "tensor.collapse_shape", "tensor.reshape", "tosa.reshape"})
 _STRIDED_VIEW = Traits(Role.OPAQUE, is_view=True, is_folded=True)
 _REORDERED_VIEW = Traits(Role.FUSIBLE, is_view=True, is_elementwise=True, is_folded=True)
+_REORDERED = Traits(Role.FUSIBLE)
 _COPY = Traits(Role.OPAQUE)
+_COLLECTIVE = Traits(Role.OPAQUE, is_pure=False, is_collective=True)
+_COMPUTED = Traits(Role.FUSIBLE, is_elementwise=True, is_folded=True)
+_INDEXED = frozenset(op_names("stablehlo", "gather scatter"))
+_INDEX_BYTES = 8
 # What is reduced, and where to.
 _OF_A_REDUCTION = 2
 _WINDOWED = frozenset(op_names("stablehlo", "convolution reduce_window"))
@@ -51,9 +58,11 @@ _NOT_ELEMENTWISE = frozenset(
     )
     + op_names("chlo", "top_k")
 )
-_UPDATES = frozenset(
-    op_names("stablehlo", "dynamic_update_slice scatter sort") + op_names("tensor", "insert insert_slice")
-)
+_ONE = "one"
+_UPDATES = frozenset(op_names("stablehlo", "dynamic_update_slice scatter sort"))
+# What is inserted comes before what it is inserted into.
+_INSERTED = frozenset(op_names("tensor", "insert insert_slice"))
+_INSERTION = Traits(Role.OPAQUE, updates=1, fills=True)
 
 
 class MpiRules:
@@ -93,8 +102,19 @@ class MpiRules:
     def expand(self, op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
         """As `Rules.expand`: views are the operands that they are of, or strided ones."""
         name = op.name
+        if name == "stablehlo.broadcast_in_dim" and _is_one(operands[0]):
+            return emit(_ONE, Traits(Role.CONSTANT), [], op.signature.results)
+        if name == "stablehlo.multiply" and any(map(_is_one, operands)):
+            return operands[1:] if _is_one(operands[0]) else operands[:1]
         if name in _WINDOWED and len(op.results) == 1:
             return _windowed(op, operands, tensors, emit)
+        if name in _INSERTED:
+            given = [operands[1], operands[0], *operands[2:]]
+            return emit(name, _INSERTION, given, op.signature.results, op.signature.number)
+        if name == "shard.all_gather" and not _is_outermost(op, "gather_axis"):
+            return _gathered(op, operands, emit)
+        if name in _INDEXED:
+            return _indexed(op, operands, emit)
         if name == "stablehlo.transpose" and _keeps_order(op):
             return emit(name, _REORDERED_VIEW, operands, op.signature.results, op.signature.number)
         if name in _STRIDED:
@@ -133,8 +153,8 @@ class MpiRules:
         return False
 
     def may_repeat(self, one: Instruction) -> bool:
-        """As `FusionRules.may_repeat`: only what has one use is fused."""
-        return False
+        """As `FusionRules.may_repeat`: numbers of elements are repeated for each use, and other things made once."""
+        return one.name in _REINDEXED and _reads_nothing(one)
 
     def is_whole_or_not(self, one: Instruction) -> bool:
         """As `FusionRules.is_whole_or_not`."""
@@ -144,10 +164,7 @@ class MpiRules:
         """As `BufferRules.staging`: MPI sends and receives parts along the first dimension."""
         if one.op is None:
             return (0, 0)
-        attributes = one.op.signature.op.attributes
-        if one.name == "shard.all_gather" and attributes["gather_axis"].value:
-            return (0, one.results[0].tensor.bytes)
-        if one.name == "shard.reduce_scatter" and attributes["scatter_dim"].value:
+        if one.name == "shard.reduce_scatter" and not _is_outermost(one.op, "scatter_dim"):
             return (one.operands[0].tensor.bytes, 0)
         return (0, 0)
 
@@ -181,6 +198,21 @@ def _is_reindexed(producer: Instruction) -> bool:
     return not computed and end.operands[0] == block.arguments[0]
 
 
+def _reads_nothing(one: Instruction) -> bool:
+    """Whether an instruction computes numbers of elements and constants alone."""
+    pending, seen = [one], {id(one)}
+    while pending:
+        for value in pending.pop().operands:
+            definer = value.definer
+            if definer.traits.role is Role.CONSTANT or id(definer) in seen:
+                continue
+            if definer.traits.role is not Role.FUSIBLE:
+                return False
+            seen.add(id(definer))
+            pending.append(definer)
+    return True
+
+
 def _uses(user: Instruction, producer: Instruction) -> int:
     return sum(value.definer is producer for value in user.operands)
 
@@ -202,6 +234,76 @@ def _keeps_order(transpose: Op) -> bool:
     return moved == sorted(moved)
 
 
+def _is_outermost(op: Op, name: str) -> bool:
+    """Whether the dimensions before that of an attribute have one element, so that parts of it are in one piece."""
+    return all(size == 1 for size in op.signature.results[0].shape[: op.signature.op.attributes[name].value])
+
+
+def _gathered(op: Op, operands: list[Value], emit: Emit) -> list[Value]:
+    """What is gathered has the parts one after the other, and is read in another order."""
+    (result,) = op.signature.results
+    parts = emit(op.name, _COLLECTIVE, operands, [result], (op.number, "parts"))
+    return emit("reordered", _REORDERED, parts, [result], op.signature.number)
+
+
+def _indexed(op: Op, operands: list[Value], emit: Emit) -> list[Value] | None:
+    """Loops over elements: indices are read as numbers of 64 bits, and what is read has to be in memory."""
+    if op.name == "stablehlo.gather" and not SliceNumbers.of(op.signature.op).batching:
+        return None
+    count = len(op.results)
+    given = operands[count].tensor
+    wide = Tensor(given.elements * _INDEX_BYTES, given.shape, _INDEX_BYTES, "i64")
+    indices = (
+        operands[count : count + 1] if given.type == "i64" else emit("widened", _COMPUTED, [operands[count]], [wide])
+    )
+    updates = [
+        emit("filled", _COPY, [], [one.tensor], id(one))[0]
+        if one.definer.name in (*_REINDEXED, _ONE) and _is_constant(one)
+        else one
+        for one in operands[count + 1 :]
+    ]
+    return emit(
+        op.name,
+        Traits(Role.OPAQUE, updates=count if op.name in _UPDATES else 0),
+        [*operands[:count], *indices, *updates],
+        op.signature.results,
+        op.signature.number,
+    )
+
+
+def _is_constant(value: Value) -> bool:
+    return value.definer.traits.role is Role.CONSTANT
+
+
+def _is_one(value: Value) -> bool:
+    """Whether all elements are the number 1, which products fold."""
+    definer = value.definer
+    if definer.name != "stablehlo.constant" or definer.op is None:
+        return definer.name == _ONE
+    elements = definer.op.signature.op.attributes["value"]
+    return isinstance(elements, ir.DenseFPElementsAttr | ir.DenseIntElementsAttr) and (
+        elements.is_splat and elements.get_splat_value().value == 1
+    )
+
+
+def _dilated_kernel(numbers: Any, attributes: Any, kernel: Tensor) -> Tensor:
+    """The kernel of a convolution with zeros in between; the host has dilated kernels for one order of dimensions."""
+    rank = len(kernel.shape)
+    spatial = list(range(1, rank - 1))
+    is_usual = (
+        (numbers.input_batch_dimension, numbers.input_feature_dimension) == (0, rank - 1)
+        and (numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension) == (rank - 2, rank - 1)
+        and (numbers.output_batch_dimension, numbers.output_feature_dimension) == (0, rank - 1)
+        and list(numbers.input_spatial_dimensions) == spatial == list(numbers.output_spatial_dimensions)
+    )
+    if is_usual or "rhs_dilation" not in attributes:
+        return kernel
+    shape = list(kernel.shape)
+    for axis, by in zip(numbers.kernel_spatial_dimensions, attributes["rhs_dilation"], strict=True):
+        shape[axis] = (shape[axis] - 1) * by + 1
+    return Tensor(kernel.element * prod(shape), tuple(shape), kernel.element, kernel.type)
+
+
 def _windowed(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value]:
     """A windowed operation on its first operand with padding and dilation, which others may share."""
     attributes = op.signature.op.attributes
@@ -210,6 +312,9 @@ def _windowed(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Em
     if op.name == "stablehlo.convolution":
         numbers = _bindings.ConvDimensionNumbers(attributes["dimension_numbers"])
         axes, dilation = list(numbers.input_spatial_dimensions), "lhs_dilation"
+        kernel = _dilated_kernel(numbers, attributes, tensors[1])
+        if kernel != tensors[1]:
+            operands = [operands[0], *emit("dilated", _COPY, operands[1:2], [kernel])]
     else:
         axes, dilation = list(range(len(given.shape))), "base_dilations"
     dilations = list(attributes[dilation]) if dilation in attributes else []
