@@ -37,12 +37,13 @@ OTHER_ANNOTATION = (
     "into, or of the result of the function that it becomes: Shardy names the first in an order of its own, whichever "
     "the axis is from"
 )
-IN_GROUP = "the axis comes from a member of a sharding group, for which Shardy records no step"
+IN_GROUP = "the axis comes from a member of a sharding group, for which Shardy records nothing"
 OF_FUNCTION = (
     "steps to the results of a function: Shardy notes those of all results as of the first, and of several of one axis "
     "only one"
 )
 OTHER_EDGE = "the edges of a loop that swaps values are visited in another order"
+OTHER_NUMBER = "the same step with another number, behind edges that are visited in another order"
 RETURNED_AGAIN = "Shardy notes the origins of a value that a function returns several times with one of the results"
 UNKNOWN = "unknown"
 _UNRECORDED = {"sdy.sharding_group": IN_GROUP, "func.func": OF_FUNCTION}
@@ -156,8 +157,7 @@ class _Comparison:
         found.axes += 1
         for link in chain.links:
             if not self._has_step(link, chain.axis):
-                known = _UNRECORDED.get(link.op) or (OTHER_EDGE if self._has_other_edge(link, chain.axis) else None)
-                found.other_steps[known or self._other(tensor, chain, f"no step {link}")] += 1
+                found.other_steps[self._other_step(tensor, chain, link)] += 1
                 break
         else:
             last = chain.links[-1] if chain.links else None
@@ -168,6 +168,13 @@ class _Comparison:
                 found.other_steps[self._other(tensor, chain, f"first in step {first}, here {last}")] += 1
         if self._has_origins:
             self._compare_origins(tensor, chain)
+
+    def _other_step(self, tensor: Tensor, chain: Chain, link: Link) -> str:
+        if link.op in _UNRECORDED:
+            return _UNRECORDED[link.op]
+        if self._has_move(link, chain.axis):
+            return OTHER_NUMBER
+        return OTHER_EDGE if self._has_edge(link, chain.axis) else self._other(tensor, chain, f"no step {link}")
 
     def _compare_origins(self, tensor: Tensor, chain: Chain) -> None:
         found = self._found
@@ -183,6 +190,8 @@ class _Comparison:
             found.without_origin += 1
         elif theirs is None and self._is_returned_again(tensor):
             found.other_origins[RETURNED_AGAIN] += 1
+        elif theirs is None and any(map(self._traced.trace.group_of, (*path, tensor.number))):
+            found.other_origins[IN_GROUP] += 1
         else:
             found.other_origins[self._other(tensor, chain, f"from {theirs}, here {ours}")] += 1
 
@@ -214,14 +223,18 @@ class _Comparison:
         move = (self._op_of(link), link.source_role, link.target_role)
         return any(step == link.step and moved.overlaps(axis) for step, moved in self._theirs.steps.get(move, ()))
 
-    def _has_other_edge(self, link: Link, axis: AxisRef) -> bool:
-        """Whether the axis reaches the target of a step through an edge of the op that the step goes through."""
+    def _has_move(self, link: Link, axis: AxisRef) -> bool:
+        """Whether the axis goes between the tensors of a step through its op, in whichever step."""
+        move = (self._op_of(link), link.source_role, link.target_role)
+        return any(moved.overlaps(axis) for _, moved in self._theirs.steps.get(move, ()))
+
+    def _has_edge(self, link: Link, axis: AxisRef) -> bool:
+        """Whether the axis reaches the target of a step through an edge of an op with regions."""
         trace = self._traced.trace
         return any(
             target == trace.nodes[number].role(position) and any(moved.overlaps(axis) for _, moved in steps)
             for number, position in trace.nodes_of.get(link.target, ())
             if trace.op_name(trace.nodes[number].op) == EDGE
-            if trace.place(trace.owner(trace.nodes[number].op)) == link.place
             for (_, _, target), steps in self._theirs.steps_of.get(trace.nodes[number].op, ())
         )
 
