@@ -190,7 +190,9 @@ def _import_all() -> None:
     for module in pkgutil.walk_packages(package.__path__, f"{_PROJECT}."):
         if module.name not in (_ENGINE_OF_JAX, _OF_MODEL_EXPLORER, *_OF_TORCH):
             importlib.import_module(module.name)
-    package.create_context()
+    # What the second one keeps, later ones are made of: those of forks.
+    for _ in range(2):
+        package.create_context()
     _share_memory()
 
 

@@ -8,6 +8,7 @@ side effects, verifiers) is attached to the operation names afterwards, as the h
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -37,6 +38,8 @@ _ATTACHABLE: Mapping[str, tuple[Any, ...]] = {
 }
 
 _wrapped: set[str] = set()
+# By the text, once a module of it is read for another context, bytecode, which is read in half the time.
+_bytecode: dict[str, bytes | None] = {}
 
 
 def load(context: Any, generated: ModuleType, verifiers: Mapping[str, Verifier]) -> None:
@@ -51,7 +54,7 @@ def load(context: Any, generated: ModuleType, verifiers: Mapping[str, Verifier])
     irdl = host.dialect("irdl")
     with context, ir.Location.unknown():
         for text in generated.IRDL:
-            irdl.load_dialects(ir.Module.parse(text))
+            irdl.load_dialects(_definitions(text))
         for op in definition.ops:
             name = f"{definition.name}.{op.mnemonic}"
             for trait in op.traits:
@@ -61,6 +64,23 @@ def load(context: Any, generated: ModuleType, verifiers: Mapping[str, Verifier])
                 members = {"verify_invariants": staticmethod(verifiers[name])}
                 ir.DynamicOpTrait.attach(name, type(f"Verify_{name.replace('.', '_')}", (), members))
         _register_wrappers(definition.name, generated)
+
+
+def _definitions(text: str) -> Any:
+    """The module of a text of IRDL, in the context at hand."""
+    known = _bytecode.get(text)
+    if known is not None:
+        return ir.Module.parse(known)
+    module = ir.Module.parse(text)
+    if text not in _bytecode:
+        # Most processes have one context.
+        _bytecode[text] = None
+        return module
+    host.module("passmanager").PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
+    written = io.BytesIO()
+    module.operation.write_bytecode(written)
+    _bytecode[text] = written.getvalue()
+    return module
 
 
 def _register_wrappers(namespace: str, generated: ModuleType) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -34,6 +35,11 @@ OPS = {
     "math.exp": (("abc",), "", "abc"),
 }
 Sizes = dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def context() -> Any:
+    return mlir_shard.create_context()
 
 
 def _type(letters: str, sizes: Sizes) -> str:
@@ -76,11 +82,11 @@ sizes_of_letters = st.fixed_dictionaries({letter: st.sampled_from([1, 2, 3, 4, 6
 @settings(max_examples=300)
 @given(name=st.sampled_from(sorted(OPS)), first=sizes_of_letters, second=sizes_of_letters)
 def test_operations_with_sizes_of_one_pattern_have_one_signature_and_rules_alike(
-    name: str, first: Sizes, second: Sizes
+    context: Any, name: str, first: Sizes, second: Sizes
 ) -> None:
     if name == "stablehlo.broadcast_in_dim":
         assume(all(sizes["c"] in (1, sizes["d"]) for sizes in (first, second)))
-    module = mlir_shard.parse(_module(name, [first, second]), mlir_shard.create_context())
+    module = mlir_shard.parse(_module(name, [first, second]), context)
     arrays = ModuleArrays(module.operation, (), has_rule_for_any_sizes)
     one, other = (number for number in range(len(arrays)) if arrays.operation(number).name == name)
     is_one = arrays.signatures[one] == arrays.signatures[other]
