@@ -113,7 +113,7 @@ class PropagationTrace:
             of_results = [result.type for result in op.results]
             for one in of_results:
                 if one not in types:
-                    types[one] = _type(one)
+                    types[one] = static_type(one)
             self._types.append([types[one] for one in of_results])
         return locations
 
@@ -128,14 +128,14 @@ class PropagationTrace:
                     for argument in block.arguments:
                         number = self._arrays.number_of(argument)
                         if number is not None and definers[number] < 0:
-                            yield number, (op, argument.arg_number, argument.location, _type(argument.type))
+                            yield number, (op, argument.arg_number, argument.location, static_type(argument.type))
 
     def _read_result_types(self) -> list[tuple[Any, ...]]:
         types = {}
         for function, _ in self._results:
             if function not in types:
                 op = self._arrays.operation(function)
-                types[function] = list(map(_type, op.attributes["function_type"].value.results))
+                types[function] = list(map(static_type, op.attributes["function_type"].value.results))
         return [types[function][index] for function, index in self._results]
 
     # Ops and tensors.
@@ -328,8 +328,8 @@ class PropagationTrace:
         return {node.op: number for number, node in enumerate(self.nodes)}
 
 
-def _type(type_: Any) -> tuple[Any, ...]:
-    """The shape, element type and bytes of a static tensor type; empty for others."""
+def static_type(type_: Any) -> tuple[Any, ...]:
+    """Returns the shape, element type and bytes of a static tensor type; an empty tuple for others."""
     if not isinstance(type_, ir.ShapedType) or not type_.has_static_shape:
         return ()
     shape = shape_of(type_)

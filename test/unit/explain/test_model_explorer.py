@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import mlir_shard
 from mlir_shard.explain.explanation import explain
 from mlir_shard.explain.model_explorer.graphs import Graphs
+from mlir_shard.explain.model_explorer.local_graphs import LocalGraphs
 from mlir_shard.explain.model_explorer.node_data import KINDS, NodeData
 
 PROGRAM = """\
@@ -132,6 +134,38 @@ def test_node_data(graphs: Graphs) -> None:
         data.of("Sharding", "@absent")
 
 
+def test_the_local_program(graphs: Graphs) -> None:
+    local = LocalGraphs(graphs.explanation)
+    (graph,) = local.data
+    assert graph["id"] == "@main (local)"
+    found = {one["label"]: one for one in graph["nodes"]}
+    reduced = found["shard.all_reduce"]
+    assert attributes(reduced)["collective"].startswith("all_reduce on x=2 (")
+    assert attributes(reduced)["cause"].startswith("partial sum: 'stablehlo.dot' at p.mlir:6:8 ")
+    assert attributes(reduced)["place"] == attributes(found["stablehlo.dot"])["place"] == "p.mlir:6:8"
+    assert reduced["style"]["backgroundColor"]
+    assert [one["sourceNodeId"] for one in reduced["incomingEdges"]] == [found["stablehlo.dot"]["id"]]
+    assert reduced["outputsMetadata"][0]["attrs"] == [{"key": "shape", "value": "tensor<4x4xf32>"}]
+    assert found["stablehlo.tanh"]["namespace"] == "jit(step)/layer_0(a∕b)"
+    assert [one["sourceNodeId"] for one in found["result 0"]["incomingEdges"]] == [found["stablehlo.while"]["id"]]
+    ids = [one["id"] for one in graph["nodes"]]
+    assert len(set(ids)) == len(ids)
+    assert {edge["sourceNodeId"] for one in graph["nodes"] for edge in one["incomingEdges"]} <= set(ids)
+
+    data = NodeData(graphs, local)
+    (collective,) = graphs.explanation.collectives
+    received = data.of("Bytes received for collectives", "@main (local)")["results"]
+    assert received == {reduced["id"]: {"value": collective.collective.communication.bytes_received}}
+    times = data.of("Predicted time of collectives (µs)", "@main (local)")["results"]
+    assert times == {reduced["id"]: {"value": collective.collective.time * 1e6}}
+    held = data.of("Bytes of a shard", "@main (local)")["results"]
+    assert held[reduced["id"]] == {"value": 4 * 4 * 4}
+    assert set(held) <= set(ids)
+    assert data.of("Sharding", "@main (local)") == {"results": {}}
+    with pytest.raises(KeyError):
+        data.of("Bytes of a shard", "@absent (local)")
+
+
 def test_model_explorer_reads_the_graphs(tmp_path: Path) -> None:
     """By the calls that its server makes."""
     pytest.importorskip("model_explorer", reason="`pip install --no-deps ai-edge-model-explorer` installs it")
@@ -146,19 +180,19 @@ def test_model_explorer_reads_the_graphs(tmp_path: Path) -> None:
     assert mine[0]["fileExts"] == ["mlir", "mlirbc"]
 
     command = {"extensionId": "mlir_shard", "cmdId": "convert", "modelPath": str(path), "settings": {}}
-    (graph,) = json.loads(json.dumps(manager.run_cmd(command)))["graphs"]
-    assert graph["id"] == "@main"
+    graph, local = json.loads(json.dumps(manager.run_cmd(command)))["graphs"]
+    assert (graph["id"], local["id"]) == ("@main", "@main (local)")
     dot = next(one for one in graph["nodes"] if one["label"] == "stablehlo.dot %0")
     assert attributes(dot)['dimension 0 on "y"'].startswith("from argument %a at p.mlir:4:5")
 
-    for one in mine[1:]:
+    for one, shown in product(mine[1:], (graph, local)):
         command = {"extensionId": one["id"], "cmdId": "get_config_editors", "modelPath": str(path)}
         assert manager.run_cmd(command) == {"configEditors": [], "error": ""}
-        command = {**command, "cmdId": "run", "graphId": "@main", "configValues": {}, "graph": graph}
+        command = {**command, "cmdId": "run", "graphId": shown["id"], "configValues": {}, "graph": shown}
         found = manager.run_cmd(command)
         assert found["error"] == ""
-        assert found["result"]["name"] == one["description"]
-        assert set(found["result"]["results"]) <= {node["id"] for node in graph["nodes"]}
+        assert one["name"] == f"mlir-shard: {found['result']['name']}"
+        assert set(found["result"]["results"]) <= {node["id"] for node in shown["nodes"]}
 
     path.write_text("func.func @f(\n")
     with pytest.raises(ValueError, match=r"p\.mlir:1:14: error: "):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """An explanation in the JSON formats of Model Explorer, without the package.
 
-`graphs` makes graphs of the functions of a program, with shardings, chains and collectives at the nodes; `node_data`
-makes the numbers by which nodes are coloured and summed up.
+`graphs` makes graphs of the functions of a program, with shardings, chains and collectives at the nodes; `local_graphs`
+those of its local program, with the collectives as nodes; `node_data` makes the numbers by which nodes of both are
+coloured and summed up. `parts` has what the graphs are made of.
 """

@@ -10,21 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from mlir_shard.explain import text
 from mlir_shard.explain.explanation import Explanation
-from mlir_shard.explain.page.outline import scopes
+from mlir_shard.explain.model_explorer.parts import RETURNS, Data, attribute, edge, namespace
 from mlir_shard.explain.places import Place
 from mlir_shard.explain.values import Annotation, ExplainedCollective, Link, Operation, Step, Tensor
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.transforms.communication.communication_report import duration
 
-_RETURNS = frozenset({"func.return", "return"})
 # A colour for each axis of a mesh: it comes back after so many.
 _COLORS = ("#1a73e8", "#d93025", "#188038", "#9334e6", "#e37400", "#12858d", "#c5221f", "#7b5800")
-
-Data = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,19 +156,18 @@ class Graphs:
             if is_function:
                 continue
             incoming = list(self._edges(op.operands))
-            if op.name in _RETURNS:
+            if op.name in RETURNS:
                 returned = incoming
                 continue
             yield self._node(function, _op_node(op), op.name, self._around(op), op.place, incoming)
-        for index, edge in enumerate(returned):
-            edges = [{**edge, "targetNodeInputId": "0"}]
+        for index, one in enumerate(returned):
+            edges = [{**one, "targetNodeInputId": "0"}]
             yield self._node(function, _result_node(index), f"result {index}", "results", Place(), edges)
 
     def _edges(self, operands: Sequence[int]) -> Iterator[Data]:
         for index, value in enumerate(operands):
             if value in self._sources:
-                node, output = self._sources[value]
-                yield {"sourceNodeId": node, "sourceNodeOutputId": str(output), "targetNodeInputId": str(index)}
+                yield edge(*self._sources[value], index)
 
     def _node(self, function: str, node: str, label: str, namespace: str, place: Place, edges: list[Data]) -> Data:
         tensors = self.outputs[function].get(node, [])
@@ -182,14 +177,14 @@ class Graphs:
             label = f"{label} {only.name}" if only.name.startswith("%") else label
             place = only.place
         if place != Place():
-            attributes.append(_attribute("place", str(place)))
+            attributes.append(attribute("place", str(place)))
         for index, tensor in enumerate(tensors):
             if tensor is not None:
                 prefix = f"result {index}: " if len(tensors) > 1 else ""
                 attributes += self._attributes(tensor, prefix)
         for number, collective in enumerate(self.collectives.get(node, ()), start=1):
             shown = "\n".join([text.collective_title(collective), *(cause.text for cause in collective.causes)])
-            attributes.append(_attribute(f"collective {number}", shown))
+            attributes.append(attribute(f"collective {number}", shown))
         outputs = [
             {"id": str(index), "attrs": list(_output_attributes(tensor))}
             for index, tensor in enumerate(tensors)
@@ -205,22 +200,22 @@ class Graphs:
         }
 
     def _attributes(self, tensor: Tensor, prefix: str) -> Iterator[Data]:
-        yield _attribute(f"{prefix}sharding", text.sharding_text(tensor))
+        yield attribute(f"{prefix}sharding", text.sharding_text(tensor))
         for origin in self._origins[tensor.number]:
             dimension = f"{prefix}dimension {origin.dim} on {origin.axis}"
-            yield _attribute(dimension, _origin_text(origin))
+            yield attribute(dimension, _origin_text(origin))
             source = self._node_of_tensor.get(origin.last.source) if origin.last is not None else None
             if source is not None:
                 link = {"type": "node_ids", "nodeIds": [source]}
                 yield {"key": f"{dimension}, from", "value": link}
         for lost in self.explanation.lost(tensor):
             dimension = f"{prefix}dimension {lost.dim} not on {lost.axis}"
-            yield _attribute(dimension, f"{lost.reason.value}: {lost.text}\nto change it: {lost.remedy}")
+            yield attribute(dimension, f"{lost.reason.value}: {lost.text}\nto change it: {lost.remedy}")
 
     def _around(self, op: Operation) -> str:
         """The namespace of an op: what a front end named, else the ops in whose regions it is."""
         if op.place.name:
-            return _joined(scopes(op.place.name)[:-1])
+            return namespace(op.place.name)
         return self._inside(self._operations[op.parent]) if op.parent in self._operations else ""
 
     def _inside(self, op: Operation) -> str:
@@ -296,16 +291,8 @@ def _origin_text(origin: _Origin) -> str:
 
 
 def _output_attributes(tensor: Tensor) -> Iterator[Data]:
-    yield _attribute("__tensor_tag", tensor.name)
-    yield _attribute("shape", f"{tensor.type} {text.sharding_text(tensor)}")
-
-
-def _attribute(key: str, value: str) -> Data:
-    return {"key": key, "value": value}
-
-
-def _joined(parts: Sequence[str]) -> str:
-    return "/".join(part.replace("/", "∕") for part in parts)
+    yield attribute("__tensor_tag", tensor.name)
+    yield attribute("shape", f"{tensor.type} {text.sharding_text(tensor)}")
 
 
 def _op_node(op: Operation) -> str:

@@ -29,7 +29,7 @@ _UNCHECKED = Config(check_types=False)
 
 
 class ShardingAdapter(Adapter):
-    """Shows the functions of a program with the shardings that propagation gives their tensors."""
+    """Shows the functions of a program with the shardings of their tensors, and the functions of its local program."""
 
     metadata = AdapterMetadata(
         id=ADAPTER,
@@ -40,7 +40,8 @@ class ShardingAdapter(Adapter):
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
         """Returns the graphs of the program in a file; see `Adapter`."""
-        return {"graphs": [from_dict(Graph, one, _UNCHECKED) for one in graphs_of(model_path).data]}
+        graphs, local = graphs_of(model_path)
+        return {"graphs": [from_dict(Graph, one, _UNCHECKED) for one in (*graphs.data, *local.data)]}
 
 
 class ShardingData(NodeDataProvider):
@@ -50,11 +51,11 @@ class ShardingData(NodeDataProvider):
         NodeDataProviderMetadata(
             id=f"{ADAPTER} {index}",
             name=f"mlir-shard: {kind}",
-            description=kind,
+            description=description,
             icon="grid_view",
             filter=NodeDataProviderFilter(adapterIds=[ADAPTER]),
         )
-        for index, kind in enumerate(KINDS)
+        for index, (kind, description) in enumerate(KINDS.items())
     ]
 
     def get_config_editors(self, provider_id: str) -> GetConfigEditorsResult:
@@ -65,9 +66,9 @@ class ShardingData(NodeDataProvider):
         self, provider_id: str, model_path: str, graph_id: str, config_values: dict[str, Any], graph: Graph | None
     ) -> NodeDataProviderResult:
         """Returns the data of the nodes of a graph; see `NodeDataProvider`."""
-        kind = KINDS[int(provider_id.rpartition(" ")[2])]
+        kind = tuple(KINDS)[int(provider_id.rpartition(" ")[2])]
         try:
-            found = NodeData(graphs_of(model_path)).of(kind, graph_id)
+            found = NodeData(*graphs_of(model_path)).of(kind, graph_id)
         except (ProgramError, KeyError) as error:
             return NodeDataProviderResult(error=str(error))
         return NodeDataProviderResult(result=from_dict(GraphNodeData, {"name": kind, **found}, _UNCHECKED))

@@ -9,6 +9,7 @@ import os
 from functools import lru_cache
 
 from mlir_shard.explain.model_explorer.graphs import Graphs
+from mlir_shard.explain.model_explorer.local_graphs import LocalGraphs
 from mlir_shard.tools import modules, source
 from mlir_shard.tools.source import Console, Source
 
@@ -17,8 +18,8 @@ class ProgramError(ValueError):
     """A program that cannot be shown; the message is its diagnostics."""
 
 
-def graphs_of(path: str) -> Graphs:
-    """Returns the graphs of the program in a file.
+def graphs_of(path: str) -> tuple[Graphs, LocalGraphs]:
+    """Returns the graphs of the program in a file, and those of its local program.
 
     Raises:
         ProgramError: it cannot be read or partitioned.
@@ -27,7 +28,7 @@ def graphs_of(path: str) -> Graphs:
 
 
 @lru_cache(maxsize=4)
-def _graphs_of(path: str, changed: int) -> Graphs:
+def _graphs_of(path: str, changed: int) -> tuple[Graphs, LocalGraphs]:
     from mlir_shard.dialects.contexts import create_context
     from mlir_shard.explain.explanation import explain
     from mlir_shard.passes.registry import PassFailure
@@ -39,7 +40,8 @@ def _graphs_of(path: str, changed: int) -> Graphs:
         # Model Explorer copies what it is given to a folder whose name says nothing.
         named = Source(os.path.basename(path), source.read(path).text)
         module = modules.parse_module(named, create_context(), console)
-        return Graphs(explain(module, sources=console.texts()))
+        explanation = explain(module, sources=console.texts())
+        return Graphs(explanation), LocalGraphs(explanation)
     except PassFailure as failure:
         for one in failure.diagnostics:
             console.report(one)
