@@ -57,6 +57,11 @@ def attributes(node: dict[str, Any]) -> dict[str, Any]:
     return {one["key"]: one["value"] for one in node["attrs"]}
 
 
+def values(data: dict[str, Any]) -> dict[str, float]:
+    """The values of node data by node."""
+    return {node: one["value"] for node, one in data["results"].items()}
+
+
 def test_nodes_and_edges(graphs: Graphs) -> None:
     found = nodes(graphs)
     dot = found["stablehlo.dot %0"]
@@ -120,13 +125,17 @@ func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xf32> {{sdy.sharding = #sdy.s
 def test_node_data(graphs: Graphs) -> None:
     data = NodeData(graphs)
     found = {label: node["id"] for label, node in nodes(graphs).items()}
-    kinds = {kind: data.of(kind, "@main")["results"] for kind in KINDS}
-    shardings, received, times, shards = kinds.values()
+    received, times, shards = (values(data.of(kind, "@main")) for kind in KINDS if kind != "Sharding")
+    shardings = data.of("Sharding", "@main")["results"]
     (dot,) = graphs.explanation.collectives
-    assert received == {found["stablehlo.dot %0"]: {"value": dot.collective.communication.bytes_received}}
-    assert times == {found["stablehlo.dot %0"]: {"value": dot.collective.time * 1e6}}
-    assert shards[found["argument 0 %a"]] == {"value": 8 * 16 * 4 // 4}
-    assert shards[found["argument 1 %b"]] == {"value": 16 * 4 * 4 // 2}
+    assert received == {found["stablehlo.dot %0"]: dot.collective.communication.bytes_received}
+    assert times == {found["stablehlo.dot %0"]: dot.collective.time * 1e6}
+    assert shards[found["argument 0 %a"]] == 8 * 16 * 4 // 4
+    assert shards[found["argument 1 %b"]] == 16 * 4 * 4 // 2
+    # The only value is the largest one too.
+    assert (
+        data.of("Bytes received for collectives", "@main")["results"][found["stablehlo.dot %0"]]["bgColor"] == "#f28b82"
+    )
     colors = {shardings[found[label]]["bgColor"] for label in ("stablehlo.dot %0", "argument 0 %a", "argument 1 %b")}
     assert len(colors) == 3
     assert shardings[found["argument 1 %b"]]["value"] == '[{"x"}, {}]'
@@ -143,7 +152,7 @@ def test_the_local_program(graphs: Graphs) -> None:
     assert attributes(reduced)["collective"].startswith("all_reduce on x=2 (")
     assert attributes(reduced)["cause"].startswith("partial sum: 'stablehlo.dot' at p.mlir:6:8 ")
     assert attributes(reduced)["place"] == attributes(found["stablehlo.dot"])["place"] == "p.mlir:6:8"
-    assert reduced["style"]["backgroundColor"]
+    assert reduced["style"]["borderColor"]
     assert [one["sourceNodeId"] for one in reduced["incomingEdges"]] == [found["stablehlo.dot"]["id"]]
     assert reduced["outputsMetadata"][0]["attrs"] == [{"key": "shape", "value": "tensor<4x4xf32>"}]
     assert found["stablehlo.tanh"]["namespace"] == "jit(step)/layer_0(a∕b)"
@@ -154,12 +163,12 @@ def test_the_local_program(graphs: Graphs) -> None:
 
     data = NodeData(graphs, local)
     (collective,) = graphs.explanation.collectives
-    received = data.of("Bytes received for collectives", "@main (local)")["results"]
-    assert received == {reduced["id"]: {"value": collective.collective.communication.bytes_received}}
-    times = data.of("Predicted time of collectives (µs)", "@main (local)")["results"]
-    assert times == {reduced["id"]: {"value": collective.collective.time * 1e6}}
-    held = data.of("Bytes of a shard", "@main (local)")["results"]
-    assert held[reduced["id"]] == {"value": 4 * 4 * 4}
+    received = values(data.of("Bytes received for collectives", "@main (local)"))
+    assert received == {reduced["id"]: collective.collective.communication.bytes_received}
+    times = values(data.of("Predicted time of collectives (µs)", "@main (local)"))
+    assert times == {reduced["id"]: collective.collective.time * 1e6}
+    held = values(data.of("Bytes of a shard", "@main (local)"))
+    assert held[reduced["id"]] == 4 * 4 * 4
     assert set(held) <= set(ids)
     assert data.of("Sharding", "@main (local)") == {"results": {}}
     with pytest.raises(KeyError):

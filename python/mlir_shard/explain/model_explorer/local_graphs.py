@@ -22,7 +22,8 @@ from mlir_shard.transforms.communication.communication_report import duration
 
 SUFFIX = " (local)"
 """Behind the name of a function in the name of its local graph."""
-_COLLECTIVE = {"backgroundColor": "#fde293", "borderColor": "#e37400"}
+# Of the background node data have the colour.
+_COLLECTIVE = {"borderColor": "#e37400"}
 
 
 class LocalGraphs:

@@ -15,8 +15,10 @@ from mlir_shard.explain.model_explorer.parts import Data
 from mlir_shard.explain.text import sharding_text
 from mlir_shard.explain.values import Tensor
 
-_WHITE_TO_RED = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#f28b82"}]
-_WHITE_TO_BLUE = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#8ab4f8"}]
+# The colours of the largest values: red, green and blue.
+_RED = (0xF2, 0x8B, 0x82)
+_BLUE = (0x8A, 0xB4, 0xF8)
+_Color = tuple[int, int, int]
 _REPLICATED = "#ffffff"
 # Of distinct shardings, the most frequent first; it comes back after so many.
 _COLORS = ("#aecbfa", "#fdd663", "#a8dab5", "#f6aea9", "#d7aefb", "#78d9ec", "#fcad70", "#e8eaed")
@@ -68,18 +70,18 @@ class NodeData:
         return self._kinds[kind](name)
 
     def _bytes(self, function: str) -> Data:
-        return self._costs(function, lambda one: one.communication.bytes_received, _WHITE_TO_RED)
+        return self._costs(function, lambda one: one.communication.bytes_received, _RED)
 
     def _times(self, function: str) -> Data:
-        return self._costs(function, lambda one: one.time * 1e6, _WHITE_TO_RED)
+        return self._costs(function, lambda one: one.time * 1e6, _RED)
 
-    def _costs(self, function: str, amount: Callable[[Any], float], gradient: list[Data]) -> Data:
+    def _costs(self, function: str, amount: Callable[[Any], float], color: _Color) -> Data:
         results = {}
         for node in self._graphs.outputs[function]:
             needed = self._graphs.collectives.get(node)
             if needed:
                 results[node] = sum(amount(one.collective) for one in needed)
-        return _coloured(results, gradient)
+        return _coloured(results, color)
 
     def _shards(self, function: str) -> Data:
         results = {}
@@ -87,7 +89,7 @@ class NodeData:
             sizes = [shard_bytes(self._graphs.explanation, one) for one in tensors if one is not None]
             if sizes:
                 results[node] = sum(sizes)
-        return _coloured(results, _WHITE_TO_BLUE)
+        return _coloured(results, _BLUE)
 
     def _shardings(self, function: str) -> Data:
         texts = {
@@ -112,16 +114,27 @@ def _of_local(local: LocalGraphs, kind: str, function: str) -> Data:
     collectives = local.collectives[function]
     if kind == BYTES:
         values = {node: float(one.collective.communication.bytes_received) for node, one in collectives.items()}
-        return _coloured(values, _WHITE_TO_RED)
+        return _coloured(values, _RED)
     if kind == TIME:
-        return _coloured({node: one.collective.time * 1e6 for node, one in collectives.items()}, _WHITE_TO_RED)
+        return _coloured({node: one.collective.time * 1e6 for node, one in collectives.items()}, _RED)
     if kind == SHARD_BYTES:
-        return _coloured(local.result_bytes[function], _WHITE_TO_BLUE)
+        return _coloured(local.result_bytes[function], _BLUE)
     return {"results": {}}
 
 
-def _coloured(values: Mapping[str, float], gradient: list[Data]) -> Data:
-    return {"results": {node: {"value": value} for node, value in values.items()}, "gradient": gradient}
+def _coloured(values: Mapping[str, float], color: _Color) -> Data:
+    """Values with colours from white at 0 to the given one at the largest value.
+
+    A gradient of Model Explorer begins at the least value, so that equal values have no colour.
+    """
+    most = max(values.values(), default=0) or 1
+    shades = {value: [round(255 + (part - 255) * value / most) for part in color] for value in {*values.values()}}
+    return {
+        "results": {
+            node: {"value": value, "bgColor": "#{:02x}{:02x}{:02x}".format(*shades[value]), "textColor": "#000000"}
+            for node, value in values.items()
+        }
+    }
 
 
 def shard_bytes(explanation: Explanation, tensor: Tensor) -> int:

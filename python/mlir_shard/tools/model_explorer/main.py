@@ -49,13 +49,14 @@ class ShardingData(NodeDataProvider):
 
     metadata: ClassVar[list[NodeDataProviderMetadata]] = [
         NodeDataProviderMetadata(
-            id=f"{ADAPTER} {index}",
+            # Model Explorer proposes it as the title of the data.
+            id=f"{ADAPTER}: {kind}",
             name=f"mlir-shard: {kind}",
             description=description,
             icon="grid_view",
             filter=NodeDataProviderFilter(adapterIds=[ADAPTER]),
         )
-        for index, (kind, description) in enumerate(KINDS.items())
+        for kind, description in KINDS.items()
     ]
 
     def get_config_editors(self, provider_id: str) -> GetConfigEditorsResult:
@@ -66,7 +67,7 @@ class ShardingData(NodeDataProvider):
         self, provider_id: str, model_path: str, graph_id: str, config_values: dict[str, Any], graph: Graph | None
     ) -> NodeDataProviderResult:
         """Returns the data of the nodes of a graph; see `NodeDataProvider`."""
-        kind = tuple(KINDS)[int(provider_id.rpartition(" ")[2])]
+        kind = provider_id.removeprefix(f"{ADAPTER}: ")
         try:
             found = NodeData(*graphs_of(model_path)).of(kind, graph_id)
         except (ProgramError, KeyError) as error:
