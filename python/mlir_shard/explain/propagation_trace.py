@@ -282,10 +282,18 @@ class PropagationTrace:
             name = self._sources.argument_name(place) or place.name or f"argument {index}"
             what = "argument" if is_function else "region argument"
             return Tensor(number, name, what, index, self.function_of(owner), place, *parts, sharding)
-        index = value - self._arrays.results(op)[0]
         shown = self.owner(op)
+        # An edge of data flow stands for a result of the op, or for an argument of its region.
+        behind = self._arrays.operands(op)[0] if self.op_name(op) in _EDGES else value
+        is_result = self._arrays.definers[behind] >= 0
         place, name = self.place(shown), self.op_name(shown)
-        found = self._sources.result_name(place, name, index) or place.name or name
+        if is_result:
+            index = behind - self._arrays.results(shown)[0]
+            found = self._sources.result_name(place, name, index)
+        else:
+            _, index, location, _ = self._arguments[behind]
+            found = self._sources.argument_name(place_of(location))
+        found = found or place.name or name
         return Tensor(number, found, name, index, self.function_of(op), place, *parts, sharding)
 
     # Nodes.

@@ -47,7 +47,7 @@ def heading(tensor: Tensor) -> str:
     numbered = tensor.op in ("argument", "result")
     name = "" if numbered and tensor.name == f"{tensor.op} {tensor.index}" else f"{tensor.name}: "
     kind = f"{tensor.op} {tensor.index} of @{tensor.function}" if numbered else f"'{tensor.op}' in @{tensor.function}"
-    return f"{name}{kind}, {tensor.type}, at {tensor.place}"
+    return f"{name}{kind}, {tensor.type}{_at(tensor.place, tensor.name, ', at ')}"
 
 
 def _sharding(tensor: Tensor) -> str:
@@ -70,7 +70,7 @@ def _chain_lines(explanation: Explanation, chain: Chain) -> Iterator[str]:
     priority = f", priority {given.priority}" if given.priority else ""
     sharding = f" {given.sharding}" if given.sharding is not None else ""
     yield f"  dimension {chain.dim} on {chain.axis}:"
-    yield f"    from {given.text} at {given.place}:{sharding}{priority}"
+    yield f"    from {given.text}{_at(given.place, given.text)}:{sharding}{priority}"
     links = chain.links
     shown: Sequence[Link | None] = links
     if len(links) > 2 * _ENDS:
@@ -83,6 +83,12 @@ def _chain_lines(explanation: Explanation, chain: Chain) -> Iterator[str]:
         source, target = explanation.tensor(link.source).name, explanation.tensor(link.target).name
         ends = f"{link.source_role} {source} to {link.target_role} {target}"
         yield f"    → {link.op} at {_short(link.place, given.place)}{factor}: {ends}"
+
+
+def _at(place: Place, name: str, words: str = " at ") -> str:
+    """A place behind the name of what is there; nothing if the place is no more than that name."""
+    is_named = not place.file and place.called_from is None and place.name and name.endswith(place.name)
+    return "" if is_named else f"{words}{place}"
 
 
 def _short(place: Place, other: Place) -> str:
@@ -224,7 +230,7 @@ def _comparison_lines(comparison: Comparison) -> Iterator[str]:
     changed = comparison.changed_shardings()
     yield f"  shardings of {len(changed)} tensor{'' if len(changed) == 1 else 's'} change"
     for one, other in changed[:_MOST_CHANGED]:
-        yield f"    {one.name} at {one.place}: {_spelled(one)} → {_spelled(other)}"
+        yield f"    {one.name}{_at(one.place, one.name)}: {_spelled(one)} → {_spelled(other)}"
     if len(changed) > _MOST_CHANGED:
         yield f"    and {len(changed) - _MOST_CHANGED} more"
 
@@ -247,5 +253,5 @@ def suggestions_text(suggestions: Sequence[Suggestion]) -> str:
     for one in suggestions:
         saved = _change(one.bytes_before, one.bytes, "B")
         lines.append(f"  {one.change.query}: {one.change.sharding}")
-        lines.append(f"    {one.tensor.name} at {one.tensor.place}: {saved}, {duration(one.time)}")
+        lines.append(f"    {one.tensor.name}{_at(one.tensor.place, one.tensor.name)}: {saved}, {duration(one.time)}")
     return "\n".join(lines)

@@ -87,6 +87,39 @@ def test_an_axis_of_which_an_annotation_has_a_part_comes_from_where_the_rest_is(
     assert (link.op, link.source_role, link.target_role) == ("stablehlo.add", "operand 1", "operand 0")
 
 
+def test_results_of_a_loop_and_arguments_of_a_manual_computation_have_their_own_names() -> None:
+    text = """sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<4xf32>)
+        -> tensor<8xf32> {
+      %r:2 = stablehlo.while(%v = %b, %w = %a) : tensor<4xf32>, tensor<8xf32>
+      cond {
+        %p = stablehlo.constant dense<false> : tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %n = stablehlo.negate %w : tensor<8xf32>
+        stablehlo.return %v, %n : tensor<4xf32>, tensor<8xf32>
+      }
+      %m = sdy.manual_computation(%r#0, %r#1) in_shardings=[<@mesh, [{}]>, <@mesh, [{"x"}]>]
+          out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%c: tensor<4xf32>, %d: tensor<4xf32>) {
+        %s = stablehlo.add %c, %d : tensor<4xf32>
+        sdy.return %s : tensor<4xf32>
+      } : (tensor<4xf32>, tensor<8xf32>) -> tensor<8xf32>
+      return %m : tensor<8xf32>
+    }
+    """
+    found = explained(text)
+    named = {one.name: (one.op, one.index) for one in found.tensors}
+    assert {named["%r#0"], named["%r#1"]} == {("stablehlo.while", 0), ("stablehlo.while", 1)}
+    assert {named["%c"], named["%d"]} == {("sdy.manual_computation", 0), ("sdy.manual_computation", 1)}
+    assert named["%m"] == ("sdy.manual_computation", 0)
+
+
+def test_a_place_that_is_a_name_alone_is_not_said_twice() -> None:
+    text = CONTRACTION.replace('[{"x"}, {"y"}]>}', '[{"x"}, {"y"}]>} loc("params")', 1)
+    shown = explained(text).value("params")
+    assert shown.count("params") == 3 and " at " not in shown
+
+
 def test_an_annotated_argument_is_its_own_origin() -> None:
     found = explained(LAYER)
     (chain,) = found.chains(one(found, "%x"))
