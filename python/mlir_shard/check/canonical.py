@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any
 
+from mlir_shard.check.elements import Elements
 from mlir_shard.check.nodes import Nodes
 from mlir_shard.check.ranges import relevant, valid
 from mlir_shard.check.values import (
+    IDEMPOTENT,
     Bound,
     Entry,
     Index,
@@ -25,7 +27,6 @@ from mlir_shard.check.values import (
     substituted,
 )
 
-IDEMPOTENT = frozenset(("maximum", "minimum", "and", "or", "maxnum", "minnum", "maxui", "minui"))
 MULTIPLIES = ("stablehlo.multiply", "arith.mulf", "arith.muli")
 UNLIMITED: tuple[Bound, ...] = ((None, None),)
 
@@ -39,7 +40,7 @@ class Canonical:
     """Ops as canonical nodes, over the nodes of one check."""
 
     def __init__(self, nodes: Nodes) -> None:
-        self.nodes = nodes
+        self.nodes, self.elements = nodes, Elements(nodes)
         self._position = nodes.node(("position",), UNLIMITED, (), ())
 
     @staticmethod

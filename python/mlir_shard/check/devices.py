@@ -13,37 +13,20 @@ from math import prod
 from typing import Any
 
 from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.values import Bound, Entry, NotCertified, Value, entry_of, width
+from mlir_shard.check.values import Entry, Value, entry_of, width
 from mlir_shard.deferred import numpy as np
 
-_FAR = 2**40
 
-
-def nowhere(bound: Bound) -> int:
-    """An index that is out of bounds, so that nothing is known of what is there."""
-    if bound == (None, None):
-        raise NotCertified("what some devices have is not known", "permutation")
-    return -_FAR if bound[0] is not None else _FAR
-
-
-def entry_by_device(
-    lemmas: Lemmas,
-    entries: Any,
-    matters: Any = None,
-    bound: Bound | None = (0, 0),
-    *,
-    is_table: bool = False,
-    like: Entry = (0, ()),
-) -> Entry:
+def entry_by_device(lemmas: Lemmas, entries: Any, matters: Any = None, *, like: Entry = (0, ())) -> Entry:
     """The index that is `entries` for each device that matters, affine if there is one, else a table.
 
-    In a table the index of other devices is out of bounds; for a bound of None it is any. Along axes that the devices
-    that matter do not differ by, an affine index has the strides of `like`.
+    For other devices it is any. Along axes that the devices that matter do not differ by, an affine index has the
+    strides of `like`.
     """
     mesh, places = lemmas.nodes.real_mesh, lemmas.nodes.places()
     chosen = np.ones(entries.shape, bool) if matters is None else matters
     if not chosen.any():
-        return 0 if bound is None else nowhere(bound), ()
+        return 0, ()
     known, at = entries[chosen], places[:, chosen]
     strides = {-1 - one: stride for stride, one in like[1] if 0 <= -1 - one < len(mesh)}
     for axis in range(len(mesh)):
@@ -56,9 +39,9 @@ def entry_by_device(
             strides[axis] = step // distance
     offset = int(known[0]) - sum(stride * int(at[axis, 0]) for axis, stride in strides.items())
     fit = offset + sum((stride * at[axis] for axis, stride in strides.items()), np.zeros(at.shape[1], np.int64))
-    if np.array_equal(fit, known) and (not is_table or chosen.all()):
+    if np.array_equal(fit, known):
         return entry_of(offset, {-1 - axis: stride for axis, stride in strides.items()})
-    filled = entries if chosen.all() else np.where(chosen, entries, known[0] if bound is None else nowhere(bound))
+    filled = np.where(chosen, entries, known[0])
     low = int(filled.min())
     return low, ((1, lemmas.nodes.table(filled - low)),)
 

@@ -12,11 +12,11 @@ from collections.abc import Collection, Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.canonical import IDEMPOTENT
 from mlir_shard.check.moves import Moves
 from mlir_shard.check.nodes import Nodes
-from mlir_shard.check.ranges import NEUTRAL
+from mlir_shard.check.terms import folded, number
 from mlir_shard.check.values import (
+    IDEMPOTENT,
     KINDS,
     MOVING,
     Entry,
@@ -29,7 +29,6 @@ from mlir_shard.check.values import (
     span,
     substituted,
 )
-from mlir_shard.deferred import numpy as np
 
 # The operands that an op is linear in, all at once, if the others do not depend on what is summed over.
 _LINEAR: dict[str, Any] = {
@@ -43,31 +42,6 @@ _LINEAR: dict[str, Any] = {
     "arith.subf": (0, 1),
     "arith.mulf": "any one",
     "arith.divf": (0,),
-}
-_FLOATS = {"f64": "float64", "f32": "float32", "f16": "float16"}
-# What is exact, or rounded as IEEE 754 says.
-_FOLDED = {
-    "add": "add",
-    "addf": "add",
-    "sub": "subtract",
-    "subtract": "subtract",
-    "subf": "subtract",
-    "mul": "multiply",
-    "multiply": "multiply",
-    "mulf": "multiply",
-    "divf": "divide",
-    "divide": "divide",
-    "maximum": "maximum",
-    "maximumf": "maximum",
-    "minimum": "minimum",
-    "minimumf": "minimum",
-    "negate": "negative",
-    "negf": "negative",
-    "abs": "absolute",
-    "absf": "absolute",
-    "floor": "floor",
-    "ceil": "ceil",
-    "sitofp": "positive",
 }
 
 
@@ -170,26 +144,12 @@ class Lemmas(Moves):
         """An op on elements at the same position; of numbers it is a number, and the greater of x and x is x."""
         if KINDS.get(op[0]) in IDEMPOTENT and values[0] == values[1]:
             return values[0]
-        number = self._folded(op, values)
-        if number is not None:
-            return self.constant("", number, values[0].shape)
+        if all(map(self.is_number, values)):
+            found = folded(op, [number(self.number_of(value, "")) for value in values])
+            if isinstance(found, float):
+                return self.constant("", repr(found), values[0].shape)
         labels = [str(dim) for dim in range(len(values[0].dims))]
         return self.opaque(op, [(value, labels) for value in values], labels, ())
-
-    def _folded(self, op: tuple[Any, ...], values: Sequence[Value]) -> str | None:
-        """The number that an op on floats computes of numbers, None for other ops and where it is not finite."""
-        compute = _FOLDED.get(str(op[0]).partition(".")[2])
-        if compute is None or len(op) < 2 or op[1] not in _FLOATS or not all(map(self.is_number, values)):
-            return None
-        try:
-            given = [getattr(np, _FLOATS[op[1]])(float(self.number_of(value, ""))) for value in values]
-        except ValueError:
-            return None
-        if not np.isfinite(given).all():
-            return None
-        with np.errstate(all="ignore"):
-            found = float(getattr(np, compute)(*given))
-        return repr(found) if np.isfinite(found) else None
 
     def clamped(self, value: Value, low: int, high: int, element: str) -> Value:
         """An integer moved between two numbers."""
@@ -199,6 +159,10 @@ class Lemmas(Moves):
                 return value
         ends = [self.index(element, (end, ()), value.dims) for end in (low, high)]
         return self.pointwise(("stablehlo.clamp", element), [ends[0], value, ends[1]])
+
+    def is_natural(self, value: Value) -> bool:
+        """Whether a value is an affine index that is never negative."""
+        return value.node.op[0] == "index" and span(value.index[0], self.nodes.size_in(value))[0] >= 0
 
     def without_shift(self, value: Value) -> tuple[Value, Entry]:
         """An integer without a number of the device that is subtracted from it, and that number; modulo its type."""
@@ -218,7 +182,7 @@ class Lemmas(Moves):
     def reduced(self, kind: str, value: Value, dims: Collection[int], axes: Collection[int] = ()) -> Value:
         """A reduction along dimensions and mesh axes."""
         if axes:
-            self.check_tables(value)
+            value = self.along_axes(value)
         key = kind, value, tuple(sorted(dims)), tuple(sorted(axes))
         if key not in self._reduced:
             found = self._in_parts(kind, value, dims, axes)
@@ -325,6 +289,3 @@ class Lemmas(Moves):
                 by[digit] = (0, ((1, new),))
                 new += 1
         return self.nodes.replaced(value, by, [value.dims[dim] for dim in kept])
-
-
-__all__: Sequence[str] = ("IDEMPOTENT", "NEUTRAL", "Lemmas")

@@ -9,12 +9,13 @@ from math import prod
 from typing import Any
 
 from mlir_shard.check.canonical import UNLIMITED, Canonical
-from mlir_shard.check.ranges import ZEROS
 from mlir_shard.check.values import (
+    ZEROS,
     Entry,
     Index,
     NotCertified,
     Value,
+    entry_of,
     is_inside,
     refined,
     split,
@@ -140,20 +141,28 @@ class Moves(Canonical):
         if len(axes) != len(value.dims):
             return False
         wanted = self.laid_out(value, axes)
+        if found.shape != wanted.shape:
+            return False
         if found == wanted:
             return True
         core, index = self.nodes.core(found.node)
         own: dict[Any, Entry] = dict(enumerate(found.index))
         inner = self.nodes.value(core, tuple(substituted(one, own) for one in index), found.dims)
+        given = found
         if inner == wanted or self._is_same_inside(inner, wanted, value.shape, axes):
             return True
         try:
             for dim, (along, size) in enumerate(zip(axes, value.shape, strict=True)):
                 if along:
                     found = self.sliced(self.gathered(found, dim, along), dim, (0, ()), size)
+            if found == value:
+                return True
+        except NotCertified:
+            pass
+        try:
+            return self.elements.is_shard(given, value, axes)
         except NotCertified:
             return False
-        return found == value
 
     def _is_same_inside(self, found: Value, wanted: Value, shape: Sequence[int], axes: Sequence[Sequence[int]]) -> bool:
         """Whether a value is another one on each device that has elements of a tensor of a shape that is laid out."""
@@ -170,17 +179,34 @@ class Moves(Canonical):
 
     def gathered(self, value: Value, dim: int, axes: Sequence[int]) -> Value:
         """An all-gather: the mesh axes become the major digits of a dimension."""
-        self.check_tables(value)
+        value = self.along_axes(value)
         first = sum(map(len, value.dims[:dim]))
         by: dict[Any, Entry] = {one: (0, ((1, one + len(axes)),)) for one in range(first, sum(map(len, value.dims)))}
         by |= {-1 - axis: (0, ((1, first + at),)) for at, axis in enumerate(axes)}
         sizes = [self.nodes.mesh[axis] for axis in axes]
         return self.nodes.replaced(value, by, [*value.dims[:dim], (*sizes, *value.dims[dim]), *value.dims[dim + 1 :]])
 
-    def check_tables(self, value: Value) -> None:
-        """Raises NotCertified where a value depends on the device by more than the mesh axes in its index."""
-        if any(-1 - variable >= len(self.nodes.real_mesh) for _, terms in value.index for _, variable in terms):
-            raise NotCertified("what devices hold is not a shard along mesh axes", "collective")
+    def along_axes(self, value: Value) -> Value:
+        """A value whose index depends on the device by mesh axes only; else it is an assembly of itself."""
+        if all(-1 - variable < len(self.nodes.real_mesh) for _, terms in value.index for _, variable in terms):
+            return value
+        return self.assembly([(value, (0,) * (prod(self.nodes.real_mesh) * max(len(value.dims), 1)))], value.shape)
+
+    def assembly(self, pieces: Sequence[tuple[Value, tuple[int, ...]]], shape: Sequence[int]) -> Value:
+        """A tensor of tiles, each at a place on each device, of which the last one counts: by the device's number."""
+        bounds = ((0, prod(self.nodes.real_mesh)), *((0, size) for size in shape))
+        node = self.nodes.node(("assembly", tuple(pieces)), bounds, (), ())
+        return Value(node, self._of_assembly(shape), tuple((size,) if size > 1 else () for size in shape))
+
+    def is_assembly(self, value: Value) -> bool:
+        """Whether a value is a tensor of tiles, each element at its own position."""
+        return value.node.op[0] == "assembly" and value.index == self._of_assembly(value.shape)
+
+    def _of_assembly(self, shape: Sequence[int]) -> Index:
+        mesh, digits = self.nodes.real_mesh, [number for number, size in enumerate(shape) if size > 1]
+        device = {-1 - axis: prod(mesh[axis + 1 :]) for axis in range(len(mesh)) if mesh[axis] > 1}
+        entries = [(0, ((1, digits.index(dim)),) if dim in digits else ()) for dim in range(len(shape))]
+        return entry_of(0, device), *entries
 
     def transposed(self, value: Value, permutation: Sequence[int]) -> Value:
         """A transpose."""

@@ -7,19 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlir_shard.check.values import Read
-
-# What changes nothing in a reduction.
-NEUTRAL = {
-    "add": ("0", "0.0", "-0.0"),
-    "multiply": ("1", "1.0"),
-    "maximum": ("-inf",),
-    "minimum": ("inf",),
-    "or": ("False", "0"),
-    "xor": ("False", "0"),
-    "and": ("True", "-1"),
-}
-ZEROS = ("0", "0.0", "False")
+from mlir_shard.check.values import NEUTRAL, ZEROS, Read
 
 
 def valid(

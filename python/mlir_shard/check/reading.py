@@ -154,11 +154,12 @@ def reduction_of(inside: Sequence[Any], accumulator: Any, yielded: Any) -> tuple
     return KINDS[last.name], next(one for one in last.operands if one != accumulator)
 
 
-def reduction_kind(op: Any, region: int = 0) -> str | None:
-    """The op that a body combines its two arguments with, None if it does something else."""
+def reduction_kind(op: Any, region: int = 0, result: int = 0) -> str | None:
+    """The op that a body combines its two arguments for a result with, None if it does something else."""
     block = op.regions[region].blocks[0]
     *inside, terminator = (one.operation for one in block.operations)
-    if len(inside) != 1 or len(block.arguments) != 2 or len(terminator.operands) != 1:
+    count = len(terminator.operands)
+    if len(block.arguments) != 2 * count:
         return None
-    kind, other = reduction_of(inside, block.arguments[0], terminator.operands[0])
-    return kind if kind and other == block.arguments[1] else None
+    kind, other = reduction_of(inside, block.arguments[result], terminator.operands[result])
+    return kind if kind and other == block.arguments[count + result] else None

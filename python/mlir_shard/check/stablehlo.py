@@ -203,14 +203,17 @@ def _dot(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 @reads("stablehlo.reduce")
 def _reduce(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     dims, count = numbers_of(op, "dimensions"), len(values) // 2
-    kind = reduction_kind(op) if count == 1 else None
-    if kind is None:
+    kinds = [reduction_kind(op, 0, at) for at in range(count)]
+    if None in kinds:
         labels = [f"d{dim}" for dim in range(len(values[0].dims))]
         results = [label for dim, label in enumerate(labels) if dim not in dims]
         operands = [(value, labels if at < count else ()) for at, value in enumerate(values)]
         name = ("several", reading.region_key(op))
         return [reading.lemmas.opaque((*name, at), operands, results, ()) for at in range(count)]
-    return [initial(reading, kind, values[1], reading.lemmas.reduced(kind, values[0], dims))]
+    return [
+        initial(reading, str(kind), start, reading.lemmas.reduced(str(kind), value, dims))
+        for kind, value, start in zip(kinds, values[:count], values[count:], strict=True)
+    ]
 
 
 @reads("stablehlo.sort")

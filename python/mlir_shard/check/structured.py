@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.check.lemmas import NEUTRAL, Lemmas
+from mlir_shard.check.lemmas import Lemmas
 from mlir_shard.check.reading import READERS, Reading, reduction_of
-from mlir_shard.check.values import Entry, NotCertified, Value, entry_of
+from mlir_shard.check.values import NEUTRAL, Entry, NotCertified, Value, entry_of
 from mlir_shard.host import ir
 
 _linalg = host.dialect("linalg")

@@ -16,7 +16,6 @@ from mlir_shard.check.values import (
     Node,
     NotCertified,
     Value,
-    entry_of,
     refined,
     substituted,
 )
@@ -39,7 +38,7 @@ def received(lemmas: Lemmas, value: Value, senders: Any) -> Value:
     found = list[Entry]()
     for entry in value.index:
         rows = lemmas.nodes.by_device(entry)[np.maximum(senders, 0)]
-        offset, along = entry_by_device(lemmas, rows, senders >= 0, None, like=entry)
+        offset, along = entry_by_device(lemmas, rows, senders >= 0, like=entry)
         found.append((offset, (*along, *(term for term in entry[1] if term[1] >= 0))))
     return Value(value.node, tuple(found), value.dims)
 
@@ -71,7 +70,7 @@ def assembled(lemmas: Lemmas, base: Value, tile: Value, places: Any) -> Value:
     shape, rank = base.shape, len(places)
     pieces = list[tuple[Value, tuple[int, ...]]]()
     for value, at in ((base, np.zeros_like(places)), (tile, places)):
-        inner = value.node.op[1] if value.node.op[0] == "assembly" and value.index == _own(lemmas, value.shape) else ()
+        inner = value.node.op[1] if lemmas.is_assembly(value) else ()
         moved = list[tuple[Value, tuple[int, ...]]]()
         for one, own in inner:
             own = np.array(own, np.int64).reshape(-1, rank).T
@@ -82,21 +81,7 @@ def assembled(lemmas: Lemmas, base: Value, tile: Value, places: Any) -> Value:
                 break
             moved.append((one, tuple(np.where(inside & (at > -FAR), own + at, -FAR).T.ravel().tolist())))
         pieces += moved if inner else [(value, tuple(at.T.ravel().tolist()))]
-    number = prod(lemmas.nodes.real_mesh)
-    node = lemmas.nodes.node(("assembly", tuple(pieces)), ((0, number), *((0, size) for size in shape)), (), ())
-    return Value(node, _own(lemmas, shape), tuple((size,) if size > 1 else () for size in shape))
-
-
-def _own(lemmas: Lemmas, shape: Sequence[int]) -> tuple[Entry, ...]:
-    strides, stride = dict[int, int](), 1
-    for axis in reversed(range(len(lemmas.nodes.real_mesh))):
-        strides[-1 - axis] = stride if lemmas.nodes.real_mesh[axis] > 1 else 0
-        stride *= lemmas.nodes.real_mesh[axis]
-    digits, entries = 0, list[Entry]()
-    for size in shape:
-        entries.append((0, ((1, digits),) if size > 1 else ()))
-        digits += size > 1
-    return (entry_of(0, strides), *entries)
+    return lemmas.assembly(pieces, shape)
 
 
 class _Tile:
@@ -114,7 +99,8 @@ class _Tile:
         self.low, self.high = at, at + _column(value.shape)
         self.number = lemmas.number_of(value, "tiles") if lemmas.is_number(value) else None
         self.core, entries = lemmas.nodes.core(value.node)
-        self.behind = value.node.op[1:3] if value.node.op[0] == "extended" else None
+        is_behind = value.node.op[0] == "extended" and self.core is value.node.reads[0][0]
+        self.behind = value.node.op[1:3] if is_behind else None
         dim_of = [dim for dim, of in enumerate(value.dims) for _ in of]
         self.index = index = [substituted(entry, dict(enumerate(value.index))) for entry in entries]
         self.strides = [{dim_of[one]: stride for stride, one in terms if one >= 0} for _, terms in index]
@@ -140,12 +126,11 @@ def covered(lemmas: Lemmas, value: Value, starts: Sequence[int], sizes: Sequence
     The box is cut where a tile or the node ends. In each part the last tile must be the node there, or, where the node
     ends, the number that extends it. If this is not so behind the end, nothing is claimed of it.
     """
-    if value.node.op[0] != "assembly" or value.index != _own(lemmas, value.shape) or 0 in sizes:
+    if not lemmas.is_assembly(value) or 0 in sizes:
         return None
     if not sizes:
-        pieces = tuple((lemmas.reshaped(tile, (1,)), at) for tile, at in value.node.op[1])
-        node = lemmas.nodes.node(("assembly", pieces), (*value.node.bounds, (0, 1)), (), ())
-        found = covered(lemmas, Value(node, _own(lemmas, (1,)), ((),)), [0], [1])
+        pieces = [(lemmas.reshaped(tile, (1,)), at) for tile, at in value.node.op[1]]
+        found = covered(lemmas, lemmas.assembly(pieces, (1,)), [0], [1])
         return None if found is None else lemmas.reshaped(found, ())
     places = [
         (tile, np.array(at, np.int64).reshape(-1, len(sizes)).T - _column(starts)) for tile, at in value.node.op[1]
@@ -181,13 +166,9 @@ def _of_one_node(
     if strides is None:
         return None
     numbers |= {tile.behind[0] for tile in of_core if tile.behind is not None}
-    for is_table in (False, True):
-        box = _Box(lemmas, inside, core, strides, flat, is_table=is_table)
-        for number in (*sorted(map(str, numbers)), None):
-            found = box.value(number, dims)
-            if found is not None:
-                return found
-    return None
+    box = _Box(lemmas, inside, core, strides, flat)
+    found = (box.value(number, dims) for number in (*sorted(map(str, numbers)), None))
+    return next((one for one in found if one is not None), None)
 
 
 def _cut_into_digits(
@@ -266,9 +247,7 @@ def _column(sizes: Sequence[int]) -> Any:
 class _Box:
     """A box of a tensor that is assembled of tiles, as a box of a node that they may be of."""
 
-    def __init__(
-        self, lemmas: Lemmas, tiles: Sequence[_Tile], core: Node, strides: Any, sizes: Sequence[int], *, is_table: bool
-    ) -> None:
+    def __init__(self, lemmas: Lemmas, tiles: Sequence[_Tile], core: Node, strides: Any, sizes: Sequence[int]) -> None:
         self.lemmas, self.tiles, self.core, self.strides, self.sizes = lemmas, tiles, core, strides, sizes
         devices = prod(lemmas.nodes.real_mesh)
         like: list[Entry] = [(0, ()) for _ in core.bounds]
@@ -279,10 +258,7 @@ class _Box:
                 matters = (low < high).all(axis=0) & self._touches(tile.origin, low, high)
                 origin, known = np.where(matters, tile.origin, origin), known | matters
                 like = tile.index if matters.any() else like
-        self.entries = [
-            entry_by_device(lemmas, row, known, bound, is_table=is_table, like=one)
-            for row, bound, one in zip(origin, core.bounds, like, strict=True)
-        ]
+        self.entries = [entry_by_device(lemmas, row, known, like=one) for row, one in zip(origin, like, strict=True)]
         rows = [lemmas.nodes.by_device(entry) for entry in self.entries]
         self.origin = np.stack(rows) if rows else origin
 

@@ -81,6 +81,9 @@ def _reduce(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 def _argmax(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     axis, labels = op.attributes["axis"].value, [f"d{dim}" for dim in range(len(values[0].dims))]
     results = [label for dim, label in enumerate(labels) if dim != axis]
+    shape, element = reading.type_of(op.results[0].type)
+    if values[0].shape[axis] == 1:
+        return [reading.lemmas.index(element, (0, ()), [(size,) for size in shape])]
     name = (op.name, *reading.key(op, ("axis",)))
     return [reading.lemmas.opaque(name, [(values[0], labels)], results, [labels[axis]])]
 

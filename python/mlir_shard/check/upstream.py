@@ -17,13 +17,27 @@ _DYNAMIC = -(2**63)
 _ARITH = (
     "addf addi andi divf divsi divui extf extsi extui fptosi fptoui index_cast index_castui maximumf maxnumf maxsi "
     "maxui minimumf minnumf minsi minui mulf muli negf ori remf remsi remui shli shrsi shrui sitofp subf subi truncf "
-    "trunci uitofp xori bitcast cmpf ceildivsi ceildivui floordivsi"
+    "trunci uitofp xori bitcast ceildivsi ceildivui floordivsi"
 )
 _MATH = (
     "absf absi acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 floor fma "
     "fpowi ipowi log log10 log1p log2 powf round roundeven rsqrt sin sinh sqrt tan tanh trunc"
 )
-_PREDICATES = {0: "EQ", 1: "NE", 2: "LT", 3: "LE", 4: "GT", 5: "GE", 6: "LT", 7: "LE", 8: "GT", 9: "GE"}
+_PREDICATES = ("EQ", "NE", "LT", "LE", "GT", "GE", "LT", "LE", "GT", "GE")
+_OF_FLOATS = {
+    1: "EQ",
+    2: "GT",
+    3: "GE",
+    4: "LT",
+    5: "LE",
+    6: "NE",
+    8: "EQ",
+    9: "GT",
+    10: "GE",
+    11: "LT",
+    12: "LE",
+    13: "NE",
+}
 
 
 @reads(*(f"arith.{name}" for name in _ARITH.split()), *(f"math.{name}" for name in _MATH.split()))
@@ -39,8 +53,19 @@ def _pointwise(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 
 @reads("arith.cmpi")
 def _compare(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    result = compared(reading.lemmas, _PREDICATES[op.attributes["predicate"].value], *values)
-    return [result or reading.lemmas.pointwise((op.name, *reading.key(op)), values)]
+    predicate = op.attributes["predicate"].value
+    is_unsigned = predicate > 5
+    result = None
+    if not is_unsigned or all(map(reading.lemmas.is_natural, values)):
+        result = compared(reading.lemmas, _PREDICATES[predicate], *values)
+    name = ("compare", _PREDICATES[predicate], "UNSIGNED" if is_unsigned else "SIGNED")
+    return [result or reading.lemmas.pointwise(name, values)]
+
+
+@reads("arith.cmpf")
+def _compare_floats(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    predicate = op.attributes["predicate"].value
+    return [reading.lemmas.pointwise(("compare", _OF_FLOATS.get(predicate, "other"), op.name, predicate), values)]
 
 
 @reads("arith.select")

@@ -50,6 +50,8 @@ def fits(type_: str, low: int, high: int) -> bool:
 
 
 KINDS = {f"stablehlo.{name}": name for name in ("add", "multiply", "maximum", "minimum", "and", "or", "xor")} | {
+    "tosa.add": "add",
+    "tosa.mul": "multiply",
     "arith.addf": "add",
     "arith.addi": "add",
     "arith.mulf": "multiply",
@@ -67,6 +69,20 @@ KINDS = {f"stablehlo.{name}": name for name in ("add", "multiply", "maximum", "m
     "arith.minui": "minui",
 }
 """The kinds of reductions by the ops that combine two numbers."""
+
+
+IDEMPOTENT = frozenset(("maximum", "minimum", "and", "or", "maxnum", "minnum", "maxui", "minui"))
+# What changes nothing in a reduction.
+NEUTRAL = {
+    "add": ("0", "0.0", "-0.0"),
+    "multiply": ("1", "1.0"),
+    "maximum": ("-inf",),
+    "minimum": ("inf",),
+    "or": ("False", "0"),
+    "xor": ("False", "0"),
+    "and": ("True", "-1"),
+}
+ZEROS = ("0", "0.0", "False")
 
 
 class NotCertified(Exception):
