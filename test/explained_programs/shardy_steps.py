@@ -14,6 +14,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from differential.sides import Shardy
@@ -45,6 +46,7 @@ OF_FUNCTION = (
 OTHER_EDGE = "the edges of a loop that swaps values are visited in another order"
 OTHER_NUMBER = "the same step with another number, behind edges that are visited in another order"
 RETURNED_AGAIN = "Shardy notes the origins of a value that a function returns several times with one of the results"
+UNSET = "an op is annotated, and Shardy, which has no origins for ops, reads memory that it has not set"
 UNKNOWN = "unknown"
 _UNRECORDED = {"sdy.sharding_group": IN_GROUP, "func.func": OF_FUNCTION}
 
@@ -192,8 +194,17 @@ class _Comparison:
             found.other_origins[RETURNED_AGAIN] += 1
         elif theirs is None and any(map(self._traced.trace.group_of, (*path, tensor.number))):
             found.other_origins[IN_GROUP] += 1
+        elif self._annotates_ops:
+            found.other_origins[UNSET] += 1
         else:
             found.other_origins[self._other(tensor, chain, f"from {theirs}, here {ours}")] += 1
+
+    @cached_property
+    def _annotates_ops(self) -> bool:
+        chains, trace = self._traced.chains, self._traced.trace
+        return any(
+            one.annotation.kind is AnnotationKind.OP for of in trace.tensors() for one in chains.chains(of.number)
+        )
 
     def _is_returned_again(self, tensor: Tensor) -> bool:
         returns = list(self._traced.reader.graph.returns)
