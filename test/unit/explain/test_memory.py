@@ -143,6 +143,28 @@ def test_a_loop_holds_what_goes_in_and_comes_out_of_an_iteration(engine: Engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_what_a_loop_carries_is_apart_though_it_begins_with_the_same(engine: Engine) -> None:
+    def loop(first: str, second: str) -> PeakMemory:
+        types = f"{SQUARE}, {SQUARE}"
+        body = f"""{unary("t", "sine", "x")}
+{unary("u", "cosine", "x")}
+%r:2 = stablehlo.while(%v = %{first}, %w = %{second}) : {types}
+cond {{
+  %false = stablehlo.constant dense<false> : tensor<i1>
+  stablehlo.return %false : tensor<i1>
+}} do {{
+  {product("p", "v", "w")}
+  {product("q", "w", "v")}
+  stablehlo.return %p, %q : {types}
+}}
+%sum = stablehlo.add %r#0, %r#1 : {SQUARE}
+{returned("sum")}"""
+        return of(main(body), engine)
+
+    assert loop("t", "t").without_constants == loop("t", "u").without_constants
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_calls_need_what_their_functions_do(engine: Engine) -> None:
     inner = "\n".join([product("a", "x"), product("b", "a"), product("c", "b"), returned("c")])
     function = f"func.func private @f(%x: {SQUARE}) -> {SQUARE} {{\n{inner}\n}}"

@@ -159,7 +159,8 @@ class Assignment:
                 carried.append(None)
             else:
                 buffer = self._ended(each.initial, one)
-                if buffer is None:
+                # Of several values that begin with the same one, the first is in its memory.
+                if buffer is None or any(buffer is other for other in carried):
                     buffer = Buffer(each.result.tensor.bytes, start, start, Kind.TEMPORARY, number, index)
                     self.temporaries.append(buffer)
                 carried.append(buffer)

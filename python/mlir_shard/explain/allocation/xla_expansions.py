@@ -317,7 +317,9 @@ def _select_and_scatter(op: Op, operands: list[Value], tensors: Sequence[Tensor]
     rank = len(given.shape)
     numbers = Tensor(given.elements * _INDEX_BYTES, given.shape, _INDEX_BYTES, "i32")
     places = Tensor(source.elements * _INDEX_BYTES, source.shape, _INDEX_BYTES, "i32")
-    iotas = [emit("stablehlo.iota", _CREATED, [], [numbers], axis)[0] for axis in range(rank)]
+    # Those of dimensions of one element are zeros, and the same.
+    axes = [axis if given.shape[axis] != 1 else rank for axis in range(rank)]
+    iotas = [emit("stablehlo.iota", _CREATED, [], [numbers], axis)[0] for axis in axes]
     found = emit("reduce_window", _OPAQUE, [operands[0], *iotas], [source, *[places] * rank], op.signature.number)
     indices = Tensor(places.bytes * rank, (source.elements, rank), _INDEX_BYTES, "i32")
     (joined,) = emit("stablehlo.concatenate", _MOVED, found[1:], [indices])
