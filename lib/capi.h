@@ -180,8 +180,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
 
 // Functions that older hosts lack; null there.
 #define MLIR_SHARD_OPTIONAL_CAPI(FUNCTION)                                                                             \
-  FUNCTION(bool, mlirOperationHasInherentAttributeByName, (MlirOperation, MlirStringRef))                              \
-  FUNCTION(std::size_t, mlirOperationStructuralHashValue, (MlirOperation))
+  FUNCTION(bool, mlirOperationHasInherentAttributeByName, (MlirOperation, MlirStringRef))
 
 class InherentNames;
 

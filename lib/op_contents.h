@@ -13,33 +13,21 @@
 
 namespace mlir_shard {
 
-// Mixes a number into a hash.
-inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t number) {
-  hash = (hash ^ number) * 0x9E3779B97F4A7C15ull;
-  return hash ^ hash >> 32;
-}
-inline std::uint64_t mixed(std::uint64_t hash, const void *pointer) {
-  return mixed(hash, reinterpret_cast<std::uintptr_t>(pointer));
-}
+// All that decides whether an operation is valid, as hashes.
+struct Content {
+  std::uint64_t own = 0;     // 0 where that is not known.
+  std::uint64_t ignored = 0; // Of the attributes that are not for the host to verify.
+};
 
-// The contents of operations as numbers of 64 bits, over several walks.
+// The contents of operations, over several walks.
 //
-// A content is a hash of name, attributes, location, operands and results with their types. The operations in each
-// isolated one are a sequence, in the order of the walk, which the next walk goes along: it looks nothing up. As long as
-// all operations of the walk before come in their order, each in the same block, what an unchanged one uses is still
-// defined before it.
+// The operations in each isolated one are a sequence, in the order of the walk, which the next walk goes along: it looks
+// nothing up. As long as all operations of the walk before come in their order, each in the same block, what an
+// unchanged one uses is still defined before it.
 class OpContents {
   struct Sequence;
 
 public:
-  explicit OpContents(const Capi &capi) : capi(capi) {}
-
-  // The content of an operation without what is in its regions; 0 where the host cannot tell.
-  std::uint64_t of(MlirOperation op) const;
-
-  // The same with what is in its regions.
-  std::uint64_t ofWhole(MlirOperation op) const;
-
   void beginWalk();
 
   // Forgets the operations inside isolated ones that the walk has not come to.
@@ -59,23 +47,24 @@ public:
   };
 
   struct Entered {
-    bool isKnown;
+    bool isKnown, isKnownWithIgnored;
     std::size_t number;
   };
 
-  // Comes to an operation, before those in its regions: whether its content is that of before.
-  Entered enter(MlirOperation op, MlirBlock block, std::uint64_t content);
+  // Comes to an operation, before those in its regions: whether its content is that of before, and the ignored
+  // attributes too.
+  Entered enter(MlirOperation op, MlirBlock block, const Content &content);
 
   // Whether the operations so far are those of the walk before in its order, with others among them.
   bool areInOrder() const;
 
   // Remembers a content that is valid.
-  void keep(std::size_t number, std::uint64_t content);
+  void keep(std::size_t number, const Content &content);
 
 private:
   struct Entry {
     const void *op, *block;
-    std::uint64_t content; // 0 for one that is not known to be valid.
+    Content content; // Nothing for one that is not known to be valid.
   };
   struct Sequence {
     std::vector<Entry> before, now;
@@ -84,7 +73,6 @@ private:
     bool inOrder = true;
   };
 
-  const Capi &capi;
   std::unordered_map<const void *, Sequence> sequences;
   Sequence *current = nullptr;
   std::int32_t walk = 0;

@@ -3,6 +3,7 @@
 
 #include "signatures.h"
 
+#include "mixed.h"
 #include "size_pattern.h"
 
 #include <algorithm>
@@ -65,6 +66,8 @@ Signatures::Signatures(const Capi &capi, MlirContext context, const std::vector<
 void Signatures::add(MlirIdentifier name, MlirAttribute attribute) {
   if (std::find(ignoredNames.begin(), ignoredNames.end(), name.pointer) == ignoredNames.end())
     key.insert(key.end(), {name.pointer, attribute.pointer});
+  else
+    ignored = mixed(mixed(ignored, name.pointer), attribute.pointer);
 }
 
 Signatures::OfName &Signatures::ofName(MlirOperation op, MlirIdentifier opName) {
@@ -135,6 +138,7 @@ void Signatures::learn(MlirOperation op, OfName &ofName, std::intptr_t count) {
 std::int32_t Signatures::of(MlirOperation op) {
   const MlirIdentifier name = capi.mlirOperationGetName(op);
   readTypes(op);
+  ignored = 0;
   key.assign({name.pointer});
   for (MlirType type : types)
     key.push_back(type.pointer);

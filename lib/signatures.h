@@ -61,6 +61,9 @@ public:
   // The signature of an operation.
   std::int32_t of(MlirOperation op);
 
+  // A hash of the ignored attributes of the operation whose signature was asked for last.
+  std::uint64_t lastIgnored() const { return ignored; }
+
 private:
   // What is known of the operations of one name.
   struct OfName {
@@ -88,6 +91,7 @@ private:
   PointerSequences classes;                  // Of the sequences that count as one.
   std::vector<std::int32_t> classOfSequence; // Its number, by that of the sequence.
   std::vector<const void *> key;             // What the last signature was looked up with.
+  std::uint64_t ignored = 0;
   std::vector<MlirType> types; // Of the operation: the operands', null, the results', null.
 };
 

@@ -73,9 +73,6 @@ private:
     std::vector<AttributeQuery> queries;
     for (const auto &[name, likeness] : names)
       queries.push_back({name, static_cast<Likeness>(likeness)});
-    // Where the host does not tell contents, those around an attribute may have changed.
-    if (!capi.mlirOperationStructuralHashValue)
-      seenUses.clear();
     std::vector<py::tuple> uses;
     for (const AttributeUse &use : distinctAttributeUses(capi, searched, queries, scopes, seenUses))
       uses.push_back(

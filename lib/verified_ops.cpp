@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
 namespace mlir_shard {
@@ -18,7 +17,6 @@ constexpr std::array<std::string_view, 9> plainDialects = {"arith",  "chlo",   "
 constexpr std::array<std::string_view, 10> containerNames = {
     "builtin.module", "func.func", "scf.for", "scf.forall", "scf.if", "scf.while",
     "sdy.manual_computation", "sdy.named_computation", "stablehlo.case", "stablehlo.while"};
-constexpr std::size_t mostInWhole = 1000;
 
 template <std::size_t Count> bool has(const std::array<std::string_view, Count> &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -35,7 +33,7 @@ std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
 
 VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored)
     : capi(capi), functionKeys(capi, context, ignored),
-      signatures(capi, context, withSignatures(ignored)), contents(capi) {}
+      signatures(capi, context, withSignatures(ignored)) {}
 
 VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, false); }
 
@@ -147,37 +145,59 @@ VerifiedOps::Verdict VerifiedOps::hostVerdict(MlirOperation op) {
   return capi.mlirOperationVerify(op) ? Verdict::Valid : Verdict::Invalid;
 }
 
-// All that decides whether an operation is valid; 0 where that is not known.
-std::uint64_t VerifiedOps::contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) const {
-  if (name.kind == Kind::Container || name.kind == Kind::Unknown)
-    return 0;
-  std::uint64_t content = contents.ofWhole(op);
-  if (!content)
-    return 0;
-  content = mixed(content, asPointer(around.signature));
-  content = mixed(content, asPointer(2 * around.name + isLast));
-  content = mixed(mixed(content, meshes), around.manual);
-  if (name.kind == Kind::Call)
-    content = mixed(content, functionsContent);
-  if (name.kind == Kind::Edge)
-    content = mixed(content, sourceOf(op));
-  if (name.kind == Kind::OfConstants)
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
-      const MlirValue operand = capi.mlirOperationGetOperand(op, i);
-      if (!capi.mlirValueIsABlockArgument(operand))
-        content = mixed(content, contents.of(capi.mlirOpResultGetOwner(operand)));
+// Adds an operation to a content: its signature, its operands, and what is in its regions.
+void VerifiedOps::addContent(MlirOperation op, Content &content) {
+  content.own = mixed(content.own, asPointer(signatures.of(op)));
+  content.ignored = mixed(content.ignored, signatures.lastIgnored());
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+    content.own = mixed(content.own, capi.mlirOperationGetOperand(op, i).pointer);
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+       region = capi.mlirRegionGetNextInOperation(region)) {
+    content.own = mixed(content.own, std::uint64_t(1));
+    for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
+      content.own = mixed(content.own, block.pointer);
+      for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
+        content.own = mixed(content.own, capi.mlirValueGetType(capi.mlirBlockGetArgument(block, i)).pointer);
+      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+           child = capi.mlirOperationGetNextInBlock(child))
+        addContent(child, content);
     }
+  }
+}
+
+Content VerifiedOps::contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) {
+  if (name.kind == Kind::Container || name.kind == Kind::Unknown)
+    return {};
+  Content content;
+  content.own = mixed(mixed(content.own, meshes), around.manual);
+  content.own = mixed(content.own, asPointer(around.signature));
+  content.own = mixed(content.own, asPointer(2 * around.name + isLast));
+  if (name.kind == Kind::Call)
+    content.own = mixed(content.own, functionsContent);
+  if (name.kind == Kind::Edge)
+    content.own = mixed(content.own, sourceOf(op));
+  if (name.kind == Kind::OfConstants)
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+      content.own = mixed(content.own, asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
+  addContent(op, content);
   return content;
+}
+
+// The signature of the operation without operands that makes a value; -1 where another one does.
+std::int32_t VerifiedOps::constantSignature(MlirValue value) {
+  const MlirOperation definer =
+      capi.mlirValueIsABlockArgument(value) ? MlirOperation{} : capi.mlirOpResultGetOwner(value);
+  return definer && !capi.mlirOperationGetNumOperands(definer) ? signatures.of(definer) : -1;
 }
 
 VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, bool isLast) {
   const Name &name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
-  const std::uint64_t content = contentOf(op, name, around, isLast);
-  const auto [isKnown, number] = contents.enter(op, capi.mlirOperationGetBlock(op), content);
+  const Content content = contentOf(op, name, around, isLast);
+  const auto [isKnown, isKnownWithIgnored, number] = contents.enter(op, capi.mlirOperationGetBlock(op), content);
   // What is in a container comes by itself, unless it is not gone into.
   const std::size_t place = changed.size();
-  if (!isKnown)
+  if (!isKnownWithIgnored)
     changed.push_back({op, true});
   Verdict verdict = Verdict::Valid;
   if (!isKnown || !contents.areInOrder() || accepting) {
@@ -240,13 +260,8 @@ VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, 
   case Kind::Call:
     return isCallOfFunction(op) ? known(specialLeaves, std::move(key), op) : Verdict::Unknown;
   case Kind::OfConstants:
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
-      const MlirValue operand = capi.mlirOperationGetOperand(op, i);
-      const MlirOperation definer =
-          capi.mlirValueIsABlockArgument(operand) ? MlirOperation{} : capi.mlirOpResultGetOwner(operand);
-      const bool isConstant = definer && !capi.mlirOperationGetNumOperands(definer);
-      key.push_back(asPointer(isConstant ? signatures.of(definer) : -1));
-    }
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+      key.push_back(asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
     return known(specialLeaves, std::move(key), op);
   default:
     break;
@@ -280,139 +295,6 @@ bool VerifiedOps::isCallOfFunction(MlirOperation call) const {
   const MlirAttribute callee = capi.mlirOperationGetAttributeByName(call, toStringRef("callee"));
   const auto found = functionTypes.find(std::string(toView(capi.mlirFlatSymbolRefAttrGetValue(callee))));
   return found != functionTypes.end() && isCallOf(capi, found->second, call);
-}
-
-// False where the operation has more than one block in a region.
-bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature,
-                               Key &key) {
-  key = {asPointer(signature), asPointer(around.name)};
-  if (name.isFunction)
-    for (const Side side : bothSides) {
-      functionKeys.addSide(op, side, key);
-      key.push_back(nullptr);
-    }
-  if (name.isManual)
-    key.insert(key.end(), {meshes, around.manual});
-  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
-       region = capi.mlirRegionGetNextInOperation(region)) {
-    key.push_back(nullptr);
-    const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
-    if (!block)
-      continue;
-    if (capi.mlirBlockGetNextInRegion(block))
-      return false;
-    for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
-      key.push_back(capi.mlirValueGetType(capi.mlirBlockGetArgument(block, i)).pointer);
-    key.push_back(nullptr);
-    MlirOperation last;
-    for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-         child = capi.mlirOperationGetNextInBlock(child))
-      last = child;
-    // A module's last operation need not be a terminator.
-    key.push_back(asPointer(last && !name.isModule ? signatures.of(last) : -1));
-  }
-  return true;
-}
-
-VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name, const Around &around,
-                                              std::size_t place) {
-  // A module in another one has symbols of its own.
-  if (name.isModule && around.block)
-    return Verdict::Unknown;
-  const std::int32_t signature = signatures.of(op);
-  Key key;
-  if (!containerKey(op, name, around, signature, key))
-    return Verdict::Unknown;
-  const void *manual = manualInside(op, around.manual, signature);
-  if (accepting) {
-    containers.insert(std::move(key));
-    if (name.isFunction)
-      functions.insert(functionKeys.ofAttributes(op));
-  } else if (!containers.count(key)) {
-    if (name.isFunction && isNamedAndTypedAsItsBody(capi, op) && functions.count(functionKeys.ofAttributes(op)))
-      containers.insert(std::move(key));
-    else if (name.isModule || name.isFunction)
-      return Verdict::Unknown;
-    else if (const Verdict verdict = known(containers, std::move(key), op); verdict != Verdict::Valid)
-      return verdict;
-  }
-  changed[place].isInside = false;
-  std::optional<OpContents::Inside> isolated;
-  if (name.isIsolated)
-    isolated.emplace(contents, op);
-  std::unordered_set<const void *> symbols;
-  Verdict verdict = Verdict::Valid;
-  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region && verdict == Verdict::Valid;
-       region = capi.mlirRegionGetNextInOperation(region)) {
-    const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
-    if (!block)
-      continue;
-    const Around inside{signature, name.number, manual, block};
-    MlirOperation child = capi.mlirBlockGetFirstOperation(block);
-    while (child && verdict == Verdict::Valid) {
-      const MlirOperation next = capi.mlirOperationGetNextInBlock(child);
-      fetchNext(capi, child);
-      if (name.isModule) {
-        const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
-        if (symbol && !symbols.insert(symbol.pointer).second)
-          return Verdict::Unknown;
-      }
-      verdict = visit(child, inside, !next && !name.isModule);
-      child = next;
-    }
-  }
-  return verdict;
-}
-
-// All that is in an operation: signatures, types of arguments, and which value each operand is. False where an
-// operation in it is verified by more than that, or there are too many.
-bool VerifiedOps::wholeKey(MlirOperation op, Key &key, PointerMap &local) {
-  std::int32_t values = 0;
-  std::vector<MlirOperation> left{op};
-  while (!left.empty()) {
-    const MlirOperation one = left.back();
-    left.pop_back();
-    const Kind kind = nameOf(one).kind;
-    if ((kind != Kind::Plain && kind != Kind::OfParent) || key.size() > mostInWhole)
-      return false;
-    key.push_back(asPointer(signatures.of(one)));
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(one); i < count; ++i) {
-      const MlirValue operand = capi.mlirOperationGetOperand(one, i);
-      const std::int32_t number = local.find(operand.pointer);
-      if (number == PointerMap::absent && !dominates(operand, op))
-        return false;
-      key.push_back(asPointer(number));
-    }
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(one); i < count; ++i)
-      local.insert(capi.mlirOperationGetResult(one, i).pointer, ++values);
-    for (MlirRegion region = capi.mlirOperationGetFirstRegion(one); region;
-         region = capi.mlirRegionGetNextInOperation(region)) {
-      const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
-      if (!block || capi.mlirBlockGetNextInRegion(block))
-        return false;
-      key.push_back(nullptr);
-      for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i) {
-        const MlirValue argument = capi.mlirBlockGetArgument(block, i);
-        key.push_back(capi.mlirValueGetType(argument).pointer);
-        local.insert(argument.pointer, ++values);
-      }
-      std::vector<MlirOperation> inside;
-      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-           child = capi.mlirOperationGetNextInBlock(child))
-        inside.push_back(child);
-      left.insert(left.end(), inside.rbegin(), inside.rend());
-      key.push_back(asPointer(static_cast<std::intptr_t>(inside.size())));
-    }
-  }
-  return true;
-}
-
-VerifiedOps::Verdict VerifiedOps::visitWhole(MlirOperation op, const Around &around) {
-  Key key{asPointer(around.name)};
-  PointerMap local;
-  if (!wholeKey(op, key, local))
-    return Verdict::Unknown;
-  return known(wholes, std::move(key), op);
 }
 
 } // namespace mlir_shard

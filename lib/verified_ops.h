@@ -5,6 +5,7 @@
 #pragma once
 
 #include "capi.h"
+#include "mixed.h"
 #include "op_contents.h"
 #include "pointer_map.h"
 #include "signatures.h"
@@ -94,7 +95,9 @@ private:
   bool dominates(MlirValue value, MlirOperation user);
   Verdict visit(MlirOperation op, const Around &around, bool isLast);
   Verdict visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast, std::size_t place);
-  std::uint64_t contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) const;
+  Content contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast);
+  std::int32_t constantSignature(MlirValue value);
+  void addContent(MlirOperation op, Content &content);
   Verdict visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast);
   Verdict visitBodies(MlirOperation op, const Name &name, const Around &around, std::size_t place);
   Verdict visitWhole(MlirOperation op, const Around &around);

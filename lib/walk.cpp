@@ -4,7 +4,7 @@
 #include "walk.h"
 
 #include "below.h"
-#include "op_contents.h"
+#include "mixed.h"
 #include "pointer_map.h"
 
 #include <algorithm>
@@ -77,22 +77,36 @@ void setTypePointers(const Capi &capi, MlirOperation op, std::vector<const void 
     types.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)).pointer);
 }
 
+// A hash of the name, the attributes and the types of an operation.
+std::uint64_t hashOf(const Capi &capi, MlirOperation op) {
+  std::uint64_t hash = mixed(0, capi.mlirOperationGetName(op).pointer);
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumAttributes(op); i < count; ++i) {
+    const MlirNamedAttribute named = capi.mlirOperationGetAttribute(op, i);
+    hash = mixed(mixed(hash, named.name.pointer), named.attribute.pointer);
+  }
+  std::vector<const void *> types;
+  setTypePointers(capi, op, types);
+  for (const void *type : types)
+    hash = mixed(hash, type);
+  return hash;
+}
+
 // The contents of the operations of some names around others: equal ones decide the same for what is inside.
 class Scopes {
 public:
   Scopes(const Capi &capi, MlirOperation root, const std::vector<std::string> &names)
-      : capi(capi), contents(capi), names(identifiers(capi, root, names)) {}
+      : capi(capi), names(identifiers(capi, root, names)) {}
 
   // The content that holds inside of an operation, given that around it.
   const void *inside(MlirOperation op, const void *outer) const {
     if (!contains(names, capi.mlirOperationGetName(op).pointer))
       return outer;
-    std::uint64_t content = mixed(mixed(contents.of(op), op.pointer), outer);
+    std::uint64_t content = mixed(mixed(hashOf(capi, op), op.pointer), outer);
     // What is inside refers to the symbols of its module.
     if (toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(op))) == "builtin.module")
       eachChild(capi, op, [&](MlirOperation child) {
         if (!capi.mlirOperationGetFirstRegion(child))
-          content = mixed(content, contents.of(child));
+          content = mixed(content, hashOf(capi, child));
       });
     return reinterpret_cast<const void *>(content);
   }
@@ -104,7 +118,6 @@ public:
 
 private:
   const Capi &capi;
-  OpContents contents;
   std::vector<const void *> names;
 };
 
@@ -191,16 +204,22 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
     }
     return scopes.inside(op, scope);
   };
-  // By the operation around.
+  // By the operation around; most come behind another one in it.
   std::unordered_map<const void *, const void *> known;
+  const void *parent = nullptr, *scope = nullptr;
   for (const Searched &one : searched) {
-    const auto [scope, isNew] = known.try_emplace(capi.mlirOperationGetParentOperation(one.op).pointer, nullptr);
-    if (isNew)
-      scope->second = scopes.around(one.op);
-    if (one.isInside)
-      walk(capi, one.op, scope->second, visit);
+    const void *around = capi.mlirOperationGetParentOperation(one.op).pointer;
+    if (around != parent || !parent) {
+      const auto [found, isNew] = known.try_emplace(around, nullptr);
+      if (isNew)
+        found->second = scopes.around(one.op);
+      parent = around;
+      scope = found->second;
+    }
+    if (one.isInside && capi.mlirOperationGetFirstRegion(one.op))
+      walk(capi, one.op, scope, visit);
     else
-      visit(one.op, scope->second);
+      visit(one.op, scope);
   }
   return uses;
 }

@@ -15,23 +15,27 @@ from mlir_shard.sharding import AxisRefList, ListOfAxisRefLists, ReductionOp
 REDUCTION_CODES = {ReductionOp.SUM: 0, ReductionOp.MAX: 1, ReductionOp.MIN: 2}
 
 
-def apply(value: Any, steps: Iterable[ShardingStep]) -> Any:
-    """What the steps make of a value, built at the current insertion point."""
+def apply(value: Any, steps: Iterable[ShardingStep], made: list[Any] | None = None) -> Any:
+    """Builds what the steps make of a value at the current insertion point; `made` gets the operations."""
     for step in steps:
         value = _apply(value, step)
+        if made is not None:
+            made.append(value.owner.operation)
     return value
 
 
-def put_after(point: Any, value: Any, steps: Iterable[ShardingStep]) -> Any:
-    """Puts what the steps make of a value, right after the op `point`, in the place of all uses of the value."""
-    first = None
+def put_after(point: Any, value: Any, steps: Iterable[ShardingStep], made: list[Any] | None = None) -> Any:
+    """Puts what the steps make of a value, right after the op `point`, in the place of all uses of the value.
+
+    Returns the new value; `made` gets the operations.
+    """
+    here: list[Any] = []
     with ir.InsertionPoint.after(point):
-        new = value
-        for step in steps:
-            new = _apply(new, step)
-            first = first or new.owner.operation
-    if first is not None:
-        value.replace_all_uses_except(new, [first])
+        new = apply(value, steps, here)
+    if here:
+        value.replace_all_uses_except(new, here[:1])
+    if made is not None:
+        made += here
     return new
 
 

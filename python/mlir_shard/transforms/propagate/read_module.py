@@ -10,25 +10,22 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard import _native
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.dialects.data_flow_edges import has_edges, is_static
-from mlir_shard.host import ir
+from mlir_shard.dialects.data_flow_edges import is_static
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules.builder import rank_of, shape_of
-from mlir_shard.rules.registry import depends_on_context, has_rule_for_any_sizes
+from mlir_shard.rules.registry import has_rule_for_any_sizes
 from mlir_shard.sharding import OpShardingRule, PropagationDirection
 from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.propagate.module_parts import (
     NumberedEdge,
     keep_manual_axes,
     numbered_edges,
-    op_class,
 )
+from mlir_shard.transforms.propagate.survey import NODES, Signature, Survey
 from mlir_shard.transforms.propagate.value_graph import (
     NOWHERE,
     STATE_TYPE,
@@ -39,50 +36,8 @@ from mlir_shard.transforms.propagate.value_graph import (
 )
 from mlir_shard.transforms.shardings import RuleFor, Side, numbered_types, shardings_of
 
-# Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.
-_NODES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
-_SPECIAL = (*_NODES, "func.func", "func.return", "func.call", "sdy.return", "sdy.sharding_group")
 # A kind, and the places of operands and results.
 _Node = tuple[int, tuple[int, ...], tuple[int, ...]]
-_PASSING_ON = (OpClass.ELEMENTWISE, OpClass.RESHAPING, OpClass.SLICING, OpClass.EDGE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    """What ops of one signature have in common.
-
-    `asks_each` is for rules that look at more than the signature. `watched` are the operands that count for whether an
-    operand has other uses: those that can be sharded, of ops for which it matters.
-    """
-
-    name: str
-    is_special: bool
-    asks_each: bool
-    rule: OpShardingRule | None
-    op_class: OpClass
-    watched: tuple[int, ...]
-    has_edges: bool
-    result_count: int
-
-    @property
-    def is_node(self) -> bool:
-        """Whether all ops of it are nodes, by its rule."""
-        return self.rule is not None and not self.is_special
-
-
-class _Program:
-    """What is found op by op, before values have places."""
-
-    def __init__(self) -> None:
-        self.nodes: _native.Operations
-        self.with_several_results: list[int] = []
-        self.own_rules: dict[int, OpShardingRule | None] = {}
-        self.functions: list[int] = []
-        self.returns: dict[int, int] = {}
-        self.calls: dict[str, list[int]] = {}
-        self.groups: list[int] = []
-        self.edge_ops: list[tuple[int, str]] = []
-        self.edge_results: dict[int, int] = {}
 
 
 class ModuleReader:
@@ -112,17 +67,15 @@ class ModuleReader:
         self._rule_for = rule_for
         self._reuses = reuses
         self._by_op_name = by_op_name
-        self._representatives = self.arrays.representatives()
         self._numbers = self.arrays.signatures
-        self._signatures: list[_Signature | None] = [None] * len(self._representatives)
         self._identities: dict[tuple[Any, int], OpShardingRule] = {}
-        self._program = _Program()
-        self._survey()
+        self._survey = Survey(self.arrays, rule_for, reuses=reuses)
+        self._representatives = self._survey.representatives
         # The places of values that do not have that of a result or, block arguments, NOWHERE.
         self._moved: dict[int, int] = {}
         self._special_kinds: dict[tuple[int, int, bool, EdgeFrame | None, bool], int | None] = {}
-        self._functions = {self._symbol(op): op for op in self._program.functions}
-        self._arguments: dict[int, list[int]] = {op: self._place_arguments(op) for op in self._program.functions}
+        self._functions = {self._symbol(op): op for op in self._survey.functions}
+        self._arguments: dict[int, list[int]] = {op: self._place_arguments(op) for op in self._survey.functions}
         self.argument_of = {v: (op, i) for op, numbers in self._arguments.items() for i, v in enumerate(numbers)}
         self._edges = self._place_edges()
         self._read_shardings()
@@ -133,8 +86,8 @@ class ModuleReader:
 
     def node_numbers(self) -> Iterator[int]:
         """The numbers of the ops that are nodes by their rules, in the order of the nodes."""
-        for op in self._program.nodes.numbers:
-            if op in self._program.own_rules or self._signature(self._numbers[op]).is_node:
+        for op in self._survey.nodes.numbers:
+            if op in self._survey.own_rules or self._survey.signature(self._numbers[op]).is_node:
                 yield op
 
     def node_ops(self) -> Iterator[Any]:
@@ -144,7 +97,7 @@ class ModuleReader:
     def ops_with_rules(self) -> Iterator[tuple[Any, OpShardingRule]]:
         """The ops that have a rule, with it; those in the regions of others too, which do not propagate."""
         for op, number in enumerate(self._numbers):
-            signature = self._signature(number)
+            signature = self._survey.signature(number)
             rule = self._rule_for(self.arrays.operation(op)) if signature.asks_each else signature.rule
             if rule is not None:
                 yield self.arrays.operation(op), rule
@@ -156,63 +109,6 @@ class ModuleReader:
     def signatures_with(self, key: str) -> list[bool]:
         """For each signature whether its ops have one result, with its sharding in the attribute `key`."""
         return [len(op.results) == 1 and sdy.sharding_key(op) == key for op in self._representatives]
-
-    def _survey(self) -> None:
-        # The regions of an op with a rule compute its elements.
-        reached = self.arrays.outermost(self._closes, self._is_closed)
-        signatures = self._signatures
-        takes_part = [s is not None and (s.is_node or s.asks_each or s.name in _NODES) for s in signatures]
-        self._program.nodes = reached.where(takes_part)
-        looked_at = [s is not None and (s.is_special or s.has_edges) and not s.is_node for s in signatures]
-        several = [s is not None and s.result_count > 1 for s in signatures]
-        self._program.with_several_results = reached.where(several).numbers
-        for op in reached.where(looked_at).numbers:
-            if op not in self._program.own_rules:
-                self._survey_op(op, self._signature(self._numbers[op]).name)
-
-    def _closes(self, number: int) -> bool | None:
-        signature = self._signature(number)
-        return None if signature.asks_each else signature.is_node
-
-    def _is_closed(self, op: int) -> bool:
-        """Whether an op whose rule depends on more than its signature has one."""
-        rule = self._rule_for(self.arrays.operation(op))
-        if rule is not None:
-            self._program.own_rules[op] = rule
-        return rule is not None
-
-    def _signature(self, number: int) -> _Signature:
-        return self._signatures[number] or self._add_signature(number)
-
-    def _add_signature(self, number: int) -> _Signature:
-        op = self._representatives[number]
-        special = op.name in _SPECIAL
-        asks_each = not special and (not self._reuses or depends_on_context(op))
-        rule = None if special or asks_each else self._rule_for(op)
-        class_ = op_class(op)
-        watched = [i for i, value in enumerate(op.operands) if not _is_scalar(value)] if class_ in _PASSING_ON else ()
-        signature = _Signature(
-            op.name, special, asks_each, rule, class_, tuple(watched), has_edges(op.name), len(op.results)
-        )
-        self._signatures[number] = signature
-        return signature
-
-    def _survey_op(self, op: int, name: str) -> None:
-        program = self._program
-        match name:
-            case "func.func":
-                program.functions.append(op)
-            case "func.return" | "sdy.return":
-                program.returns[self.arrays.parents[op]] = op
-            case "func.call":
-                callee = self.arrays.operation(op).attributes["callee"].value
-                program.calls.setdefault(callee, []).append(op)
-            case "sdy.sharding_group":
-                program.groups.append(op)
-            case "sdy.data_flow_edge":
-                program.edge_results[self.arrays.operands(op)[0]] = self.arrays.results(op)[0]
-            case _ if name not in _NODES:
-                program.edge_ops.append((op, name))
 
     def _symbol(self, function: int) -> str:
         symbol: str = self.arrays.operation(function).attributes["sym_name"].value
@@ -230,10 +126,10 @@ class ModuleReader:
 
     def _place_edges(self) -> dict[int, NumberedEdge]:
         """Gives the targets of each edge the place of its owner, or of the op on the edge; the edges by owner."""
-        program, uses = self._program, self.arrays.use_counts
+        survey, uses = self._survey, self.arrays.use_counts
         edges = {}
-        for edge in numbered_edges(self.arrays, program.edge_ops, program.returns):
-            on_edge = program.edge_results.get(edge.owner) if uses[edge.owner] == 1 else None
+        for edge in numbered_edges(self.arrays, survey.edge_ops, survey.returns):
+            on_edge = survey.edge_results.get(edge.owner) if uses[edge.owner] == 1 else None
             place = (edge.owner if on_edge is None else on_edge) + 1
             for target in (edge.owner, *edge.other_targets):
                 self._moved[target] = place
@@ -250,7 +146,7 @@ class ModuleReader:
         own = dict(self._own_states())
         for op in (op for op, signature in enumerate(self._numbers if own else ()) if signature in own):
             self._set_results(op, own[self._numbers[op]])
-        for function in self._program.functions:
+        for function in self._survey.functions:
             numbers = self._arguments[function]
             # A declaration has arguments, but no values for them.
             given = self._signature_states(function, Side.ARGUMENTS) if numbers else ()
@@ -281,34 +177,36 @@ class ModuleReader:
 
     def _add_nodes(self) -> None:
         """Adds a node for each op with a rule, and for each op on an edge."""
-        asked = [s is None or s.is_special or s.asks_each for s in self._signatures]
-        watched = [None if ask or s is None else s.watched for ask, s in zip(asked, self._signatures, strict=True)]
+        asked = [s is None or s.is_special or s.asks_each for s in self._survey.signatures]
+        watched = [
+            None if ask or s is None else s.watched for ask, s in zip(asked, self._survey.signatures, strict=True)
+        ]
         nodes = self.graph.nodes.native
-        nodes.add_operations(self._program.nodes, self._moved, watched, self._kind_of, self._nodes_of)
+        nodes.add_operations(self._survey.nodes, self._moved, watched, self._kind_of, self._nodes_of)
 
     def _kind_of(self, number: int, shared: bool) -> int:
-        signature = self._signature(number)
+        signature = self._survey.signature(number)
         if signature.rule is None:
             raise ValueError(f"'{signature.name}' has no rule of its own")
         return self._kind(signature, signature.rule, shared)
 
-    def _kind(self, signature: _Signature, rule: OpShardingRule, shared: bool) -> int:
+    def _kind(self, signature: Signature, rule: OpShardingRule, shared: bool) -> int:
         name = signature.name if self._by_op_name else ""
         return self.graph.kind(NodeKind(rule, signature.op_class, shared_operands=shared, op_name=name))
 
     def _nodes_of(self, op: int) -> list[_Node]:
         """The nodes of an op that is special, or whose rule is its own."""
-        rule = self._program.own_rules.get(op)
-        name = self._signature(self._numbers[op]).name
+        rule = self._survey.own_rules.get(op)
+        name = self._survey.signature(self._numbers[op]).name
         if rule is None:
-            return self._special_nodes(op) if name in _NODES else []
-        signature, operands, place = self._signature(self._numbers[op]), self.arrays.operands(op), self.place
+            return self._special_nodes(op) if name in NODES else []
+        signature, operands, place = self._survey.signature(self._numbers[op]), self.arrays.operands(op), self.place
         shared = any(self.arrays.use_counts[operands[index]] != 1 for index in signature.watched)
         kind = self._kind(signature, rule, shared)
         return [(kind, tuple(map(place, operands)), tuple(map(place, self.arrays.results(op))))]
 
     def _tie_siblings(self) -> None:
-        for op in self._program.with_several_results:
+        for op in self._survey.with_several_results:
             results = self.arrays.results(op)
             ranks = [rank_of(result.type) for result in self._representatives[self._numbers[op]].results]
             ranked = zip(results, ranks, strict=True)
@@ -320,7 +218,7 @@ class ModuleReader:
         signature, (operand,), (result,) = self._numbers[op], self.arrays.operands(op), self.arrays.results(op)
         frame, is_deferred = None, False
         sources: Sequence[int]
-        match self._signature(signature).name:
+        match self._survey.signature(signature).name:
             case "sdy.propagation_barrier":
                 sources = (operand,)
             case "sdy.func_data_flow_edge":
@@ -358,10 +256,10 @@ class ModuleReader:
         call = self.arrays.definers[value]
         if call >= 0:
             function = self._functions[self.arrays.operation(call).attributes["callee"].value]
-            back = self._program.returns.get(function)
+            back = self._survey.returns.get(function)
             return [] if back is None else [self.arrays.operands(back)[self.arrays.results(call).index(value)]]
         function, index = self.argument_of[value]
-        return [self.arrays.operands(call)[index] for call in self._program.calls.get(self._symbol(function), ())]
+        return [self.arrays.operands(call)[index] for call in self._survey.calls.get(self._symbol(function), ())]
 
     def _identity(self, type_: Any, sources: int) -> OpShardingRule:
         key = (type_, sources)
@@ -371,7 +269,7 @@ class ModuleReader:
 
     def _read_groups(self) -> None:
         members: dict[int, list[int]] = {}
-        for op in self._program.groups:
+        for op in self._survey.groups:
             group = self.arrays.operation(op).attributes["group_id"].value
             place = self.place(self.arrays.operands(op)[0])
             if place != NOWHERE:
@@ -384,7 +282,7 @@ class ModuleReader:
         """Adds a place for each result of the functions that count as main, tied to what is returned."""
         self.first_result = len(self.graph.states)
         for function in self._main_functions():
-            back = self._program.returns.get(function)
+            back = self._survey.returns.get(function)
             if back is None:
                 continue
             states = self._signature_states(function, Side.RESULTS)
@@ -408,9 +306,4 @@ class ModuleReader:
     def _main_functions(self) -> list[int]:
         if "main" in self._functions:
             return [self._functions["main"]]
-        return [op for op in self._program.functions if self._symbol(op) not in self._program.calls]
-
-
-def _is_scalar(value: Any) -> bool:
-    """Whether a value can never be sharded for want of dimensions."""
-    return isinstance(value.type, ir.ShapedType) and not rank_of(value.type)
+        return [op for op in self._survey.functions if self._symbol(op) not in self._survey.calls]

@@ -16,7 +16,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
-from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
+from mlir_shard.resharding.operator.common_axes import is_on_one_device
 from mlir_shard.resharding.operator.op_reshards import OpKind, OpReshards, Shardings
 from mlir_shard.resharding.sharding_steps import (
     ReduceAlong,
@@ -24,8 +24,6 @@ from mlir_shard.resharding.sharding_steps import (
     Reshard,
     ReshardError,
     ShardedToUnreduced,
-    reduction,
-    reduction_except,
     steps_between,
 )
 from mlir_shard.resharding.windows import FactorWindow
@@ -34,7 +32,6 @@ from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.registry import depends_on_context, has_rule_for_any_sizes
 from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
-from mlir_shard.sharding.axes import Axes
 from mlir_shard.transforms.device_sets import is_crossing
 from mlir_shard.transforms.gathers import Gathers
 from mlir_shard.transforms.insertion import apply, put_after
@@ -50,10 +47,15 @@ from mlir_shard.transforms.reshard.op_choices import (
     size_of,
     tensor_of,
 )
+from mlir_shard.transforms.reshard.reduced_operands import (
+    check_terminator,
+    common_unreduced,
+    reduction_before,
+    unreduced_axes,
+)
 from mlir_shard.transforms.reshard.result_shardings import RestingShardings, summands
 from mlir_shard.transforms.reshard.single_device import reshard_around
 from mlir_shard.transforms.reshard.targets import Targets
-from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import COMPUTING, Side, rules_of_run, shardings_of
 
 
@@ -61,6 +63,9 @@ class CompatibleOps:
     """The ops of a function on their way to compatible shardings, with `cheapest` at the least cost.
 
     Without `reuses` the reshards around each op are decided for it alone.
+
+    made: the operations that were inserted.
+    attributed: those that were given other shardings.
 
     Raises PassFailure and RuleError.
     """
@@ -75,6 +80,8 @@ class CompatibleOps:
         gathers: Gathers | None = None,
         reuses: bool = True,
     ) -> None:
+        self.made: list[Any] = []
+        self.attributed: list[Any] = []
         self._op = function
         # Without prices sizes make a difference only as far as they do to rules.
         by_price = is_full or cheapest is not None
@@ -85,7 +92,7 @@ class CompatibleOps:
         self._gathers = gathers
         self._reuses = reuses
         self._rule_for = rules_of_run(RuleOptions() if cheapest is None else COMPUTING, reuses=reuses)
-        self._targets = Targets(function, meshes, with_reshard=is_full)
+        self._targets = Targets(function, meshes, self.made, with_reshard=is_full)
         self._cheapest = cheapest
         self._choices = OpChoices(self._function.shardings, meshes, cheapest, is_full=is_full, reuses=reuses)
         self._combiners: dict[int, ReductionOp | None] = {}
@@ -189,7 +196,7 @@ class CompatibleOps:
         prices = self._cheapest, self._meshes
         resting = RestingShardings(function, self._signatures, rules, returned, (self._priced, ops), prices)
         for op in resting.settle():
-            _set_shardings(self._arrays.operation(op), tuple(map(function.sharding_of, self._arrays.results(op))))
+            self._set_shardings(op, tuple(map(function.sharding_of, self._arrays.results(op))))
 
     def _priced(self, number: int, rule: OpShardingRule) -> PricedReshards:
         return self._choices.of(self._asked(number, rule, self._operand_numbers(number)))
@@ -291,19 +298,19 @@ class CompatibleOps:
         for index, sharding in enumerate(choice.operands):
             if sharding is not None:
                 with ir.InsertionPoint(op):
-                    op.operands[index] = apply(op.operands[index], [Reshard(sharding)])
+                    op.operands[index] = apply(op.operands[index], [Reshard(sharding)], self.made)
         results = list(zip(self._arrays.results(number), op.results, choice.users, choice.reduced, strict=True))
         if any(choice.users):
-            _set_shardings(op, choice.results)
+            self._set_shardings(number, choice.results)
         # What follows the op goes right after it, so the last comes first.
         for value, result, wanted, _ in reversed(results):
             if wanted is not None:
-                put_after(op, result, [Reshard(wanted)])
+                put_after(op, result, [Reshard(wanted)], self.made)
                 self._function.replaced(value, wanted)
         if choice.reduced_axes:
             for value, result, wanted, sharding in reversed(results):
                 kind = combiner or sharding.reduction_op
-                put_after(op, result, [ReduceAlong(choice.reduced_axes, kind, sharding)])
+                put_after(op, result, [ReduceAlong(choice.reduced_axes, kind, sharding)], self.made)
                 self._function.replaced(value, wanted or sharding)
 
     def _convert_reshard(self, number: int) -> bool:
@@ -317,7 +324,7 @@ class CompatibleOps:
             return False
         op = self._arrays.operation(number)
         with ir.InsertionPoint(op):
-            op.results[0].replace_all_uses_with(apply(op.operands[0], steps))
+            op.results[0].replace_all_uses_with(apply(op.operands[0], steps, self.made))
         self._function.replaced(result, steps[-1].sharding)
         self._replaced.append(op)
         return True
@@ -333,80 +340,38 @@ class CompatibleOps:
         results = list(map(self._function.sharding_of, self._arrays.results(number)))
         op = self._arrays.operation(number)
         if not results:
-            _check_terminator(op)
+            check_terminator(op)
             return {}
-        target = _common_unreduced(results)
+        target = common_unreduced(results)
         reduced: dict[int, int] = {}
         for index, one in enumerate(operands):
             source = self._function.shardings[one]
-            step = None if source is None else self._reduction(op, source, target)
+            step = None if source is None else reduction_before(op, source, target, self._meshes)
             if step is not None:
                 with ir.InsertionPoint(op):
-                    op.operands[index] = apply(op.operands[index], [step])
+                    op.operands[index] = apply(op.operands[index], [step], self.made)
                 reduced[index] = self._function.number(step.sharding)
         return reduced
-
-    def _reduction(self, op: Any, source: TensorSharding, target: TensorSharding | None) -> ReduceAlong | None:
-        """The reduction of an operand; what a collective reduces itself is left to it."""
-        if op.name in REDUCING_COLLECTIVES:
-            mesh = mesh_of(source, self._meshes)
-            own = _reduced_by_collective(op)
-            return None if mesh is None else reduction_except(source, (*unreduced_axes(target), *own), mesh)
-        return reduction(source, target, self._meshes)
 
     def _results_on_one_device(self, number: int) -> bool:
         shardings = map(self._function.sharding_of, self._arrays.results(number))
         return any(is_on_one_device(sharding, self._meshes) for sharding in shardings)
 
     def _process_on_one_device(self, number: int) -> None:
-        values = self._arrays.results(number)
-        for index, sharding in reshard_around(self._arrays.operation(number), self._meshes):
+        values, op = self._arrays.results(number), self._arrays.operation(number)
+        self.attributed.append(op)
+        for index, sharding in reshard_around(op, self._meshes, self.made):
             self._function.replaced(values[index], sharding)
+
+    def _set_shardings(self, number: int, shardings: Shardings) -> None:
+        """Gives all results of an op their shardings."""
+        op = self._arrays.operation(number)
+        self.attributed.append(op)
+        if len(op.results) == 1:
+            sdy.set_sharding(op.results[0], shardings[0])
+            return
+        known = tuple(sharding for sharding in shardings if sharding is not None)
+        op.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue(known), op.context)
 
     def _is_unreduced(self, sharding: int) -> bool:
         return bool(unreduced_axes(self._function.shardings[sharding]))
-
-
-def unreduced_axes(sharding: TensorSharding | None) -> Axes:
-    """The axes a tensor is partial along; none where it has no sharding."""
-    return () if sharding is None else sharding.unreduced_axes
-
-
-def _common_unreduced(results: list[TensorSharding | None]) -> TensorSharding | None:
-    """The sharding of the first result, for its unreduced axes; raises ReshardError where another has others."""
-    first = results[0]
-    for index, other in enumerate(results):
-        if unreduced_axes(other) != unreduced_axes(first):
-            raise ReshardError(
-                f"result {index} is {_spelled(other)}, result 0 is {_spelled(first)}: "
-                "they have to be unreduced along the same axes"
-            )
-    return first
-
-
-def _spelled(sharding: TensorSharding | None) -> str:
-    axes = unreduced_axes(sharding)
-    return f"unreduced along {', '.join(map(str, axes))}" if axes else "not unreduced"
-
-
-def _check_terminator(op: Any) -> None:
-    """Raises ReshardError for an op that is no terminator: it has no result whose sharding allows partial values."""
-    block = op.block
-    if block.operations[len(block.operations) - 1].operation != op:
-        raise ReshardError("an operand is unreduced, and there is no result that could be: reshard the operand before")
-
-
-def _reduced_by_collective(op: Any) -> Axes:
-    if op.name == "sdy.all_reduce":
-        axes: Axes = sdy.value(op.attributes["reduction_axes"]).value
-        return axes
-    return tuple(axis for axes in sdy.value(op.attributes["reduce_scatter_axes"]).value for axis in axes.value)
-
-
-def _set_shardings(op: Any, shardings: Shardings) -> None:
-    """Gives all results of an op their shardings."""
-    if len(op.results) == 1:
-        sdy.set_sharding(op.results[0], shardings[0])
-        return
-    known = tuple(sharding for sharding in shardings if sharding is not None)
-    op.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue(known), op.context)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register, shared
+from mlir_shard.passes.registry import Changes, Pass, PassFailure, register, shared
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards
 from mlir_shard.resharding.operator.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError
@@ -51,7 +51,7 @@ class InsertExplicitReshards(Pass):
     remarks_above: int | None = remarks_above()
     verify_repetition: bool = verify_repetition()
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> Changes:
         is_planned = self.planner == "optimal"
         # Shardy's choice is by axes alone, and lists no devices.
         meshes = meshes_around(op, listed=is_planned)
@@ -61,11 +61,14 @@ class InsertExplicitReshards(Pass):
             erase_dead_code(op)
         cheapest = shared(CheapestReshards, _cheapest) if is_planned else None
 
+        inserted: CompatibleOps | None = None
+
         def insert(function: Any, reuses: bool) -> None:
+            nonlocal inserted
             gathers = Gathers(self.remarks_above if reuses else None)
             full = self.enable_full_version
-            ops = CompatibleOps(function, meshes, is_full=full, cheapest=cheapest, gathers=gathers, reuses=reuses)
-            ops.make()
+            inserted = CompatibleOps(function, meshes, is_full=full, cheapest=cheapest, gathers=gathers, reuses=reuses)
+            inserted.make()
             gathers.remark()
 
         try:
@@ -75,6 +78,8 @@ class InsertExplicitReshards(Pass):
                 insert(op, True)
         except RuleError as error:
             raise PassFailure(str(error), error.op) from error
+        assert inserted is not None
+        return Changes(inserted.made, inserted.attributed)
 
 
 def _cheapest() -> CheapestReshards:

@@ -42,11 +42,16 @@ def program_mesh(meshes: Meshes) -> str | None:
     return next((name for name, mesh in meshes.items() if mesh.axes), None)
 
 
-def reshard_around(op: Any, meshes: Meshes) -> list[tuple[int, TensorSharding]]:
+def reshard_around(op: Any, meshes: Meshes, made: list[Any]) -> list[tuple[int, TensorSharding]]:
     """Reshards the operands of an op with results on one device to it, and its results from it.
 
-    The results that users now have elsewhere, by index, and how they are sharded. Nothing is done in a module that
-    has no mesh with axes. Raises PassFailure where results are on different devices.
+    Nothing is done in a module that has no mesh with axes. `made` gets the operations that are inserted.
+
+    Returns:
+        The results that users now have elsewhere, by index, and how they are sharded.
+
+    Raises:
+        PassFailure: if results are on different devices.
     """
     device = _device_sharding(op, meshes)
     everywhere = program_mesh(meshes)
@@ -56,8 +61,8 @@ def reshard_around(op: Any, meshes: Meshes) -> list[tuple[int, TensorSharding]]:
     with ir.InsertionPoint(op):
         for index, operand in enumerate(op.operands):
             if isinstance(operand.type, ir.RankedTensorType):
-                _reshard_operand(op, index, device, everywhere)
-    moved = _reshard_results(op, before, everywhere, meshes)
+                _reshard_operand(op, index, device, everywhere, made)
+    moved = _reshard_results(op, before, everywhere, meshes, made)
     own = (
         device if isinstance(result.type, ir.RankedTensorType) else _replicated(0, everywhere) for result in op.results
     )
@@ -85,7 +90,7 @@ def _replicated(rank: int, mesh_or_ref: str | Mesh) -> TensorSharding:
     return TensorSharding.fully_closed(rank, mesh_or_ref)
 
 
-def _reshard_operand(op: Any, index: int, device: TensorSharding, everywhere: str) -> None:
+def _reshard_operand(op: Any, index: int, device: TensorSharding, everywhere: str, made: list[Any]) -> None:
     operand = op.operands[index]
     replicated = _replicated(operand.type.rank, everywhere)
     have = sharding_of(operand) or replicated
@@ -93,11 +98,11 @@ def _reshard_operand(op: Any, index: int, device: TensorSharding, everywhere: st
         return
     is_replicated = have.mesh_or_ref == everywhere and have.is_fully_replicated
     steps = [Reshard(device)] if is_replicated else [Reshard(replicated), Reshard(device)]
-    op.operands[index] = apply(operand, steps)
+    op.operands[index] = apply(operand, steps, made)
 
 
 def _reshard_results(
-    op: Any, before: list[TensorSharding | None], everywhere: str, meshes: Meshes
+    op: Any, before: list[TensorSharding | None], everywhere: str, meshes: Meshes, made: list[Any]
 ) -> list[tuple[int, TensorSharding]]:
     moved = []
     with ir.InsertionPoint.after(op):
@@ -108,8 +113,8 @@ def _reshard_results(
             wanted = before[index]
             if wanted is None or is_on_one_device(wanted, meshes):
                 wanted = replicated
-            first = apply(result, [Reshard(replicated)])
-            last = first if wanted == replicated else apply(first, [Reshard(wanted)])
+            first = apply(result, [Reshard(replicated)], made)
+            last = first if wanted == replicated else apply(first, [Reshard(wanted)], made)
             result.replace_all_uses_except(last, [first.owner.operation])
             moved.append((index, wanted))
     return moved

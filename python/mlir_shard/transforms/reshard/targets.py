@@ -26,12 +26,13 @@ class Targets:
     """Brings operands to the sharding that is said where they go.
 
     Without `with_reshard` only as far as unreduced axes are concerned; what goes into calls is always resharded, as
-    all calls of a function share it. Raises ReshardError.
+    all calls of a function share it. `made` gets the operations that are inserted. Raises ReshardError.
     """
 
-    def __init__(self, function: Any, meshes: Mapping[str, Mesh], *, with_reshard: bool) -> None:
+    def __init__(self, function: Any, meshes: Mapping[str, Mesh], made: list[Any], *, with_reshard: bool) -> None:
         self._function = function
         self._meshes = meshes
+        self._made = made
         self._with_reshard = with_reshard
         self._steps: dict[object, tuple[ShardingStep, ...]] = {}
         self._symbols: Any = None
@@ -61,7 +62,7 @@ class Targets:
             if steps:
                 value = call.operands[index]
                 with insertion_point_after(value):
-                    call.operands[index] = apply(value, steps)
+                    call.operands[index] = apply(value, steps, self._made)
 
     def process_return(self, op: Any, sources: Shardings) -> None:
         """Reshards the values that a function returns, whose shardings are `sources`, to those of its results."""
@@ -69,14 +70,14 @@ class Targets:
             steps = self._steps_between(source, target, self._with_reshard)
             if steps:
                 with ir.InsertionPoint(op):
-                    op.operands[index] = apply(op.operands[index], steps)
+                    op.operands[index] = apply(op.operands[index], steps, self._made)
 
     def _bring(self, holder: Any, index: int, target: TensorSharding | None, point: Any, with_reshard: bool) -> None:
         value = holder.operands[index]
         steps = self._steps_between(sharding_of(value), target, with_reshard)
         if steps:
             with point:
-                holder.operands[index] = apply(value, steps)
+                holder.operands[index] = apply(value, steps, self._made)
 
     def _steps_between(
         self, source: TensorSharding | None, target: TensorSharding | None, with_reshard: bool
