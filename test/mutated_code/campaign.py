@@ -22,7 +22,7 @@ from mutated_code.mistakes import Mistake
 from mutated_code.recorded import Recording
 
 # Starting pytest takes longer than what is saved by fewer tests at once.
-_SECONDS_AT_FIRST, _SECONDS_RECORDED = 10.0, 120.0
+_SECONDS_AT_FIRST, _SECONDS_RECORDED = 10.0, 40.0
 Numbered = tuple[int, Mistake]
 
 

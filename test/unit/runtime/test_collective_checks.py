@@ -41,6 +41,11 @@ CASES = {
         f"%r = shard.all_reduce %a on @g grid_axes = [0] reduction = bitwise_or : {T} -> {T}",
         "'shard.all_reduce' of tensor<4xf32> by #shard<partial bitwise_or> has no lowering to MPI",
     ),
+    "negative halo": (
+        "%n = arith.constant -1 : i64\n"
+        f"  %r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [%n, 1] : {T}",
+        "halos of -1 and 1 along dimension 0 of tensor<4xf32>",
+    ),
     "halo": (
         f"%r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [2, 1] : {T}",
         "halos of 2 and 1 along dimension 0 of tensor<4xf32>: inside are 1, and the neighbours need as many as that",
@@ -97,6 +102,11 @@ def test_what_cannot_be_lowered_is_named_where_it_stands(name: str) -> None:
 def test_all_that_would_wait_is_named() -> None:
     operations = "\n".join(f"  %{index} = shard.recv %a on @g grid_axes = [0] : ({T}) -> {T}" for index in range(2))
     assert len(_errors(f"{operations}\n  %r = arith.addf %0, %1 : {T}")) == 2
+
+
+@pytest.mark.parametrize("sizes", ["2, 0", "0, 2"])
+def test_halos_may_be_as_large_as_what_is_inside(sizes: str) -> None:
+    lower(f"%r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [{sizes}] : {T}")
 
 
 def test_what_is_sent_and_received_is_no_error() -> None:
