@@ -21,6 +21,8 @@ from mutated_code.areas import ROOT, split
 _FOLDERS = ("dialect_defs", "docs", "lib", "python", "test", "tools", "benchmarks")
 _MOST_BYTES = 24 << 30
 _LINES = 400
+# What pytest and lit write where a test fails or cannot be imported, and a fatal signal.
+_CAUGHT = ("FAILED", "FAIL:", "Error", "Fatal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,9 @@ class Checkout:
             process.communicate()
         if process.returncode == 0:
             return Verdict(False)
+        # A mistake may keep tests from being imported, which says so; otherwise there are none of these names.
+        if not any(word in said for word in _CAUGHT) and process.returncode > 0:
+            raise RuntimeError(f"tests cannot be run: {arguments}\n{said}")
         lines = [line for line in said.splitlines()[-_LINES:] if line.startswith(("FAILED", "ERROR", "FAIL:", "E  "))]
         return Verdict(True, (lines or said.splitlines() or [f"status {process.returncode}"])[-1])
 
