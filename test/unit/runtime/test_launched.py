@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fork_server import ForkServer
 from hang_guard import SECONDS, wait_until
 from runtime.launchers import launcher, open_mpi, srun
 from runtime.local_program import needs_mpich
@@ -66,6 +67,12 @@ def test_srun_without_a_process_manager(environment: Mapping[str, str], expected
 
 
 @pytest.fixture
+def forked(fork_server: ForkServer) -> list[str]:
+    """As `COMMAND`, in a fork: ranks that are started are the client, and what they say comes from the fork."""
+    return fork_server.command("mlir_shard.tools.shard_run")
+
+
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """With `program.mlir` for 4 ranks and `small.mlir` for 2."""
     (tmp_path / "program.mlir").write_text(PROGRAM)
@@ -92,8 +99,8 @@ def test_one_rank_speaks_for_all(folder: Path, by: str) -> None:
         np.testing.assert_array_equal(saved["result0"], a.sum(axis=0))
 
 
-def test_the_module_is_shown_once(folder: Path) -> None:
-    ended = launch(4, *COMMAND, "program.mlir", "--show=local", "--no-verify", cwd=folder)
+def test_the_module_is_shown_once(folder: Path, forked: list[str]) -> None:
+    ended = launch(4, *forked, "program.mlir", "--show=local", "--no-verify", cwd=folder)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("// The local program") == 1
 
@@ -113,8 +120,10 @@ def test_the_module_is_shown_once(folder: Path) -> None:
         (4, ["program.mlir", "-o", "absent/out.npz"], "cannot open output file 'absent/out.npz'"),
     ],
 )
-def test_what_is_wrong_is_said_once(folder: Path, ranks: int, arguments: list[str], complaint: str) -> None:
-    ended = launch(ranks, *COMMAND, *arguments, cwd=folder)
+def test_what_is_wrong_is_said_once(
+    folder: Path, forked: list[str], ranks: int, arguments: list[str], complaint: str
+) -> None:
+    ended = launch(ranks, *forked, *arguments, cwd=folder)
     assert ended.returncode != 0
     assert (ended.stdout + ended.stderr).count("shard-run: error:") == 1
     assert f"shard-run: error: {complaint}" in ended.stderr
@@ -241,8 +250,8 @@ def test_an_unexpected_error_on_one_rank_is_said(folder: Path) -> None:
     assert ended.stderr.count("shard-run: error: internal error") == 1
 
 
-def test_alone_under_a_launcher_is_as_without_one(folder: Path) -> None:
-    ended = launch(1, *COMMAND, "program.mlir", cwd=folder)
+def test_alone_under_a_launcher_is_as_without_one(folder: Path, forked: list[str]) -> None:
+    ended = launch(1, *forked, "program.mlir", cwd=folder)
     assert ended.returncode == 0, ended.stderr
     assert "@main on 4 ranks" in ended.stdout
 
