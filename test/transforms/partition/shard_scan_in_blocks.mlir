@@ -80,3 +80,31 @@ func.func @others(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
   return %0, %1, %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// What stays does not keep what is behind it: what changes its sharding, and what has as many elements as blocks.
+// CHECK-LABEL: func @behind_others
+// CHECK:         "stablehlo.reduce_window"(%arg0
+// CHECK:         "stablehlo.reduce_window"(%arg1
+// CHECK-NOT:     "stablehlo.reduce_window"(%arg0
+// CHECK:         stablehlo.reshape %arg0 {{.*}} -> tensor<2x4x8xf32>
+func.func @behind_others(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                         %b: tensor<2x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<8x8xf32>, tensor<2x8xf32>, tensor<8x8xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %zero) <{window_dimensions = array<i64: 8, 1>, padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %4 = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %1 = "stablehlo.reduce_window"(%b, %zero) <{window_dimensions = array<i64: 2, 1>, padding = dense<[[1, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %4 = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<2x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+  %2 = "stablehlo.reduce_window"(%a, %zero) <{window_dimensions = array<i64: 8, 1>, padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %4 = stablehlo.add %left, %right : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  return %0, %1, %2 : tensor<8x8xf32>, tensor<2x8xf32>, tensor<8x8xf32>
+}

@@ -150,6 +150,13 @@ def test_mistakes_name_their_key(values: dict[str, Any], message: str) -> None:
         CostModel.from_mapping(values)
 
 
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_memory_limit_is_positive(limit: int) -> None:
+    with pytest.raises(ValueError, match=f"a memory limit is a positive number of bytes, not {limit}"):
+        CostModel(memory_limit=limit)
+    assert CostModel(memory_limit=1).memory_limit == 1
+
+
 def test_an_axis_has_one_link() -> None:
     with pytest.raises(ValueError, match='"x" has two links'):
         CostModel(links=(("x", Link(0, 1)), ("x", Link(0, 2))))

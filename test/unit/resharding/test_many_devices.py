@@ -124,3 +124,15 @@ def test_permuted_plans_arrive() -> None:
                 placement = move.apply(placement)
             assert placement == end
     assert found > 100
+
+
+@pytest.mark.parametrize("dims", [((0,), ()), ((), (0,)), ((), ())])
+def test_bounds_with_partial_values_of_many_devices_hold_of_few(dims: Dims, monkeypatch: pytest.MonkeyPatch) -> None:
+    mesh, shape = mesh_of(2, 3), (12, 6)
+    partial = TensorSharding("mesh", TensorSharding.fully_closed(2, "mesh").dim_shardings, (), (AxisRef("b"),))
+    source, target = TensorLayout(partial, mesh, shape), layout(mesh, shape, dims)
+    planner = Planner(CostModel(objective=Objective.BYTES))
+    exact = planner.plan(source, target, 4)
+    monkeypatch.setattr(steps_of_plans, "MOST_DEVICES", 0)
+    plan = Planner(CostModel(objective=Objective.BYTES)).plan(source, target, 4)
+    assert 0 < plan.cost_bound <= exact.cost_bound <= plan.cost

@@ -8,6 +8,7 @@ import pytest
 
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
+from mlir_shard.runtime.collectives import buffers
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.lowering import llvm
 
@@ -107,6 +108,15 @@ def test_all_that_would_wait_is_named() -> None:
 @pytest.mark.parametrize("sizes", ["2, 0", "0, 2"])
 def test_halos_may_be_as_large_as_what_is_inside(sizes: str) -> None:
     lower(f"%r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [{sizes}] : {T}")
+
+
+def test_elements_that_are_moved_as_they_are() -> None:
+    with create_context():
+        of_bits = {bits: ir.IntegerType.get_signless(bits) for bits in (1, 7, 8, 9, 16, 24, 32, 64, 128)}
+        # One bit is in memory as a byte.
+        assert [bits for bits, type_ in of_bits.items() if buffers.is_movable(type_)] == [1, 8, 16, 32, 64]
+        assert buffers.is_movable(ir.ComplexType.get(ir.F64Type.get()))
+        assert not buffers.is_movable(ir.IntegerType.get_unsigned(8))
 
 
 def test_what_is_sent_and_received_is_no_error() -> None:
