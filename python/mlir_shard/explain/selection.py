@@ -38,12 +38,15 @@ def select(tensors: Sequence[Tensor], query: str) -> tuple[Tensor, ...]:
     among = [one for one in tensors if function is None or one.function == function]
     if function is not None and not among:
         known = sorted({one.function for one in tensors})
-        raise NothingSelected(f"there is no function '@{function}'{did_you_mean(function, known, prefix='@')}")
+        hint = did_you_mean(function, known, prefix="@")
+        inlined = f"; what a called function computes is in the one that calls it: @{', @'.join(known)}"
+        raise NothingSelected(f"there is no function '@{function}'{hint or inlined}")
     found = tuple(one for one in among if _means(rest, one)) or _around_line(rest, among)
     if not found:
         known = sorted({one.name for one in among})
         hint = did_you_mean(rest, known)
-        raise NothingSelected(f"no tensor is '{rest}'{hint or f': a tensor is selected by {QUERIES}'}")
+        by_line = "; results of calls and arguments of loops are selected by their line" if rest.startswith("%") else ""
+        raise NothingSelected(f"no tensor is '{rest}'{hint or f': a tensor is selected by {QUERIES}{by_line}'}")
     return found
 
 
