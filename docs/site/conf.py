@@ -32,6 +32,8 @@ nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]
 
 default_role = "code"
+# Quotes are parts of defaults and names.
+smartquotes = False
 # Importing it takes long, and only the signature of one function needs that.
 autodoc_mock_imports = ["torch", "torch_mlir.extras"]
 autodoc_member_order = "bysource"
@@ -56,6 +58,7 @@ linkcheck_retries = 3
 linkcheck_timeout = 30
 
 html_theme = "furo"
+pygments_style, pygments_dark_style = "default", "github-dark"
 html_title = f"mlir-shard {version}"
 html_show_sphinx = False
 templates_path = ["templates"]
