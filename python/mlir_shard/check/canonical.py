@@ -10,7 +10,7 @@ from typing import Any
 
 from mlir_shard.check.elements import Elements
 from mlir_shard.check.nodes import Nodes
-from mlir_shard.check.ranges import relevant, valid
+from mlir_shard.check.ranges import Access, relevant, valid
 from mlir_shard.check.values import (
     IDEMPOTENT,
     Bound,
@@ -205,38 +205,41 @@ class Canonical:
         if kind and kind not in IDEMPOTENT:
             seen = {digit for group in groups for digit in group}
             times = prod(size for digit, size in sizes.items() if classes.get(digit) == "r" and digit not in seen)
-        strides = [[linear(terms) for _, terms in index] for _, index in reads]
-        offsets = [[offset for offset, _ in index] for _, index in reads]
         counts = [prod(sizes[digit] for digit in group) for group in groups]
         kinds = [classes.get(group[-1], "b") for group in groups]
-        rows = [
-            [{at: of[group[-1]] for at, group in enumerate(groups) if of.get(group[-1])} for of in row]
-            for row in strides
+        accesses = [
+            Access(
+                inner,
+                tuple(offset for offset, _ in index),
+                tuple(
+                    {at: of[group[-1]] for at, group in enumerate(groups) if of.get(group[-1])}
+                    for of in (linear(terms) for _, terms in index)
+                ),
+            )
+            for inner, index in reads
         ]
         lows = [0] * len(groups)
         for at, of_kind in enumerate(kinds):
             if of_kind == "b":
-                low, high = valid(at, counts[at], reads, rows, offsets)
+                low, high = valid(at, counts[at], accesses)
             elif of_kind == "r":
-                low, high = relevant(at, counts[at], kind, op, reads[:count], rows[:count], offsets[:count])
+                low, high = relevant(at, counts[at], kind, op, accesses[:count])
             else:
                 continue
             if (low, high) != (0, counts[at]) and low < high:
                 lows[at], counts[at] = low, high - low
-                for row, offset in zip(rows, offsets, strict=True):
-                    for dim, of in enumerate(row):
-                        offset[dim] += of.get(at, 0) * low
+                accesses = [one.from_(at, low) for one in accesses]
         free = [at for at, of_kind in enumerate(kinds) if of_kind[0] in "bo"]
         bound = [at for at in range(len(groups)) if at not in free and (kinds[at] != "r" or counts[at] != 1)]
         number = {at: new for new, at in enumerate([*free, *bound])}
         final = {new: counts[at] for at, new in number.items()}
         found = []
-        for (node, _), row, offset in list(zip(reads, rows, offsets, strict=True))[:count]:
+        for one in accesses[:count]:
             index = tuple(
-                entry_of(one, {number[at]: stride for at, stride in of.items() if at in number})
-                for one, of in zip(offset, row, strict=True)
+                entry_of(offset, {number[at]: stride for at, stride in of.items() if at in number})
+                for offset, of in zip(one.offsets, one.strides, strict=True)
             )
-            found.append(self.nodes.narrowed(node, index, final.__getitem__))
+            found.append(self.nodes.narrowed(one.node, index, final.__getitem__))
         name = (*op, ("reduce", kind, times)) if kind else op
         over = tuple((kinds[at], counts[at]) for at in bound)
         node = self.nodes.node(name, tuple((0, counts[at]) for at in free), over, tuple(found), len(made))

@@ -128,7 +128,7 @@ class Elements:
             if op[0] == "lookup":
                 reads = [np.broadcast_to(one, full) for one in reads]
                 rows = np.stack(reads, axis=-1).reshape(prod(shape), -1, len(reads))
-                return self._by_row(rows, lambda row: self.terms.looked_up(None, row)).reshape(shape)
+                return self._by_row(rows, lambda row: self.terms.looked_up(None, row * times)).reshape(shape)
             terms = reads[0] if op[0] == "identity" else self._pointwise(("stablehlo.multiply", *op[1:2]), reads)
             rows = np.sort(np.broadcast_to(terms, full).reshape(prod(shape), -1), axis=1)
             repeated = 1 if kind in IDEMPOTENT else times

@@ -9,7 +9,9 @@ from math import prod
 from typing import Any
 
 from mlir_shard.check.canonical import UNLIMITED, Canonical
+from mlir_shard.check.terms import number
 from mlir_shard.check.values import (
+    NEUTRAL,
     ZEROS,
     Entry,
     Index,
@@ -43,6 +45,15 @@ class Moves(Canonical):
         if width(element):
             return self.index(element, (0, ()), [(size,) for size in shape])
         return self.constant(element, "False" if element == "i1" else "0.0", shape)
+
+    def neutral(self, kind: str, element: str, shape: Sequence[int]) -> Value | None:
+        """What changes nothing in a reduction, as a tensor of a type; None if the type has no such number."""
+        of = int if width(element) else bool if element == "i1" else float
+        text = next((one for one in NEUTRAL.get(kind, ()) if type(number(one)) is of), None)
+        if text is None:
+            return None
+        dims = [(size,) for size in shape]
+        return self.index(element, (int(text), ()), dims) if of is int else self.constant(element, text, shape)
 
     def leaf(self, op: tuple[Any, ...], shape: Sequence[int]) -> Value:
         """A global tensor that nothing is known of but its name."""

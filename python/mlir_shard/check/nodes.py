@@ -285,7 +285,8 @@ class Nodes:
                     for at, of in enumerate(entries)
                     if of[0] == 0 and len(of[1]) == 1 and of[1][0][0] == 1
                 }
-                if all(kept.get(at) == (0, sizes[at]) for at in inner.padded):
+                # A dimension that the core does not have says no longer where the node ends along it.
+                if all(kept.get(at) == (0, size) for at, size in enumerate(sizes)):
                     by = {at: (-low, ((1, at),)) for at, low in enumerate(lows)}
                     found = core, tuple(substituted(entry, by) for entry in entries)
             self._cores[node] = found

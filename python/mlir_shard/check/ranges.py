@@ -5,87 +5,75 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mlir_shard.check.values import NEUTRAL, ZEROS, Read
+from mlir_shard.check.values import NEUTRAL, ZEROS, Bound, Node
 
 
-def valid(
-    at: int,
-    count: int,
-    reads: Sequence[Read],
-    rows: Sequence[Sequence[Mapping[int, int]]],
-    offsets: Sequence[Sequence[int]],
-) -> tuple[int, int]:
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A read of a node: for each dimension of that an offset, and the stride of each variable that occurs."""
+
+    node: Node
+    offsets: tuple[int, ...]
+    strides: tuple[Mapping[int, int], ...]
+
+    def from_(self, variable: int, low: int) -> Access:
+        """The same where a variable is counted from another number on."""
+        starts = (at + of.get(variable, 0) * low for at, of in zip(self.offsets, self.strides, strict=True))
+        return replace(self, offsets=tuple(starts))
+
+    def along(self, variable: int) -> list[tuple[Bound, int, int]]:
+        """The bounds, offset and stride of the dimensions that depend on a variable alone."""
+        every = zip(self.node.bounds, self.offsets, self.strides, strict=True)
+        return [(bound, start, of[variable]) for bound, start, of in every if list(of) == [variable]]
+
+
+def valid(at: int, count: int, reads: Sequence[Access]) -> tuple[int, int]:
     """Where all reads that depend on one variable alone are in bounds."""
     low, high = 0, count
-    for (node, _), row, offset in zip(reads, rows, offsets, strict=True):
-        for (first, last), of, start in zip(node.bounds, row, offset, strict=True):
-            if list(of) != [at]:
-                continue
-            stride = of[at]
-            least, most = (
-                (first, last)
-                if stride > 0
-                else (
-                    None if last is None else 1 - last,
-                    None if first is None else 1 - first,
-                )
-            )
-            begin, step = (start, stride) if stride > 0 else (-start, -stride)
-            if least is not None:
-                low = max(low, -((begin - least) // step))
-            if most is not None:
-                high = min(high, -((begin - most) // step))
+    for (first, last), start, stride in (one for read in reads for one in read.along(at)):
+        if stride < 0:
+            first, last = None if last is None else 1 - last, None if first is None else 1 - first
+            start, stride = -start, -stride
+        if first is not None:
+            low = max(low, -((start - first) // stride))
+        if last is not None:
+            high = min(high, -((start - last) // stride))
     return low, high
 
 
-def relevant(
-    at: int,
-    count: int,
-    kind: str,
-    op: tuple[Any, ...],
-    reads: Sequence[Read],
-    rows: Sequence[Sequence[Mapping[int, int]]],
-    offsets: Sequence[Sequence[int]],
-) -> tuple[int, int]:
+def relevant(at: int, count: int, kind: str, op: tuple[Any, ...], reads: Sequence[Access]) -> tuple[int, int]:
     """Where a reduction reads what may change it: elements that are neutral behind the end are left out."""
     if op[0] == "lookup":
-        return _looked_up(at, count, reads, rows, offsets)
+        return _looked_up(at, count, reads)
     ranges = set[tuple[int, int]]()
     neutral = NEUTRAL.get(kind, ()) if op == ("identity",) else ZEROS if op[0] == "product" and kind == "add" else ()
-    for (node, _), row, offset in zip(reads, rows, offsets, strict=True):
-        for dim, (of, start) in enumerate(zip(row, offset, strict=True)):
+    for read in reads:
+        for dim, (start, of) in enumerate(zip(read.offsets, read.strides, strict=True)):
             if at not in of:
                 continue
-            if node.op[0] != "extended" or node.op[1] not in neutral or of != {at: 1}:
+            if read.node.op[0] != "extended" or read.node.op[1] not in neutral or of != {at: 1}:
                 return 0, count
-            first, last = node.reads[0][0].bounds[dim]
-            low, high = node.op[2][dim]
+            first, last = read.node.reads[0][0].bounds[dim]
+            low, high = read.node.op[2][dim]
             begin = max(0, first - start) if low and first is not None else 0
             end = min(count, last - start) if high and last is not None else count
             ranges.add((begin, end))
     return ranges.pop() if len(ranges) == 1 else (0, count)
 
 
-def _looked_up(
-    at: int,
-    count: int,
-    reads: Sequence[Read],
-    rows: Sequence[Sequence[Mapping[int, int]]],
-    offsets: Sequence[Sequence[int]],
-) -> tuple[int, int]:
+def _looked_up(at: int, count: int, reads: Sequence[Access]) -> tuple[int, int]:
     """Where a lookup may find what it looks for: what it looks for is clamped to the bounds of what it reads."""
     half = (len(reads) - 1) // 2
-    for number in range(1, 1 + half):
-        of, start = rows[number + half][0], offsets[number + half][0]
-        node = reads[number][0]
-        if of != {at: 1} or node.op[0] != "clamped":
+    for looked_for, place in zip(reads[1 : 1 + half], reads[1 + half :], strict=True):
+        if place.strides[0] != {at: 1} or looked_for.node.op[0] != "clamped":
             continue
-        low, high = int(node.op[2]), int(node.op[3])
-        for (first, last), own, offset in zip(reads[0][0].bounds, rows[0], offsets[0], strict=True):
-            if own == {at: 1} and first is not None and last is not None:
-                # The position is looked for from `low` to `high`; the element there has to be in bounds.
+        low, high, start = int(looked_for.node.op[2]), int(looked_for.node.op[3]), place.offsets[0]
+        for (first, last), offset, stride in reads[0].along(at):
+            # The position is looked for from `low` to `high`; the element there has to be in bounds.
+            if stride == 1 and first is not None and last is not None:
                 shift = offset - start
                 if low + shift >= first and high + shift < last:
                     return max(0, low - start), min(count, high + 1 - start)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
+from mlir_shard.check.index_arithmetic import selected
 from mlir_shard.check.lemmas import Lemmas
 from mlir_shard.check.reading import READERS, Reading, reduction_of
 from mlir_shard.check.values import NEUTRAL, Entry, NotCertified, Value, entry_of
@@ -51,10 +52,13 @@ def structured(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
         if any(maps[at][dim] != (0, ()) or shape[dim] != 1 for dim in rest) or len(set(loops)) != len(loops):
             raise NotCertified("a result that is not along loops", op.name)
         reduced = [loop for loop in range(len(sizes)) if loop not in loops]
-        kind, part = reduction_of(inside, block.arguments[at], yielded) if reduced else ("", yielded)
-        if reduced and not kind:
+        kind, part, mask = _reduction(inside, block.arguments[at], yielded) if reduced else ("", yielded, None)
+        neutral = None if mask is None else lemmas.neutral(kind, reading.type_of(yielded.type)[1], sizes)
+        if reduced and (not kind or (mask is not None and neutral is None)):
             return _along_loops(reading, op, values, maps, sizes)
         value = body.value(part)
+        if neutral is not None:
+            value = selected(lemmas, body.value(mask), value, neutral)
         if reduced:
             left = [loop for loop in range(len(sizes)) if loop in loops]
             value = lemmas.transposed(lemmas.reduced(kind, value, reduced), [left.index(loop) for loop in loops])
@@ -63,6 +67,15 @@ def structured(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
             value = lemmas.reshaped(lemmas.transposed(value, loops), shape)
         found.append(value)
     return found
+
+
+def _reduction(inside: Sequence[Any], accumulator: Any, yielded: Any) -> tuple[str, Any, Any]:
+    """The kind of a reduction, of what, and the condition under which that takes part, None if it always does."""
+    last = next((op for op in inside if list(op.results) == [yielded]), None)
+    if last is None or last.name != "arith.select" or last.operands[2] != accumulator:
+        return (*reduction_of(inside, accumulator, yielded), None)
+    others = [op for op in inside if op != last]
+    return (*reduction_of(others, accumulator, last.operands[1]), last.operands[0])
 
 
 def _is_loop(entry: Entry) -> bool:

@@ -205,10 +205,13 @@ def _convolution(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 def _pool(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     kernel, element = numbers_of(op, "kernel"), reading.type_of(op.results[0].type)[1]
     modes = str(op.attributes["nan_mode"]) if "nan_mode" in op.attributes else "PROPAGATE"
-    if any(numbers_of(op, "pad")) or "PROPAGATE" not in modes or element[0] not in "fb":
-        raise NotCertified("a pool of padded images or of integers", op.name)
-    _zeros(reading, values[1:])
-    found = _of_images(reading, op, values[0], reading.lemmas.zero(element), kernel)
     kind = "maximum" if op.name == "tosa.max_pool2d" else "add"
+    number = reading.lemmas.neutral(kind, element, ())
+    if number is None or element[0] not in "fb" or "PROPAGATE" not in modes:
+        raise NotCertified("a pool of integers, or one that ignores NaN", op.name)
+    if kind == "add" and any(numbers_of(op, "pad")):
+        raise NotCertified("an average of padded images", op.name)
+    _zeros(reading, values[1:])
+    found = _of_images(reading, op, values[0], number, kernel)
     found = reading.lemmas.reduced(kind, found, [2, 4])
     return [found if kind == "maximum" else reading.lemmas.pointwise(("average", element, *kernel), [found])]

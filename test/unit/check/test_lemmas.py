@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from check.walk import Op, Shards, Walk, check_chains
+from check.walk import Op, Shards, Walk, all_gather, check_chains
 
 from mlir_shard.check.collectives import exchanged, scattered
 from mlir_shard.check.devices import entry_by_device
@@ -21,7 +21,7 @@ from mlir_shard.check.index_arithmetic import compared, selected
 from mlir_shard.check.tiles import covered, permuted, tiled
 from mlir_shard.check.values import NotCertified, Value
 
-OPS: dict[str, Op] = {}
+OPS: dict[str, Op] = {"all_gather": all_gather}
 
 
 def op(function: Op) -> Op:
@@ -120,13 +120,6 @@ def contract(walk: Walk) -> tuple[Value, Shards]:
     found = [np.einsum(text, one, one) for one in walk.shards]
     operands = [(walk.value, labels), (walk.value, other)]
     return walk.lemmas.opaque(("product", "f64"), operands, result, (), None, "add"), found
-
-
-@op
-def all_gather(walk: Walk) -> tuple[Value, Shards]:
-    axes, dim = walk.axes(), walk.dim()
-    found = [np.concatenate([walk.shards[one] for one in walk.group(axes, place)], dim) for place in walk.places]
-    return walk.lemmas.gathered(walk.value, dim, axes), found
 
 
 @op

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from check.evaluation import Evaluation
-from check.walk import Op, Shards, Walk, check_chains
+from check.walk import Op, Shards, Walk, all_gather, check_chains
 
 from mlir_shard.check.collectives import with_halos
 from mlir_shard.check.devices import entry_by_device
@@ -21,7 +21,7 @@ from mlir_shard.check.structured import Window, looked_up_at, windows
 from mlir_shard.check.tiles import covered, merged, tiled
 from mlir_shard.check.values import NotCertified, Value
 
-OPS: dict[str, Op] = {}
+OPS: dict[str, Op] = {"all_gather": all_gather}
 
 
 def op(function: Op) -> Op:
@@ -211,13 +211,6 @@ def mask_of_padding(walk: Walk) -> tuple[Value, Shards]:
     kept = ((np.arange(whole) < end) == (direction == "LT")).reshape(shape)
     found = [np.where(kept, np.pad(one, list(zip(low, high, strict=True))), 0.0) for one in walk.shards]
     return selected(lemmas, condition, value, lemmas.constant("f64", "0.0", value.shape)), found
-
-
-@op
-def all_gather(walk: Walk) -> tuple[Value, Shards]:
-    axes, dim = walk.axes(), walk.dim()
-    found = [np.concatenate([walk.shards[one] for one in walk.group(axes, place)], dim) for place in walk.places]
-    return walk.lemmas.gathered(walk.value, dim, axes), found
 
 
 @op

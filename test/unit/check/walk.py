@@ -109,6 +109,12 @@ class Walk:
         return self.random.randrange(len(self.value.dims))
 
 
+def all_gather(walk: Walk) -> tuple[Value, Shards]:
+    axes, dim = walk.axes(), walk.dim()
+    found = [np.concatenate([walk.shards[one] for one in walk.group(axes, place)], dim) for place in walk.places]
+    return walk.lemmas.gathered(walk.value, dim, axes), found
+
+
 def check_chains(ops: Mapping[str, Op], seeds: Iterable[int], *, even: bool, least: float) -> None:
     """Applies chains of ops, compares after each one, and demands that so much of the elements is known."""
     known = total = 0
