@@ -18,13 +18,15 @@ FREQUENT = (
 # They write to files or to standard output.
 _WITH_FILES = frozenset({"sdy-save-module", "shard-communication-report"})
 _MODULE = "builtin.module"
+_PROJECT = "mlir_shard."
 
 
 @functools.cache
 def pipelines() -> tuple[str, ...]:
     """Returns each pass and each pipeline of the project, with the nesting that it runs in."""
     registry.search("mlir_shard.transforms")
-    alone = {name: one.anchor for name, one in registry.registered().items()}
+    # Other tests in this process may have registered passes of their own.
+    alone = {name: one.anchor for name, one in registry.registered().items() if one.__module__.startswith(_PROJECT)}
     nested = [
         f"{_MODULE}({name})" if anchor in (None, _MODULE) else f"{_MODULE}({anchor}({name}))"
         for name, anchor in alone.items()
