@@ -41,7 +41,7 @@ OFF: dict[Engine, dict[str, str]] = {
         "game_of_life": "a select of which a part is sent is computed again where it is read, from padded tensors",
     },
 }
-"""Why predictions are off that are not close; for XLA, read from its buffer assignment and live ranges."""
+"""Why predictions likely are not close: for XLA from its buffer assignment, but for those with `_LOOPS`."""
 _COLLECTIVES: dict[Engine, str] = {"pjrt": "stablehlo", "mpi": "shard"}
 
 
