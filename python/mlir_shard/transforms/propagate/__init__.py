@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Passes that decide the sharding of every tensor.
 
-Read `pipelines`, then `propagation_passes`; `read_module` makes a `value_graph` of a module, `phases` is the order in
-which it is propagated, and `step` is what one node does. `cleanup` has the passes that follow, and
-`propagation_record` the debugging information.
+Read `pipelines`, then `propagation_passes`; `survey` finds the ops of a module that propagate, `read_module` makes a
+`value_graph` of them, `phases` is the order in which it is propagated, and `step` is what one node does. `cleanup` has
+the passes that follow, and `propagation_record` the debugging information.
 """
 
 # The passes of files that are not named for one; all others are in the file of their name.
