@@ -1,12 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The one limit of seconds in the tests: a guard against hanging, not a measurement."""
+"""Waiting for processes: the one limit of seconds in the tests, a guard against hanging, not a measurement."""
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 # Far more than any machine needs for one program, however slow or busy it is.
 SECONDS = 900.0
@@ -18,3 +20,9 @@ def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "the condition never came to hold"
         os.sched_yield()
+
+
+def files_below(folder: Path, pattern: str) -> list[Path]:
+    """The files below a folder with names of a pattern, in order; folders may come and go meanwhile."""
+    walked = os.walk(folder)
+    return sorted(Path(place, name) for place, _, names in walked for name in fnmatch.filter(names, pattern))

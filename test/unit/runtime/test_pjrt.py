@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from default_signals import default_signals
-from hang_guard import SECONDS, wait_until
+from hang_guard import SECONDS, files_below, wait_until
 from runtime.local_program import needs_jax, port, spec
 
 import mlir_shard
@@ -328,8 +328,8 @@ def test_a_process_killed_from_outside(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-    wait_until(lambda: any(temporary.glob("*/rank.0.pids")))
-    (found,) = temporary.glob("*/rank.0.pids")
+    wait_until(lambda: bool(files_below(temporary, "rank.0.pids")))
+    (found,) = files_below(temporary, "rank.0.pids")
     child, _ = pickle.loads(found.read_bytes())
     os.kill(child, signal.SIGKILL)
     written, errors = process.communicate(timeout=SECONDS)

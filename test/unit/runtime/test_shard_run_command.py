@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from default_signals import default_signals
 from fuzzed_programs import faults
-from hang_guard import SECONDS, wait_until
+from hang_guard import SECONDS, files_below, wait_until
 from runtime.local_program import needs_mpich
 
 from mlir_shard.runtime.launch import python_process
@@ -284,9 +284,9 @@ class Hanging:
                 stderr=subprocess.PIPE,
                 text=True,
             )
-        wait_until(lambda: len(list(self.temporary.glob("*/rank.*.shm"))) == 4)
-        self.pids = [[*pickle.loads(path.read_bytes())] for path in sorted(self.temporary.glob("*/rank.*.pids"))]
-        named = {line for path in self.temporary.glob("*/rank.*.shm") for line in pickle.loads(path.read_bytes())}
+        wait_until(lambda: len(files_below(self.temporary, "rank.*.shm")) == 4)
+        self.pids = [[*pickle.loads(path.read_bytes())] for path in files_below(self.temporary, "rank.*.pids")]
+        named = {line for path in files_below(self.temporary, "rank.*.shm") for line in pickle.loads(path.read_bytes())}
         self.shared_memory = [Path(name) for name in named]
 
     def end(self) -> tuple[int, str]:
