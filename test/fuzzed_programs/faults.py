@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Faults of runs on ranks: processes killed at random times, streams closed, no space left and no permission to write.
 
-A run has to end with a status other than 0 and an error that is no traceback, or succeed, and to leave
+A run has to end with a status other than 0 and an error without a traceback, or succeed, and to leave
 no process, no file and no shared memory. Outcomes do not depend on how fast a machine is: what holds, holds whenever a
 fault comes.
 """

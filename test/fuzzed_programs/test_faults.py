@@ -31,7 +31,7 @@ def test_a_fault(number: int) -> None:
 def test_shared_memory_without_space_is_named() -> None:
     outcome = faults.run(faults.Fault("memory"), SECONDS)
     if outcome.kind == DONE:
-        pytest.skip("only a process that may mount has shared memory of its own")
+        pytest.skip("the permission to mount a small /dev/shm is missing")
     assert outcome.kind == REFUSED_RUN
     assert outcome.detail == "  error: /dev/shm is full, and the shared memory of MPI is there"
 

@@ -86,7 +86,7 @@ def _chain_lines(explanation: Explanation, chain: Chain) -> Iterator[str]:
 
 
 def _at(place: Place, name: str, words: str = " at ") -> str:
-    """A place behind the name of what is there; nothing if the place is no more than that name."""
+    """The place to print after a name; empty if the place only repeats the name."""
     is_named = not place.file and place.called_from is None and place.name and name.endswith(place.name)
     return "" if is_named else f"{words}{place}"
 

@@ -49,7 +49,7 @@ def _spelled(sharding: TensorSharding | None) -> str:
 
 
 def check_terminator(op: Any) -> None:
-    """Raises ReshardError for an op that is no terminator: it has no result whose sharding allows partial values."""
+    """Raises ReshardError unless an op without results is a terminator: no sharding of it allows partial values."""
     block = op.block
     if block.operations[len(block.operations) - 1].operation != op:
         raise ReshardError("an operand is unreduced, and there is no result that could be: reshard the operand before")

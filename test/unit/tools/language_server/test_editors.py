@@ -95,7 +95,7 @@ def settings(language: str) -> str:
 def absent(name: str, what: str) -> NoReturn:
     if name in os.environ.get("MLIR_SHARD_REQUIRE", "").split(","):
         pytest.fail(f"MLIR_SHARD_REQUIRE lists {name}, and there is no {what}", pytrace=False)
-    pytest.skip(f"there is no {what}")
+    pytest.skip(f"missing: {what}")
 
 
 @pytest.fixture
