@@ -7,6 +7,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from mlir_shard.explain.explanation import Explanation
@@ -19,16 +20,14 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.tools.reshard import words
 from mlir_shard.tools.reshard.drawing import Frame, slabs_of
-from mlir_shard.tools.reshard.tensor_picture import Canvas, add, draw_tensor, fitting
+from mlir_shard.tools.reshard.tensor_picture import MARGIN, WIDTH, Canvas, draw_tensor, fitting
 from mlir_shard.transforms.communication.communication_report import axes_text
 
 MOST_TENSORS = 48
 """How many tensors are drawn; the others are counted."""
-_WIDTH = 880.0
-_MARGIN = 28.0
 _COLUMNS = 4
 _GAP = 20.0
-_ACROSS = (_WIDTH - 2 * _MARGIN + _GAP) / _COLUMNS
+_ACROSS = (WIDTH - 2 * MARGIN + _GAP) / _COLUMNS
 _CARD = _ACROSS - _GAP
 # On the left of a tensor are its rows.
 _TICKS = 26.0
@@ -93,32 +92,20 @@ class _Picture:
         self._cards = [self._card(one) for one in tensors]
         self._meshes = dict.fromkeys(card.layout.mesh for card in self._cards)
         devices = dict.fromkeys(device for mesh in self._meshes for device in mesh.devices)
-        self._canvas = Canvas(tuple(devices) or (0,), _WIDTH)
+        self._canvas = Canvas(tuple(devices) or (0,))
 
     def text(self) -> str:
         """The file."""
-        self._canvas.begin(self._title)
-        y = _MARGIN + 12
-        self._text(_MARGIN, y, fitting(self._title, 16, _WIDTH - 2 * _MARGIN), "title")
-        for line in self._facts():
-            y += 18
-            self._text(_MARGIN, y, fitting(line, 12, _WIDTH - 2 * _MARGIN), "quiet")
-        y += 14
         cards = iter(self._cards)
-        while row := list(islice(cards, _COLUMNS)):
-            add(self._canvas.root, "line", x1=_MARGIN, y1=y, x2=_WIDTH - _MARGIN, y2=y, kind="rule")
-            y += 22
-            top = y + max(len(card.above) for card in row) * _LINE + 10
-            for column, card in enumerate(row):
-                self._draw(card, _MARGIN + column * _ACROSS, y, top)
-            y = top + max(card.height - len(card.above) * _LINE for card in row)
-        for line in self._notes():
-            self._text(_MARGIN, y, line, "small")
-            y += 14
-        return self._canvas.text(y + 6)
+        rows = iter(lambda: list(islice(cards, _COLUMNS)), [])
+        facts = (fitting(line, 12, WIDTH - 2 * MARGIN) for line in self._facts())
+        return self._canvas.page(self._title, facts, (partial(self._row, row) for row in rows), self._notes())
 
-    def _text(self, x: float, y: float, text: str, kind: str) -> None:
-        add(self._canvas.root, "text", text, x=x, y=y, kind=kind)
+    def _row(self, cards: Sequence[_Card], y: float) -> float:
+        top = y + max(len(card.above) for card in cards) * _LINE + 10
+        for column, card in enumerate(cards):
+            self._draw(card, MARGIN + column * _ACROSS, y, top)
+        return top + max(card.height - len(card.above) * _LINE for card in cards)
 
     def _card(self, tensor: Tensor) -> _Card:
         layout = _layout(self._explanation, tensor)
@@ -138,11 +125,11 @@ class _Picture:
 
     def _draw(self, card: _Card, x: float, y: float, top: float) -> None:
         for number, (line, kind) in enumerate(card.above):
-            self._text(x, y + number * _LINE, line, kind)
+            self._canvas.write(x, y + number * _LINE, line, kind)
         draw_tensor(self._canvas, self._canvas.group(x + _TICKS, top), card.frame, card.layout)
         below = top + card.frame.total_height + 18 + (14 if any(card.frame.slabs) else 0)
         for number, (line, kind) in enumerate(card.below):
-            self._text(x, below + number * _LINE, line, kind)
+            self._canvas.write(x, below + number * _LINE, line, kind)
 
     def _facts(self) -> Iterator[str]:
         for mesh in self._meshes:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from xml.etree.ElementTree import Element
 
 from mlir_shard.resharding.plan import Plan
@@ -20,14 +21,12 @@ from mlir_shard.tools.reshard.drawing import (
     slabs_of,
     text_width,
 )
-from mlir_shard.tools.reshard.tensor_picture import Canvas, add, draw_tensor, fitting, rectangle
+from mlir_shard.tools.reshard.tensor_picture import MARGIN, WIDTH, Canvas, add, draw_tensor, fitting, rectangle
 from mlir_shard.tools.reshard.words import Stage, stages, step_figures, totals
 
-_WIDTH = 880.0
-_MARGIN = 28.0
 _TENSOR_WIDTH = 230.0
 _TENSOR_HEIGHT = 190.0
-_TENSOR_LEFT = _MARGIN + 24
+_TENSOR_LEFT = MARGIN + 24
 _DEVICES_HEIGHT = 400.0
 _HEAD = 54.0
 _SPACE = 20.0
@@ -46,14 +45,14 @@ class _Picture:
         self._stages = stages(plan)
         meshes = plan.target.mesh, plan.source.mesh
         devices = dict.fromkeys(device for mesh in meshes for device in mesh.devices)
-        self._canvas, self._devices = Canvas(tuple(devices), _WIDTH), len(devices)
+        self._canvas, self._devices = Canvas(tuple(devices)), len(devices)
         self._slabs = slabs_of(stage.layout for stage in self._stages)
         self._tensor = self._frame(_TENSOR_WIDTH, _TENSOR_HEIGHT, 18, 34)
         self._grid, self._device = max(map(self._fit, device_grids(*meshes)), key=_size)
         self._left = _devices_left(self._grid)
         heading = max(text_width(one, 10) for one in self._grid.column_headings) + 6
         widest = max(self._device.total_width + 26, heading)
-        self._across = min((_WIDTH - _MARGIN - self._left) / self._grid.columns, widest)
+        self._across = min((WIDTH - MARGIN - self._left) / self._grid.columns, widest)
         self._down = self._device.total_height + 22
 
     def _frame(self, width: float, height: float, gap: float, row_gap: float) -> Frame:
@@ -61,48 +60,34 @@ class _Picture:
 
     def _fit(self, grid: DeviceGrid) -> tuple[DeviceGrid, Frame]:
         """A grid, and the largest frame for each of its devices."""
-        across, down = (_WIDTH - _MARGIN - _devices_left(grid)) / grid.columns, _DEVICES_HEIGHT / grid.rows
+        across, down = (WIDTH - MARGIN - _devices_left(grid)) / grid.columns, _DEVICES_HEIGHT / grid.rows
         return grid, self._frame(min(across - 14, 150), min(max(down - 22, 14), 96), 3, 3)
 
     def text(self, title: str) -> str:
-        """The SVG file, with a title for those who cannot see it."""
-        self._canvas.begin(title)
-        y = _MARGIN + 12
-        self._text(_MARGIN, y, fitting(title, 16, _WIDTH - 2 * _MARGIN), "title")
-        for line in totals(self._plan):
-            y += 18
-            self._text(_MARGIN, y, line, "quiet")
-        y += 14
-        for stage in self._stages:
-            add(self._canvas.root, "line", x1=_MARGIN, y1=y, x2=_WIDTH - _MARGIN, y2=y, kind="rule")
-            y = self._stage(stage, y + 22) + _SPACE
-        for line in self._notes():
-            self._text(_MARGIN, y, line, "small")
-            y += 14
-        return self._canvas.text(y + 6)
-
-    def _text(self, x: float, y: float, text: str, kind: str) -> None:
-        add(self._canvas.root, "text", text, x=x, y=y, kind=kind)
+        """The SVG file."""
+        rows = (partial(self._stage, stage) for stage in self._stages)
+        return self._canvas.page(title, totals(self._plan), rows, self._notes())
 
     def _stage(self, stage: Stage, y: float) -> float:
-        self._text(_MARGIN, y, fitting(stage.heading, 14, _WIDTH - 2 * _MARGIN), "heading")
-        self._text(_MARGIN, y + 18, words.cut(stage.placement, _MOST_CODE), "code")
+        self._canvas.write(MARGIN, y, fitting(stage.heading, 14, WIDTH - 2 * MARGIN), "heading")
+        self._canvas.write(MARGIN, y + 18, words.cut(stage.placement, _MOST_CODE), "code")
         if stage.step is not None:
             y += 18
-            self._text(_MARGIN, y + 18, step_figures(stage.step), "quiet")
+            self._canvas.write(MARGIN, y + 18, step_figures(stage.step), "quiet")
         y += _HEAD
         draw_tensor(self._canvas, self._canvas.group(_TENSOR_LEFT, y), self._tensor, stage.layout)
         self._draw_devices(stage, y)
-        return y + max(self._tensor.total_height + 14, self._down * self._grid.rows - 10)
+        return y + max(self._tensor.total_height + 14, self._down * self._grid.rows - 10) + _SPACE
 
     def _draw_devices(self, stage: Stage, y: float) -> None:
         """Every device of the grid, with its box in a small tensor, in tiles by origin."""
         grid, frame = self._grid, self._device
         for column, heading in enumerate(grid.column_headings):
             if text_width(heading, 10) < self._across:
-                self._text(self._left + column * self._across + frame.total_width / 2, y - 18, heading, "small middle")
+                x = self._left + column * self._across + frame.total_width / 2
+                self._canvas.write(x, y - 18, heading, "small middle")
         for row, heading in enumerate(filter(None, grid.row_headings)):
-            self._text(self._left - 8, y + row * self._down + frame.total_height / 2 + 4, heading, "small end")
+            self._canvas.write(self._left - 8, y + row * self._down + frame.total_height / 2 + 4, heading, "small end")
         boxes = stage.layout.device_boxes()
         # Those of the other mesh alone have no box.
         places = {device: divmod(number, grid.columns) for number, device in enumerate(grid.devices) if device in boxes}

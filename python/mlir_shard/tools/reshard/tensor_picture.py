@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -18,6 +18,9 @@ from mlir_shard.tools.reshard.drawing import Frame, Slab, device_colour, dim_cut
 
 MOST_BLOCKS = 1024
 """How many shards of a tensor are drawn; a tensor of more is an empty frame with their number."""
+WIDTH = 880.0
+"""Of a page, in pixels."""
+MARGIN = 28.0
 _MANY = "#d8dee4"
 _MOST_STRIPES = 8
 _MOST_TICKS = 12
@@ -76,33 +79,53 @@ def rectangle(parent: Element, area: tuple[float, float, float, float], kind: st
 
 
 class Canvas:
-    """An SVG element with the colours of devices: stripes of several are patterns that it defines.
+    """A page as an SVG element, with the colours of devices: stripes of several are patterns that it defines.
 
     Args:
         devices: in the order that their colours are in.
-        width: in pixels.
     """
 
-    def __init__(self, devices: Sequence[int], width: float) -> None:
-        self._width = width
+    def __init__(self, devices: Sequence[int]) -> None:
         self.root = Element("svg", xmlns="http://www.w3.org/2000/svg")
         self._definitions = Element("defs")
         self._colours = {device: device_colour(place, len(devices)) for place, device in enumerate(devices)}
 
-    def begin(self, title: str) -> None:
-        """Adds what every picture begins with: a title for those who cannot see it, the style, and the ground."""
+    def page(
+        self, title: str, facts: Iterable[str], rows: Iterable[Callable[[float], float]], notes: Iterable[str]
+    ) -> str:
+        """Draws the page and returns the SVG file.
+
+        Args:
+            title: at the top, and for those who cannot see the picture.
+            facts: lines below the title.
+            rows: each draws what is below one rule, from the height that it gets, and returns the height at its end.
+            notes: lines at the end.
+        """
         add(self.root, "title", title)
         add(self.root, "style", STYLE)
-        self._ground = add(self.root, "rect", x=0.5, y=0.5, width=self._width - 1, rx="8", kind="ground")
+        ground = add(self.root, "rect", x=0.5, y=0.5, width=WIDTH - 1, rx="8", kind="ground")
         self.root.append(self._definitions)
-
-    def text(self, height: float) -> str:
-        """Returns the file of a picture of this height."""
-        across, down = f"{self._width:g}", f"{height:.0f}"
+        y = MARGIN + 12
+        self.write(MARGIN, y, fitting(title, 16, WIDTH - 2 * MARGIN), "title")
+        for line in facts:
+            y += 18
+            self.write(MARGIN, y, line, "quiet")
+        y += 14
+        for draw in rows:
+            add(self.root, "line", x1=MARGIN, y1=y, x2=WIDTH - MARGIN, y2=y, kind="rule")
+            y = draw(y + 22)
+        for line in notes:
+            self.write(MARGIN, y, line, "small")
+            y += 14
+        across, down = f"{WIDTH:g}", f"{y + 6:.0f}"
         self.root.attrib |= {"width": across, "height": down, "viewBox": f"0 0 {across} {down}", "role": "img"}
-        self._ground.set("height", str(int(down) - 1))
+        ground.set("height", str(int(down) - 1))
         ElementTree.indent(self.root)
         return ElementTree.tostring(self.root, encoding="unicode") + "\n"
+
+    def write(self, x: float, y: float, text: str, kind: str) -> None:
+        """Adds a line of text that begins at a place."""
+        add(self.root, "text", text, x=x, y=y, kind=kind)
 
     def group(self, x: float, y: float) -> Element:
         """Adds a group at a place."""
