@@ -5,7 +5,7 @@
 // dimension of a tensor is like along them is decided elsewhere, and asked once for each choice along its factors.
 #pragma once
 
-#include "grid_traffic.h"
+#include "grid_placement.h"
 
 #include <cstdint>
 #include <functional>

@@ -37,7 +37,7 @@ ReshardState stateOf(const std::pair<DimNumbers, AxisNumbers> &state) { return {
 py::tuple numbersOf(const GridAxes &axes) {
   py::tuple numbers(axes.size());
   for (std::size_t i = 0; i < axes.size(); ++i)
-    numbers[i] = static_cast<int>(static_cast<std::uint8_t>(axes[i]));
+    numbers[i] = static_cast<int>(axisNumber(axes[i]));
   return numbers;
 }
 
@@ -103,7 +103,10 @@ py::tuple totalAndMost(std::pair<Elements, Elements> received) {
 
 void defineResharding(py::module_ &module) {
   py::class_<GridTraffic>(module, "GridTraffic", "What devices receive between placements of a tensor on a grid, in elements.")
-      .def(py::init<std::vector<std::int64_t>, std::vector<std::int64_t>>(), py::arg("sizes"), py::arg("shape"))
+      .def(py::init([](std::vector<std::int64_t> sizes, std::vector<std::int64_t> shape) {
+             return GridTraffic(GridTensor(std::move(sizes), std::move(shape)));
+           }),
+           py::arg("sizes"), py::arg("shape"))
       .def_property_readonly("is_always_in_digits", &GridTraffic::isAlwaysInDigits)
       .def("lacking",
            [](GridTraffic &traffic, const DimNumbers &before, const DimNumbers &after) {
@@ -126,9 +129,9 @@ void defineResharding(py::module_ &module) {
                        std::vector<double> ringLatency, std::vector<std::int64_t> shape, std::int64_t elementSize,
                        bool countsBytes, const AxisNumbers &kept, std::optional<py::int_> memoryLimit,
                        std::size_t mostPermutations, std::int64_t mostMessages) {
-             return ReshardSearch(std::move(sizes), {std::move(latency), std::move(secondsPerByte), std::move(ringLatency)},
-                                  std::move(shape), elementSize, countsBytes, axesOf(kept),
-                                  {memoryLimit ? elementsOf(*memoryLimit) : -1, mostPermutations, mostMessages});
+             return ReshardSearch(GridTensor(std::move(sizes), std::move(shape)),
+                                  {std::move(latency), std::move(secondsPerByte), std::move(ringLatency)}, elementSize,
+                                  countsBytes, axesOf(kept), {memoryLimit ? elementsOf(*memoryLimit) : -1, mostPermutations, mostMessages});
            }),
            py::arg("sizes"), py::arg("latency"), py::arg("seconds_per_byte"), py::arg("ring_latency"), py::arg("shape"),
            py::arg("element_size"), py::arg("counts_bytes"), py::arg("kept"), py::arg("memory_limit"),
