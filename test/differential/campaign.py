@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from differential.compare import Comparison, Difference, Tally
 from differential.generate import program
-from differential.known import aborts, mistake_of_shardy, stops_early
+from differential.known import aborts_on_dead_code, mistake_of_shardy, stops_early
 from differential.minimise import minimise
 
 
@@ -52,7 +52,7 @@ class Report:
 def run(comparison: Comparison, seed: int, programs: Iterable[int], *, quick: bool = False) -> Report:
     """Compares programs of a seed. Every other one keeps its functions, the others have them copied into callers.
 
-    With `quick` passes are compared one by one only where the whole pipeline differs, and Shardy does not abort in it.
+    With `quick` passes are compared one by one only where the whole pipeline differs, also without dead code.
     """
     report = Report(comparison.tally)
     for index in programs:
@@ -60,9 +60,11 @@ def run(comparison: Comparison, seed: int, programs: Iterable[int], *, quick: bo
         text = program(name).write()
         if quick:
             theirs, difference = comparison.whole(text, functions_stay=functions_stay)
-            if not theirs.error.startswith("invalid") and (difference is None or aborts(difference, comparison)):
+            if not theirs.error.startswith("invalid") and (
+                difference is None or aborts_on_dead_code(difference, comparison)
+            ):
                 report.tally.programs += 1
-                report.explained[aborts.__name__] += difference is not None
+                report.explained[aborts_on_dead_code.__name__] += difference is not None
                 continue
         found = comparison.program(text, functions_stay=functions_stay)
         mistakes = [mistake_of_shardy(difference, comparison) for difference in found]

@@ -49,10 +49,12 @@ class Comparison:
 
     def difference(self, stage: int, name: str, before: str) -> tuple[Outcome, Difference | None]:
         """Shardy's outcome of a pass, and how this project's differs from it. To refuse a module is an outcome."""
-        theirs = self.shardy.run(before, pipeline(name))
+        # Both at once: they are different processes.
+        shardy = self.shardy.begin(before, pipeline(name))
+        ours = self.here.run(before, pipeline(name))
+        theirs = shardy()
         if theirs.error.startswith("invalid"):
             return theirs, None
-        ours = self.here.run(before, pipeline(name))
         self.tally.passes[name] += 1
         if theirs.text is None:
             self.tally.refused[name] += 1

@@ -19,11 +19,20 @@ _FOUND_RULE = re.compile(r" ?\{sdy\.sharding_rule = #sdy\.op_sharding_rule<(?:(?
 # What the sharding of a tensor says of partial values.
 _UNREDUCED = re.compile(r", unreduced=\{[^}]*\}")
 _NAME = re.compile(r"%[\w:#]+")
+# The error where Shardy ends the process.
+_ABORT = "aborted"
 
 
-def aborts(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy ends the process, whatever the module."""
-    return difference.shardy.error == "aborted" and difference.here.error != "aborted"
+def aborts_on_dead_code(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy's driver erases dead operations that the priorities of users still point to, and ends the process where
+    their memory has been used again. It does not without dead code, and then makes the same as here."""
+    if difference.shardy.error != _ABORT:
+        return False
+    live = comparison.shardy.run(difference.before, pipeline(REMOVAL_OF_DEAD_CODE)).text
+    if live is None:
+        return False
+    theirs, again = comparison.difference(difference.stage, difference.name, live)
+    return theirs.error != _ABORT and (again is None or mistake_of_shardy(again, comparison) is not None)
 
 
 def adds_edges_twice(difference: Difference, comparison: Comparison) -> bool:
@@ -138,7 +147,7 @@ def loses_members_of_groups(difference: Difference, comparison: Comparison) -> b
 
 
 RECOGNISERS: tuple[Recogniser, ...] = (
-    aborts,
+    aborts_on_dead_code,
     adds_edges_twice,
     leaves_rules_on_constraints,
     loses_members_of_groups,

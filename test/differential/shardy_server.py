@@ -3,8 +3,8 @@
 """Runs Shardy's passes for another process: requests and answers are JSON, a line each.
 
 A request is [module text, pipeline, whether passes are verified]; the answer is [module text afterwards, None] or
-[None, error].
-This file runs on its own: an abort of the C++ code ends this process only.
+[None, error]. The next request is made when the answer is there.
+This file runs on its own: an abort of the C++ code ends a fork of this process only, and the next fork goes on.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with _context(), ir.Location.unknown():
+        # To load the dialects takes as long as many programs: only this process does, which reads nothing.
+        while child := os.fork():
+            if os.waitpid(child, 0)[1] == 0:
+                return
+            print(json.dumps([None, "aborted"]), file=answers, flush=True)
         for line in sys.stdin:
             print(json.dumps(_run(*json.loads(line))), file=answers, flush=True)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,10 @@ class Shardy:
 
     def run(self, text: str, pipeline: str, *, verifies: bool = True) -> Outcome:
         """Runs a pipeline, and the verifier after each pass; an abort is an error too."""
+        return self.begin(text, pipeline, verifies=verifies)()
+
+    def begin(self, text: str, pipeline: str, *, verifies: bool = True) -> Callable[[], Outcome]:
+        """Begins a run, and returns what waits for its outcome, which has to be called before the next one."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, str(_SERVER)],
@@ -50,12 +55,15 @@ class Shardy:
                 stderr=subprocess.DEVNULL,
                 text=True,
             )
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
         print(json.dumps([text, pipeline, verifies]), file=self._process.stdin, flush=True)
+        return self._outcome
+
+    def _outcome(self) -> Outcome:
+        assert self._process is not None and self._process.stdout is not None
         answer = self._process.stdout.readline()
         if not answer:
-            self._stop()
-            return Outcome(None, "aborted")
+            raise RuntimeError(f"the process with Shardy has ended with status {self._process.wait()}")
         after, error = json.loads(answer)
         return Outcome(after, error or "")
 

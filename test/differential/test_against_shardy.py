@@ -80,6 +80,16 @@ def test_a_quick_run_compares_single_passes_where_the_pipeline_differs() -> None
     assert not quick.findings
 
 
+def test_shardy_goes_on_after_an_abort() -> None:
+    with Shardy() as shardy:
+        # More nested lists than any stack has room for.
+        texts = (f"module attributes {{a = {'[' * 1_000_000}", "module {}", "nothing")
+        aborted, accepted, invalid = (shardy.run(text, "builtin.module()") for text in texts)
+    assert (aborted.text, aborted.error) == (None, "aborted")
+    assert accepted.lines == ["module {", "}"]
+    assert invalid.error.startswith("invalid")
+
+
 def test_programs_have_every_op_that_has_a_rule() -> None:
     names = {str(getattr(one, "OPERATION_NAME", "")) for one in vars(stablehlo).values()}
     generated = set().union(*(program(f"0/{index}").op_names() for index in range(400)))
