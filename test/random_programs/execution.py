@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mlir_shard import ParseError, create_context, parse
+from mlir_shard import ParseError, parse
 from mlir_shard.dialects import sdy
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import PassFailure
@@ -23,6 +23,7 @@ from mlir_shard.runtime.program import Engine, Port, Program
 from mlir_shard.runtime.reference.unsharded import drop_sharding
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
 from random_programs.cases import op_at
+from random_programs.contexts import context
 from random_programs.ranks_engine import RanksEnded
 from random_programs.region_ops import whole_text
 from random_programs.simulated_mpi import RanksFailed
@@ -137,7 +138,7 @@ def _compiled(text: str, route: Route, routes: Sequence[Route], progress: _Progr
         progress.enter("lower", of_several)
 
     progress.enter("propagate", of_several)
-    module = parse(text, create_context())
+    module = parse(text, context())
     compiled = compile_module(module, pipelines=route.pipelines, with_unsharded=False, lower=route.lower, watch=watch)
     return compiled.sharded, tuple(sorted(received.items()))
 
@@ -173,7 +174,7 @@ def _has_uneven_blocks(module: Any) -> bool:
 
 
 def _unsharded(text: str, route: Route) -> Program:
-    module = parse(whole_text(text), create_context())
+    module = parse(whole_text(text), context())
     drop_sharding(module)
     function = interface.entry_function(module, "main")
     arguments, results = interface.ports(function, 1)

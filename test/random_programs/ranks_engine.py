@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 
-from mlir_shard import create_context
 from mlir_shard.host import ir
 from mlir_shard.runtime import RunError, arrays
 from mlir_shard.runtime.arrays import Array
@@ -25,6 +24,7 @@ from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.launch.mpi import MpiInstallation
 from mlir_shard.runtime.lowering import llvm, nonblocking_messages
 from mlir_shard.runtime.program import Lowered, Program
+from random_programs.contexts import context
 
 _SETTINGS = {
     # Ranks that wait give the core away soon, as there are more of them than cores.
@@ -49,7 +49,7 @@ def lower(modules: Sequence[str], entry: str) -> list[Lowered]:
     lowered = []
     for text in modules:
         try:
-            module = ir.Module.parse(text, create_context())
+            module = ir.Module.parse(text, context())
         except ir.MLIRError as error:
             raise RunError(f"the text between the passes is not a module: {error}") from error
         with unittest.mock.patch.multiple(nonblocking_messages, _LEAST=1, _LEAST_FOR_A_BYTE=0):

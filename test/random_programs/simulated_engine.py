@@ -17,6 +17,7 @@ from mlir_shard.runtime.launch import blas
 from mlir_shard.runtime.launch.array_calls import ArrayFunctions
 from mlir_shard.runtime.launch.jit import Executable
 from mlir_shard.runtime.program import Lowered, Program
+from random_programs.contexts import context
 from random_programs.simulated_mpi import World
 
 
@@ -47,9 +48,8 @@ class _Executable(Executable):
         # The engine binds a registered function to this prefix and its name.
         text = re.sub(r"@(?=MPI_\w+\()", "@_mlir_ciface_", program.text)
         self._program, self._array_calls = replace(program, lowered=Lowered(text)), ArrayFunctions(text)
-        context = ir.Context()
-        context.enable_multithreading(False)
-        self._engine = host.execution_engine().ExecutionEngine(ir.Module.parse(text, context), opt_level=1)
+        # Programs run once, and compiling them takes longer than that.
+        self._engine = host.execution_engine().ExecutionEngine(ir.Module.parse(text, context()), opt_level=0)
         self._functions = world.functions()
         for name, function in self._functions.items():
             self._engine.register_runtime(name, function)
