@@ -34,7 +34,7 @@ def mesh_of(sharding: TensorSharding, op: Any) -> Mesh | None:
     """The mesh of `sharding`, looked up in the module around `op` where it is a name; None where it is unknown."""
     if isinstance(sharding.mesh_or_ref, Mesh):
         return sharding.mesh_or_ref
-    return meshes(enclosing_module(op)).get(sharding.mesh_or_ref)
+    return meshes(op).get(sharding.mesh_or_ref)
 
 
 def enclosing_module(op: Any) -> Any:
@@ -45,12 +45,13 @@ def enclosing_module(op: Any) -> Any:
     return op
 
 
-def meshes(module: Any) -> dict[str, Mesh]:
-    """The meshes that a module defines, by name, in the order of their definitions."""
+def meshes(op: Any) -> dict[str, Mesh]:
+    """The meshes that the innermost module around `op` defines, by name, in the order of their definitions."""
     found = {}
-    for op in module.operation.regions[0].blocks[0].operations:
-        if op.operation.name == "sdy.mesh":
-            found[op.operation.attributes["sym_name"].value] = to_value(op.operation.attributes["mesh"])
+    for definition in enclosing_module(op).regions[0].blocks[0].operations:
+        if definition.operation.name == "sdy.mesh":
+            attributes = definition.operation.attributes
+            found[attributes["sym_name"].value] = to_value(attributes["mesh"])
     return found
 
 

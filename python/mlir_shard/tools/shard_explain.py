@@ -154,9 +154,9 @@ def _costs(path: str | None) -> CostModel | None:
 
 
 def _check_links(costs: CostModel | None, path: str | None, module: Any) -> None:
-    from mlir_shard.transforms.shardings import meshes_around
+    from mlir_shard.dialects import sdy
 
-    meshes = meshes_around(module.operation, listed=False).values()
+    meshes = sdy.meshes(module).values()
     # The meshes of upstream's dialect have names for their axes only when they are converted.
     if costs is None or not meshes:
         return

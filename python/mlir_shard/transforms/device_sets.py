@@ -20,7 +20,7 @@ from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.device_strides import cuts_by
-from mlir_shard.transforms.shardings import Side, meshes_around, shardings_in, shardings_of
+from mlir_shard.transforms.shardings import Side, listed_meshes, shardings_in, shardings_of
 
 SOURCE = "mlir_shard.source"
 """The sharding of the operand of an `sdy.reshard` between meshes of different devices, which is a direct exchange."""
@@ -85,7 +85,7 @@ class DeviceSets:
     """The sets of devices that the meshes of a module are of, each by the first mesh that is of it."""
 
     def __init__(self, module: Any) -> None:
-        self._meshes = meshes_around(module)
+        self._meshes = listed_meshes(module)
         known = [(name, mesh) for name, mesh in self._meshes.items() if mesh.axes]
         inlined = [one.mesh_or_ref for one in dict.fromkeys(shardings_in(module)) if isinstance(one.mesh_or_ref, Mesh)]
         self.refs: list[tuple[str | Mesh, Mesh]] = [*known, *((mesh, mesh) for mesh in inlined if mesh.axes)]

@@ -15,8 +15,6 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import editing
 from mlir_shard.ir.editing import (
-    attribute_columns,
-    children,
     distinct_attributes,
     ops_below,
     replace_attributes,
@@ -44,21 +42,16 @@ KNOWN_ATTRIBUTES = frozenset(
 """The names of the discardable attributes of sdy."""
 
 
-def meshes_around(op: Any, *, listed: bool = True) -> dict[str, Mesh]:
+def listed_meshes(op: Any) -> dict[str, Mesh]:
     """The meshes of the module that `op` is in, by name.
 
-    PassFailure where one, or one that a sharding below `op` has inline, has too many devices to list, unless they are
-    not `listed`.
+    PassFailure where one, or one that a sharding below `op` has inline, has too many devices to list.
     """
-    module = sdy.enclosing_module(op)
-    definitions = children(module, "sdy.mesh")
-    names, values = attribute_columns(definitions, "sym_name", "mesh")
-    meshes = {name.value: sdy.value(mesh) for name, mesh in zip(names, values, strict=True)}
-    if listed:
-        check_devices(module, meshes)
-        for mesh in {sharding.mesh_or_ref for sharding in shardings_in(op)}:
-            if isinstance(mesh, Mesh) and mesh.total_size > MOST_DEVICES:
-                raise PassFailure(str(TooManyDevicesError(mesh)), _first_on(mesh, op))
+    meshes = sdy.meshes(op)
+    check_devices(sdy.enclosing_module(op), meshes)
+    for mesh in {sharding.mesh_or_ref for sharding in shardings_in(op)}:
+        if isinstance(mesh, Mesh) and mesh.total_size > MOST_DEVICES:
+            raise PassFailure(str(TooManyDevicesError(mesh)), _first_on(mesh, op))
     return meshes
 
 
@@ -218,7 +211,7 @@ def used_axes(
     `names` are those of the module's operations, where they are known. PassFailure where a sharding refers to a mesh
     that the module does not define.
     """
-    refs: dict[str | Mesh, Mesh] = dict(meshes_around(module).items())
+    refs: dict[str | Mesh, Mesh] = dict(listed_meshes(module).items())
     used = []
     for sharding in shardings_in(module):
         ref = sharding.mesh_or_ref

@@ -22,7 +22,7 @@ from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.transforms.padding.padding_rules import UnevenOp, padding_of
 from mlir_shard.transforms.padding.sdy_pad_for_divisibility import pad_function
-from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.shardings import listed_meshes
 
 _bindings = host.module("_mlir_libs._stablehlo")
 # To make one takes longer than most programs here.
@@ -65,7 +65,7 @@ def elements(array: Any) -> Any:
 
 
 def check_even(function: Any) -> None:
-    meshes = meshes_around(function)
+    meshes = listed_meshes(function)
     for op in ops_below(function):
         for result in op.results:
             sharding = sdy.get_sharding(result)
@@ -82,7 +82,7 @@ def check(text: str, inputs: Sequence[Any], pipeline: str | None, padding: Any) 
         run_passes(module, pipeline)
     function = next(op for op in ops_below(module.operation) if op.name == "func.func")
     with CONTEXT, function.location:
-        is_padded = pad_function(function, meshes_around(function), padding)
+        is_padded = pad_function(function, listed_meshes(function), padding)
     assert module.operation.verify()
     check_even(function)
     printed = asm.print_operation(module.operation)

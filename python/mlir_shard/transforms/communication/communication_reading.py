@@ -23,7 +23,7 @@ from mlir_shard.ir.values import defining_op, element_size
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.cost.communication import CollectiveKind, Communication, GroupAxis, Received
 from mlir_shard.sharding import Mesh
-from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.shardings import listed_meshes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -142,7 +142,7 @@ class CommunicationReader:
 
     @cached_property
     def _meshes(self) -> Mapping[str, Mesh]:
-        return meshes_around(self._module)
+        return listed_meshes(self._module)
 
     @cached_property
     def _num_devices(self) -> int:

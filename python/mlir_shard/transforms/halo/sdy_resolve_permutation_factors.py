@@ -30,7 +30,7 @@ from mlir_shard.transforms.halo.reverses import ReversedMeshes, reverse_across_d
 from mlir_shard.transforms.halo.split_reshapes import resolve_reshape
 from mlir_shard.transforms.insertion import apply, put_after
 from mlir_shard.transforms.limits import check_sizes, is_by_replica
-from mlir_shard.transforms.shardings import meshes_around, rule_cache
+from mlir_shard.transforms.shardings import listed_meshes, rule_cache
 
 MOVING = ("stablehlo.pad", "stablehlo.slice")
 
@@ -57,7 +57,7 @@ class ResolvePermutationFactors(ModulePass):
     def run(self, op: Any) -> None:
         by_replica = is_by_replica(op, self.replica_count, self.partition_count)
         check_sizes(op)
-        around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), by_replica))
+        around = Surroundings(listed_meshes(op), StablehloProgram(Channels.of(op), by_replica))
         resolve_permutation_factors(op, around, by_exchange=self.enable_halo_exchange)
 
 

@@ -23,7 +23,7 @@ from mlir_shard.transforms.normalize.axes_of_ops import axes_in, change_axes, op
 from mlir_shard.transforms.normalize.sub_axis_families import separate_sub_axes
 from mlir_shard.transforms.shardings import (
     Side,
-    meshes_around,
+    listed_meshes,
     set_shardings,
     shardings_in,
     shardings_of,
@@ -198,7 +198,7 @@ def _is_public(function: Any) -> bool:
 
 def _spread_single_devices(function: Any) -> bool:
     """Replicates the arguments and results that are on a single device."""
-    meshes, is_changed = meshes_around(function), False
+    meshes, is_changed = listed_meshes(function), False
     for side in Side:
         before = shardings_of(function, side)
         after = [None if is_on_one_device(one, meshes) else one for one in before]

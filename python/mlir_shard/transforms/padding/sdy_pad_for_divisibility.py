@@ -26,7 +26,7 @@ from mlir_shard.transforms.limits import check_sizes
 from mlir_shard.transforms.padding import padded_ops
 from mlir_shard.transforms.padding.padded_values import PaddedValues, PaddingError, Shape
 from mlir_shard.transforms.padding.padding_rules import UnevenOp, pad, padding_of
-from mlir_shard.transforms.shardings import COMPUTING, Side, meshes_around, rule_cache, shardings_of, types_of
+from mlir_shard.transforms.shardings import COMPUTING, Side, listed_meshes, rule_cache, shardings_of, types_of
 
 __all__ = ["PadForDivisibility", "pad_function", "padded_ops", "padding_of"]
 
@@ -77,7 +77,7 @@ def manual_axes(op: Any) -> frozenset[str]:
 
 def _check_not_split(op: Any, shapes: Sequence[Shape], shardings: Sequence[TensorSharding | None]) -> None:
     """Raises PassFailure where manual shards are sharded further, unevenly: each had to have its own padding."""
-    manual, meshes = manual_axes(op), meshes_around(op)
+    manual, meshes = manual_axes(op), listed_meshes(op)
     for own, sharding in zip(shapes, shardings, strict=True):
         mesh = None if sharding is None else mesh_of(sharding, meshes)
         if sharding is None or mesh is None:
@@ -112,7 +112,7 @@ def terminator(uneven: UnevenOp) -> None:
 def _inside(result: Any, manual: frozenset[str], values: PaddedValues) -> Shape:
     """The shape that a result has in the region."""
     sharding = sharding_of(result)
-    mesh = mesh_of(sharding, meshes_around(result.owner)) if sharding is not None and manual else None
+    mesh = mesh_of(sharding, listed_meshes(result.owner)) if sharding is not None and manual else None
     shape = tuple(result.type.shape)
     if sharding is None or mesh is None:
         return shape
@@ -169,7 +169,7 @@ class PadForDivisibility(Pass):
 
     def run(self, op: Any) -> bool:
         check_sizes(op)
-        return pad_function(op, meshes_around(op))
+        return pad_function(op, listed_meshes(op))
 
 
 def pad_function(

@@ -34,7 +34,7 @@ from mlir_shard.transforms.partition.sdy_convert_global_to_local import convert_
 from mlir_shard.transforms.reshard.collective_plans import CollectivePlans
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 from mlir_shard.transforms.reshard.sdy_reshard_to_collectives import reshards_to_collectives
-from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.shardings import listed_meshes
 
 MOVING = ("stablehlo.pad", "stablehlo.slice")
 
@@ -262,7 +262,7 @@ class PerInstructionPartitioning(Pass):
         except ValueError as error:
             raise PassFailure(str(error), op) from error
         check_sizes(op)
-        around = Surroundings(meshes_around(op), StablehloProgram(Channels.of(op), by_replica))
+        around = Surroundings(listed_meshes(op), StablehloProgram(Channels.of(op), by_replica))
         gathers = Gathers(self.remarks_above)
         chosen = [one for number, one in enumerate(_candidates(op)) if selection.selects(number, one.name)]
         for one in chosen:

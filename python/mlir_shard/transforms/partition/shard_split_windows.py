@@ -32,7 +32,7 @@ from mlir_shard.rules.windows import (
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
 from mlir_shard.transforms.partition.sharded_pieces import ShardedValue
-from mlir_shard.transforms.shardings import meshes_around, sharding_and_mesh
+from mlir_shard.transforms.shardings import listed_meshes, sharding_and_mesh
 
 _bindings = host.module("_mlir_libs._stablehlo")
 _SELECT_AND_SCATTER = "stablehlo.select_and_scatter"
@@ -60,7 +60,7 @@ class SplitWindows(Pass):
     needs = (CONVOLUTION, REDUCE_WINDOW, _SELECT_AND_SCATTER)
 
     def run(self, op: Any) -> bool:
-        meshes = meshes_around(op)
+        meshes = listed_meshes(op)
         changed = False
         for inner in operations_named(op, CONVOLUTION, REDUCE_WINDOW):
             changed |= _fold_pad(inner)

@@ -22,7 +22,7 @@ from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.windows import REDUCE_WINDOW, cumulative_dim, set_padding, windows_along_dims
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.partition.sharded_pieces import ShardedValue
-from mlir_shard.transforms.shardings import meshes_around, rule_cache, sharding_and_mesh
+from mlir_shard.transforms.shardings import listed_meshes, rule_cache, sharding_and_mesh
 
 _RESHARD = "sdy.reshard"
 
@@ -95,7 +95,7 @@ class ScanInBlocks(Pass):
     needs = (REDUCE_WINDOW,)
 
     def run(self, op: Any) -> bool:
-        meshes = meshes_around(op)
+        meshes = listed_meshes(op)
         changed = False
         for inner in operations_named(op, REDUCE_WINDOW):
             dim = cumulative_dim(inner)
@@ -182,7 +182,7 @@ class SplitReductions(Pass):
     collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives to come")
 
     def run(self, op: Any) -> bool:
-        meshes = meshes_around(op)
+        meshes = listed_meshes(op)
         changed = False
         for inner in OpKinds(op, "stablehlo.reduce").where(self._is_for):
             cut = _sharded_reduction(inner, meshes)

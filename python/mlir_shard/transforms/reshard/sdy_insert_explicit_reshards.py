@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from mlir_shard.dialects import sdy
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, Pass, PassFailure, register, shared
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards
@@ -15,7 +16,7 @@ from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 from mlir_shard.transforms.reshard.single_device import check_signature
-from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.shardings import listed_meshes
 from mlir_shard.transforms.verified_repetition import change_verified, verify_repetition
 
 
@@ -54,7 +55,7 @@ class InsertExplicitReshards(Pass):
     def run(self, op: Any) -> Changes:
         is_planned = self.planner == "optimal"
         # Shardy's choice is by axes alone, and lists no devices.
-        meshes = meshes_around(op, listed=is_planned)
+        meshes = listed_meshes(op) if is_planned else sdy.meshes(op)
         check_signature(op, meshes)
         if is_planned:
             # Sharding constraints that nothing uses have been reshards since propagation.

@@ -23,7 +23,7 @@ from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.collective_plans import CollectivePlans, OptimalPlans
 from mlir_shard.transforms.reshard.gathered_operands import note_detour
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE, PlannedCollectives, build
-from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.shardings import listed_meshes
 
 BARRIER = "sdy.propagation_barrier"
 
@@ -63,7 +63,7 @@ class ReshardToCollectives(Pass):
             return False
         optimal = self._optimal(op) if self.planner == "optimal" else None
         keeps = self.keep_redundant_reshards
-        plans = CollectivePlans(meshes_around(op), op.context, keeps_redundant=keeps, optimal=optimal)
+        plans = CollectivePlans(listed_meshes(op), op.context, keeps_redundant=keeps, optimal=optimal)
         gathers = Gathers(self.remarks_above)
         is_changed = reshards_to_collectives(op, plans, gathers)
         gathers.remark()
@@ -101,7 +101,7 @@ def _cost_model(path: str, op: Any) -> CostModel:
 
 
 def _check_links(model: CostModel, path: str, op: Any) -> None:
-    meshes = meshes_around(op).values()
+    meshes = listed_meshes(op).values()
     try:
         # Shardings may also hold their meshes themselves.
         if meshes:

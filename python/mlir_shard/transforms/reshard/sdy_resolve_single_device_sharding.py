@@ -18,7 +18,7 @@ from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.sharding import AxisRef, AxisRefList, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.limits import is_by_replica
 from mlir_shard.transforms.reshard.single_device import program_mesh
-from mlir_shard.transforms.shardings import meshes_around
+from mlir_shard.transforms.shardings import listed_meshes
 
 
 def is_this_device(device: int, *, by_replica: bool) -> Any:
@@ -81,7 +81,7 @@ class ResolveSingleDeviceSharding(Pass):
     partition_count: int = option(1, "the number of partitions")
 
     def run(self, op: Any) -> bool:
-        meshes = meshes_around(op)
+        meshes = listed_meshes(op)
         name = program_mesh(meshes)
         if name is None:
             return False

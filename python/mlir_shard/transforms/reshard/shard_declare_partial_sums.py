@@ -22,7 +22,7 @@ from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
-from mlir_shard.transforms.shardings import meshes_around, rule_cache, shardings_in
+from mlir_shard.transforms.shardings import listed_meshes, rule_cache, shardings_in
 
 # A collective of StableHLO in a manual computation, and a call, whose function declares its results.
 _PASSING_ON = frozenset(("func.call", "stablehlo.all_reduce", "stablehlo.reduce_scatter"))
@@ -45,7 +45,7 @@ class DeclarePartialSums(Pass):
 
     def run(self, op: Any) -> bool:
         is_changed = False
-        meshes = meshes_around(op)
+        meshes = listed_meshes(op)
         for maker in _declared_unreduced(op):
             _check_declared(maker, meshes)
         for collective in operations_named(op, *REDUCING_COLLECTIVES):
