@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.python_frames import is_of_front_end, is_python
 
 _TAG = "mlir-shard "
 # The names of an op's results, as they are in front of it.
@@ -34,7 +35,9 @@ class Place:
     Attributes:
         file, line, column: of the text; an empty file if unknown.
         name: of the location, as JAX and PyTorch give them: `jit(step)/layer_0/dot_general`.
-        called_from: where the function that it is in was called, if the call was inlined.
+        called_from: where the function that it is in was called, if the call was inlined, or is on a call stack of JAX.
+
+    In text there is one frame of a call stack, the innermost that is not in JAX.
     """
 
     file: str = ""
@@ -44,9 +47,20 @@ class Place:
     called_from: Place | None = None
 
     def __str__(self) -> str:
-        text = f"{self.file}:{self.line}:{self.column}" if self.file else ""
-        text = " ".join(filter(None, (text, f'"{self.name}"' if self.name else ""))) or "an unknown place"
-        return text if self.called_from is None else f"{text}, called from {self.called_from}"
+        one = self.in_text
+        text = f"{one.file}:{one.line}:{one.column}" if one.file else ""
+        text = " ".join(filter(None, (text, f'"{one.name}"' if one.name else ""))) or "an unknown place"
+        return text if one.called_from is None else f"{text}, called from {one.called_from}"
+
+    @property
+    def in_text(self) -> Place:
+        """What of the place is in text: of a call stack one frame, and the name of the op."""
+        frame, around = self, self.called_from
+        while around is not None and is_python(around.file):
+            if is_of_front_end(frame.file) and not is_of_front_end(around.file):
+                frame = around
+            around = around.called_from
+        return Place(frame.file, frame.line, frame.column, self.name, around)
 
 
 def place_of(location: Any) -> Place:

@@ -93,7 +93,8 @@ def _at(place: Place, name: str, words: str = " at ") -> str:
 
 def _short(place: Place, other: Place) -> str:
     """A place, without the file if that has just been named."""
-    if place.file and place.file == other.file and not place.called_from:
+    place = place.in_text
+    if place.file and place.file == other.in_text.file and not place.called_from:
         name = f' "{place.name}"' if place.name else ""
         return f"{place.line}:{place.column}{name}"
     return str(place)

@@ -3,5 +3,6 @@
 """Helpers over the host's IR that know no sharding.
 
 `arrays` and `editing` read and change whole modules natively, `stablehlo` and `shard`
-build operations, `replica_groups` reads the devices of collectives.
+build operations, `replica_groups` reads the devices of collectives,
+`python_frames` knows call stacks in locations.
 """

@@ -11,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import itertools
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
+
+from mlir_shard.ir.python_frames import is_of_front_end, is_python
 
 OPERATION_NOTE = "see current operation: "
 """What notes begin with in which the host shows an operation."""
@@ -107,8 +110,15 @@ def error(message: str, position: Position | None = None) -> Diagnostic:
 
 
 def at(severity: str, message: str, location: Any, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
-    """A diagnostic at an `ir.Location`; where that is inlined code, notes show where it was called."""
+    """A diagnostic at an `ir.Location`; where that is inlined code, notes show where it was called.
+
+    Of a call stack of JAX it shows the innermost frame that is not in JAX.
+    """
     position, callers = _position(location)
+    frames = list(itertools.takewhile(lambda one: is_python(one.file), callers))
+    if position is not None and is_of_front_end(position.file):
+        position = next((one for one in frames if not is_of_front_end(one.file)), position)
+    callers = callers[len(frames) :]
     called = tuple(Diagnostic("note", "called from", caller) for caller in callers)
     return Diagnostic(severity, message, position, "" if position else _place(location), called + notes)
 
