@@ -1,6 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The commands `shard_opt`, `shard_run` and `shard_reshard`, each with its arguments and steps in files beside it.
+"""The commands, each in the file of its name, `shard_opt` and so on, and what they share.
 
-`session` is what shard-opt does with a module, `run_steps` what shard-run does; `reshard/` shows plans.
+`session` is what shard-opt does with a module, `run/` what shard-run does; `reshard/` shows plans, and editors talk to
+`language_server/`. `command_line`, `argument_parser`, `help_text`, `completion` and `source` read command lines and
+programs; `output`, `standard_streams` and `crashes` are for what is printed.
 """

@@ -12,10 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlir_shard.runtime.launch.launcher_place import Place, place
-from mlir_shard.tools import modules, run_arguments, run_report, run_steps
+from mlir_shard.tools import modules
 from mlir_shard.tools.command_line import UsageError, complain, exit_status
-from mlir_shard.tools.run_arguments import RunArguments
-from mlir_shard.tools.run_steps import TOOL
+from mlir_shard.tools.run import arguments as run_arguments
+from mlir_shard.tools.run import report as run_report
+from mlir_shard.tools.run import steps as run_steps
+from mlir_shard.tools.run.arguments import RunArguments
+from mlir_shard.tools.run.steps import TOOL
 
 if TYPE_CHECKING:
     from mlir_shard.runtime.launch.mpi_library import MpiProcess

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mlir_shard.tools import run_arrays
 from mlir_shard.tools.command_line import UsageError
+from mlir_shard.tools.run import arrays as run_arrays
 
 NO_ARRAY = "it holds no array of NumPy's"
 

@@ -11,7 +11,7 @@ import pytest
 from narrow_terminal import lines_on_terminal
 
 RESULTS = """
-from mlir_shard.tools.run_report import aligned
+from mlir_shard.tools.run.report import aligned
 print(aligned([("result", "type", "sharding", "max abs error", ""),
                ("0", "tensor<8x4xf32>", '<@mesh, [{"data"}, {}]>', "9.54e-07", "OK")]))
 """

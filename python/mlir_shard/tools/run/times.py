@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.tools.run_report import aligned
+from mlir_shard.tools.run.report import aligned
 
 if TYPE_CHECKING:
     from mlir_shard.explain.memory import PeakMemory

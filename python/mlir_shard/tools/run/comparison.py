@@ -15,11 +15,11 @@ from mlir_shard.runtime.execution import Result, run_program
 from mlir_shard.runtime.reference import verify
 from mlir_shard.runtime.reference.precise import widened_inputs
 from mlir_shard.runtime.reference.verify import Comparison, Tolerance
-from mlir_shard.tools.run_arguments import RunArguments
+from mlir_shard.tools.run.arguments import RunArguments
 
 if TYPE_CHECKING:
-    from mlir_shard.tools.run_report import Progress
-    from mlir_shard.tools.run_steps import Prepared
+    from mlir_shard.tools.run.report import Progress
+    from mlir_shard.tools.run.steps import Prepared
 
 
 def comparisons(prepared: Prepared, results: Sequence[Result], progress: Progress) -> list[Comparison] | None:

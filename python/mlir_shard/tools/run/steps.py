@@ -9,9 +9,12 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.tools import crashes, modules, output, run_arguments, run_arrays, run_report
+from mlir_shard.tools import crashes, modules, output
 from mlir_shard.tools.command_line import complain
-from mlir_shard.tools.run_arguments import RunArguments
+from mlir_shard.tools.run import arguments as run_arguments
+from mlir_shard.tools.run import arrays as run_arrays
+from mlir_shard.tools.run import report as run_report
+from mlir_shard.tools.run.arguments import RunArguments
 
 if TYPE_CHECKING:
     from mlir_shard.explain.budget import Budget
@@ -200,7 +203,9 @@ def run(prepared: Prepared) -> Ended:
 
 def report(ended: Ended) -> int:
     """Compares, writes and prints the results; returns the exit status."""
-    from mlir_shard.tools import run_comparison, run_report, run_times
+    from mlir_shard.tools.run import comparison as run_comparison
+    from mlir_shard.tools.run import report as run_report
+    from mlir_shard.tools.run import times as run_times
 
     prepared, arguments = ended.prepared, ended.prepared.arguments
     with run_report.shown(not arguments.show) as progress:
