@@ -13,9 +13,9 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.launch import blas
-from mlir_shard.runtime.launch.array_calls import ArrayFunctions
 from mlir_shard.runtime.launch.jit import Executable
+from mlir_shard.runtime.launch.libraries import blas
+from mlir_shard.runtime.launch.libraries.array_calls import ArrayFunctions
 from mlir_shard.runtime.program import Lowered, Program
 from random_programs.contexts import context
 from random_programs.simulated_mpi import World

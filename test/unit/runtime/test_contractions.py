@@ -12,7 +12,7 @@ from runtime.contraction_programs import BITS, DTYPES, EQUATIONS, check, contrac
 from runtime.in_process import lower, run
 
 from mlir_shard.runtime import RunError
-from mlir_shard.runtime.launch import blas, narrow_gemm
+from mlir_shard.runtime.launch.libraries import blas, narrow_gemm
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from mlir_shard.runtime import RunError
 from mlir_shard.runtime.arrays import TensorSpec
 from mlir_shard.runtime.compile import compile_module
 from mlir_shard.runtime.execution import run_program
-from mlir_shard.runtime.launch.array_calls import ArrayCall, ArrayFunctions
-from mlir_shard.runtime.launch.lapack import is_known
+from mlir_shard.runtime.launch.libraries.array_calls import ArrayCall, ArrayFunctions
+from mlir_shard.runtime.launch.libraries.lapack import is_known
 from mlir_shard.runtime.lowering import array_calls
 
 jax = pytest.importorskip("jax")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from runtime.in_process import lower, run
 
-from mlir_shard.runtime.launch import vector_math
 from mlir_shard.runtime.launch.cpu import CPUS
+from mlir_shard.runtime.launch.libraries import vector_math
 
 RANDOM = np.random.default_rng(3)
 DTYPES: dict[str, Any] = {

@@ -17,7 +17,8 @@ from runtime.contraction_programs import BITS, DTYPES, EQUATIONS, check, contrac
 from runtime.in_process import lower, run
 
 from mlir_shard.runtime import RunError
-from mlir_shard.runtime.launch import narrow_gemm, python_process
+from mlir_shard.runtime.launch import python_process
+from mlir_shard.runtime.launch.libraries import narrow_gemm
 
 FEATURES = {"bf16": "AVX512-BF16", "i8": "AVX512-VNNI"}
 RESULTS = {"bf16": np.dtype(np.float32), "i8": np.dtype(np.int32)}
@@ -230,7 +231,7 @@ def test_ranks_have_as_many_threads_as_they_are_given() -> None:
     name = "openblas_get_num_threads"
     program = f"""if True:
         import ctypes
-        from mlir_shard.runtime.launch import blas
+        from mlir_shard.runtime.launch.libraries import blas
         found = blas.addresses("llvm.func @{name}() -> i32")["{name}"]
         print(ctypes.CFUNCTYPE(ctypes.c_int)(found)())
     """

@@ -3,6 +3,6 @@
 """Starting ranks, and being one.
 
 `mpi` finds an installation and starts ranks by `processes`, which run `rank` and share a `run_folder`; `launched` is
-for ranks that a site's launcher has started. `jit` compiles and calls a program, `mpi_library` has MPI's binary
-interfaces.
+for ranks that a site's launcher has started. `jit` compiles and calls a program, with what is in
+`libraries`, and `mpi_library` has MPI's binary interfaces.
 """

@@ -17,7 +17,7 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.passes.diagnostic import standard_error_to
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import vector_math
+from mlir_shard.runtime.launch.libraries import vector_math
 
 # How LLVM's JIT reports symbols on standard error; the exception does not name them.
 _NOT_FOUND = re.compile(r"Symbols not found: \[ ([^]]*) \]")

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import blas, mpi_library, narrow_gemm, vector_math
-from mlir_shard.runtime.launch.array_calls import ArrayFunctions
+from mlir_shard.runtime.launch import mpi_library
 from mlir_shard.runtime.launch.call_frame import CallFrame
 from mlir_shard.runtime.launch.code_cache import CodeCache
+from mlir_shard.runtime.launch.libraries import blas, narrow_gemm, vector_math
+from mlir_shard.runtime.launch.libraries.array_calls import ArrayFunctions
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, host_cpu
 from mlir_shard.runtime.program import MessageTimes, Program

@@ -23,9 +23,9 @@ import numpy as np
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import blas
 from mlir_shard.runtime.launch.code_cache import CodeCache
 from mlir_shard.runtime.launch.launcher_place import is_by_srun_alone, place
+from mlir_shard.runtime.launch.libraries import blas
 from mlir_shard.runtime.launch.measured_calls import measure
 from mlir_shard.runtime.launch.mpi import WHEEL, MpiInstallation, is_wheel, site_library
 from mlir_shard.runtime.launch.mpi_library import MpiProcess

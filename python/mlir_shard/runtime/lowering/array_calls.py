@@ -15,8 +15,8 @@ from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.arrays import TensorSpec
 from mlir_shard.runtime.collectives import buffers
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import fourier, lapack
-from mlir_shard.runtime.launch.array_calls import ArrayCall
+from mlir_shard.runtime.launch.libraries import fourier, lapack
+from mlir_shard.runtime.launch.libraries.array_calls import ArrayCall
 
 _func = host.dialect("func")
 _bindings = host.module("_mlir_libs._stablehlo")

@@ -14,8 +14,9 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, operations_where
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import array_calls, compiler, narrow_gemm
+from mlir_shard.runtime.launch import compiler
 from mlir_shard.runtime.launch.cpu import Cpu
+from mlir_shard.runtime.launch.libraries import array_calls, narrow_gemm
 
 _FUNCTION = "llvm.func"
 _CALL = "llvm.call"

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, Final
 
 from mlir_shard.host import ir
-from mlir_shard.runtime.launch import narrow_gemm
+from mlir_shard.runtime.launch.libraries import narrow_gemm
 from mlir_shard.runtime.lowering.blas.contractions import Contraction
 
 # The largest integers up to which floats hold all, and the largest sums of an i32.

@@ -20,7 +20,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir.editing import op_in_block, operations_where
 from mlir_shard.runtime.collectives import buffers
-from mlir_shard.runtime.launch import blas
+from mlir_shard.runtime.launch.libraries import blas
 from mlir_shard.runtime.lowering.blas.arithmetic import Arithmetic, arithmetic
 from mlir_shard.runtime.lowering.blas.contractions import FEWEST, Contraction, contraction
 from mlir_shard.runtime.lowering.blas.gemm_plan import GemmPlan, Operand, plan_gemm

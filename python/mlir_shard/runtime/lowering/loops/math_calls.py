@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Functions of the `math` dialect on f32 and f64 as calls of the C library, which LLVM can vectorize.
 
-LLVM's intrinsics for some of them become the same calls, but one for each element. See `launch.vector_math`.
+LLVM's intrinsics for some of them become the same calls, but one for each element. See `launch.libraries.vector_math`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, replace_with
-from mlir_shard.runtime.launch.vector_math import ONE_ARGUMENT, TWO_ARGUMENTS
+from mlir_shard.runtime.launch.libraries.vector_math import ONE_ARGUMENT, TWO_ARGUMENTS
 
 _func = host.dialect("func")
 _NAMES: Final = {

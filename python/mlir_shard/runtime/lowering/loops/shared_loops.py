@@ -15,7 +15,7 @@ from typing import Any, Final
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import clone_with, ops_below, ops_in
-from mlir_shard.runtime.launch import blas, narrow_gemm
+from mlir_shard.runtime.launch.libraries import blas, narrow_gemm
 
 _func = host.dialect("func")
 _GENERIC: Final = "linalg.generic"

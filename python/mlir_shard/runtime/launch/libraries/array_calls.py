@@ -16,7 +16,7 @@ import numpy as np
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.runtime.error import RunError
-from mlir_shard.runtime.launch import fourier, lapack
+from mlir_shard.runtime.launch.libraries import fourier, lapack
 
 PREFIX = "array_call."
 _SYMBOL = re.compile(re.escape(PREFIX) + r"\w+\{[\w=,]*\}\([\w<>,]*\)->\([\w<>,]*\)")
