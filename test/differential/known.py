@@ -12,6 +12,8 @@ from differential.compare import Comparison, Difference
 from differential.stages import REMOVAL_OF_DEAD_CODE, pipeline
 
 _PIPELINES = ("sdy-import-pipeline", "sdy-propagation-pipeline")
+_SPLITTER = "sdy-constant-or-scalar-splitter"
+_GROUP = "sdy.sharding_group "
 Recogniser = Callable[[Difference, Comparison], bool]
 
 # A rule that nobody gave, on an operation in the text.
@@ -19,20 +21,57 @@ _FOUND_RULE = re.compile(r" ?\{sdy\.sharding_rule = #sdy\.op_sharding_rule<(?:(?
 # What the sharding of a tensor says of partial values.
 _UNREDUCED = re.compile(r", unreduced=\{[^}]*\}")
 _NAME = re.compile(r"%[\w:#]+")
+# What makes another sharding of a tensor.
+_CONVERSION = re.compile(r"sdy\.(?:replicated_to_unreduced|reshard)\b")
 # The error where Shardy ends the process.
 _ABORT = "aborted"
 
 
+def _is_explained_on(text: str | None, difference: Difference, comparison: Comparison) -> bool:
+    """Whether the pass makes the same in Shardy as here of another text, or differs there by a known mistake."""
+    if text is None or text == difference.before:
+        return False
+    again = comparison.difference(difference.stage, difference.name, text)[1]
+    return again is None or mistake_of_shardy(again, comparison) is not None
+
+
 def aborts_on_dead_code(difference: Difference, comparison: Comparison) -> bool:
     """Shardy's driver erases dead operations that the priorities of users still point to, and ends the process where
-    their memory has been used again. It does not without dead code, and then makes the same as here."""
+    their memory has been used again. It does not without dead code."""
     if difference.shardy.error != _ABORT:
         return False
     live = comparison.shardy.run(difference.before, pipeline(REMOVAL_OF_DEAD_CODE)).text
-    if live is None:
+    return _is_explained_on(live, difference, comparison)
+
+
+def aborts_on_partial_results(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy ends the process where it reshards explicitly and one result of an operation is unreduced along other axes
+    than the first one. It does not where none is."""
+    if difference.shardy.error != _ABORT or not difference.name.startswith(_PIPELINES[1]):
         return False
-    theirs, again = comparison.difference(difference.stage, difference.name, live)
-    return theirs.error != _ABORT and (again is None or mistake_of_shardy(again, comparison) is not None)
+    lines = difference.before.splitlines(keepends=True)
+    whole = [_UNREDUCED.sub("", line) if "sdy.sharding_per_value" in line else line for line in lines]
+    return _is_explained_on("".join(whole), difference, comparison)
+
+
+def aborts_on_returned_arguments(difference: Difference, comparison: Comparison) -> bool:
+    """Where a function returns an argument, and takes what it has returned, Shardy looks without end for the users of
+    the argument. It does not where functions have data-flow edges, which it then finds instead."""
+    if difference.shardy.error != _ABORT or "propagate" not in difference.name:
+        return False
+    if " call @" not in difference.before or "sdy.func_data_flow_edge" in difference.before:
+        return False
+    edged = comparison.shardy.run(difference.before, pipeline("sdy-add-func-data-flow-edges")).text
+    return _is_explained_on(edged, difference, comparison)
+
+
+def aborts_on_groups_that_meet(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy ends the process where a value is in several sharding groups. It does not where these are one, as its own
+    import makes them."""
+    if difference.shardy.error != _ABORT or "propagate" not in difference.name:
+        return False
+    imported = comparison.shardy.run(difference.before, pipeline("sdy-sharding-group-import")).text
+    return _is_explained_on(imported, difference, comparison)
 
 
 def adds_edges_twice(difference: Difference, comparison: Comparison) -> bool:
@@ -54,14 +93,19 @@ def leaves_rules_on_constraints(difference: Difference, comparison: Comparison) 
 
 def visits_dead_code(difference: Difference, comparison: Comparison) -> bool:
     """Shardy's driver propagates through an operation on its way down, before it comes to what uses that, finds it
-    unused, and erases both: of the module without dead code it makes the same as here, of that or of the whole one."""
+    unused, and erases both: of the module without dead code it makes the same as here, of that or of the whole one, or
+    differs by another mistake, while dead code changes nothing here."""
     if "propaga" not in difference.name:
         return False
     live = comparison.shardy.run(difference.before, pipeline(REMOVAL_OF_DEAD_CODE)).text
     if live is None:
         return False
-    theirs, ours = (one.run(live, pipeline(difference.name)).lines for one in (comparison.shardy, comparison.here))
-    return theirs in (difference.here.lines, ours)
+    theirs, again = comparison.difference(difference.stage, difference.name, live)
+    if again is None or theirs.lines == difference.here.lines:
+        return True
+    matters_there = theirs.lines != difference.shardy.lines
+    matters_here = again.here.lines != difference.here.lines
+    return matters_there and not matters_here and mistake_of_shardy(again, comparison) is not None
 
 
 def allows_lost_reductions(difference: Difference, comparison: Comparison) -> bool:
@@ -87,16 +131,17 @@ def ignores_unreduced_results(difference: Difference, comparison: Comparison) ->
 
 
 def declares_no_partial_results(difference: Difference, comparison: Comparison) -> bool:
-    """As above, where propagation finds out only that a result is unreduced: here there are the operations more that
-    make the result of the call so."""
+    """As above, where propagation finds out only that a result is unreduced, or the caller returns it so: here there
+    are operations more, which make the result of the call so, or they come right after the call."""
     if not difference.name.startswith(_PIPELINES[1]) or difference.shardy.text is None:
         return False
-    ours, theirs = (
-        Counter(_NAME.sub("%", line) for line in side.lines) for side in (difference.here, difference.shardy)
-    )
-    more = list((ours - theirs).elements())
-    makes = [line for line in more if "sdy.replicated_to_unreduced" in line]
-    return not theirs - ours and bool(makes) and all(line in makes or "sdy.reshard" in line for line in more)
+    if " call @" not in difference.shardy.text:
+        return False
+    ours, theirs = ([_NAME.sub("%", line) for line in side.lines] for side in (difference.here, difference.shardy))
+    converted = [[line for line in side if _CONVERSION.search(line)] for side in (ours, theirs)]
+    kept = [[line for line in side if not _CONVERSION.search(line)] for side in (ours, theirs)]
+    is_unreduced = any("sdy.replicated_to_unreduced" in line for line in converted[0])
+    return is_unreduced and kept[0] == kept[1] and not Counter(converted[1]) - Counter(converted[0])
 
 
 def takes_manual_axes(difference: Difference, comparison: Comparison) -> bool:
@@ -140,13 +185,25 @@ def comes_back_by_chance(difference: Difference, comparison: Comparison) -> bool
 
 def loses_members_of_groups(difference: Difference, comparison: Comparison) -> bool:
     """Shardy copies a constant call for each use of a result, with that result's memberships of sharding groups alone,
-    and erases the call with those of the other results."""
-    if not difference.name.startswith(("sdy-constant-or-scalar-splitter", *_PIPELINES)):
+    and erases the call with those of the other results. Where it does, its pipelines make the same of a module without
+    groups."""
+    if not difference.name.startswith((_SPLITTER, *_PIPELINES)):
         return False
-    return all(re.match(r"\+ sdy\.sharding_group %\d+#\d+ ", line) for line in difference.lines())
+    if all(re.match(r"\+ sdy\.sharding_group %\d+#\d+ ", line) for line in difference.lines()):
+        return True
+    if difference.name == _SPLITTER or _GROUP not in difference.before:
+        return False
+    lost = comparison.difference(difference.stage, _SPLITTER, difference.before)[1]
+    if lost is None or not loses_members_of_groups(lost, comparison):
+        return False
+    lines = difference.before.splitlines(keepends=True)
+    return _is_explained_on("".join(line for line in lines if _GROUP not in line), difference, comparison)
 
 
 RECOGNISERS: tuple[Recogniser, ...] = (
+    aborts_on_partial_results,
+    aborts_on_returned_arguments,
+    aborts_on_groups_that_meet,
     aborts_on_dead_code,
     adds_edges_twice,
     leaves_rules_on_constraints,

@@ -1,0 +1,96 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The mistakes of Shardy that random programs seldom show are recognised in the smallest programs that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from differential.compare import Comparison
+from differential.known import mistake_of_shardy
+from differential.sides import Here, Shardy
+
+_WHOLE = "sdy-propagation-pipeline"
+_BASIC = "sdy-basic-propagate"
+_MESH = 'sdy.mesh @m = <["a"=2, "b"=2]>\n'
+
+_ONE_PARTIAL_RESULT = """
+func.func @main(%0: tensor<8xf32>) -> tensor<8xf32> {
+  %1:2 = stablehlo.custom_call @two(%0)
+    {sdy.sharding = #sdy.sharding_per_value<[<@m, [{}], unreduced={"a"}>, <@m, [{}]>]>}
+    : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %1#0 : tensor<8xf32>
+}
+"""
+_RETURNED_ARGUMENT = """
+func.func @main(%0: tensor<8xf32>) {
+  %1:2 = call @f(%0) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  %2:2 = call @f(%1#0) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+func.func private @f(%0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %1 = stablehlo.abs %0 {sdy.sharding = #sdy.sharding_per_value<[<@m, [{"a"}]>]>} : tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+"""
+_TWO_GROUPS = """
+func.func @main(%0: tensor<8xf32>) -> tensor<8xf32> {
+  sdy.sharding_group %0 group_id=0 : tensor<8xf32>
+  sdy.sharding_group %0 group_id=1 : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+_PARTIAL_RESULT_OF_A_CALL = """
+func.func @main() -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m, [], unreduced={"b"}>}, tensor<f32>) {
+  %0 = stablehlo.custom_call @source() : () -> tensor<f32>
+  %1:2 = call @f(%0) {sdy.sharding = #sdy.sharding_per_value<[<@m, [], unreduced={"b"}>, <@m, []>]>}
+    : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %2 = stablehlo.custom_call @source() : () -> tensor<f32>
+  return %1#0, %2 : tensor<f32>, tensor<f32>
+}
+func.func private @f(%0: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  return %0, %0 : tensor<f32>, tensor<f32>
+}
+"""
+# Shardy does not come back to the edge of %3 after the reshape has sharded %1, and the dead code shards it before.
+_DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE = """
+func.func @main(%0: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {"b", ?}]>}, %1: tensor<8x12xf32>) {
+  %2 = sdy.named_computation<"part">(%0, %1) (%3: tensor<8x12xf32>, %4: tensor<8x12xf32>) {
+    %5 = sdy.data_flow_edge %3 : tensor<8x12xf32>
+    %6 = sdy.data_flow_edge %4 : tensor<8x12xf32>
+    %7 = stablehlo.add %6, %5 : tensor<8x12xf32>
+    %8 = stablehlo.abs %7 : tensor<8x12xf32>
+    %9 = stablehlo.custom_call @source() : () -> tensor<f32>
+    sdy.return %9 : tensor<f32>
+  } : (tensor<8x12xf32>, tensor<8x12xf32>) -> tensor<f32>
+  %10 = sdy.data_flow_edge %2 : tensor<f32>
+  %11 = stablehlo.reshape %1 : (tensor<8x12xf32>) -> tensor<8x2x6xf32>
+  %12 = sdy.sharding_constraint %11 <@m, [{}, {"a", ?}, {}]> : tensor<8x2x6xf32>
+  return
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Iterator[Comparison]:
+    """Both sides."""
+    with Shardy() as shardy:
+        yield Comparison(shardy, Here())
+
+
+@pytest.mark.parametrize(
+    ("mistake", "name", "program"),
+    [
+        ("aborts_on_partial_results", _WHOLE, _ONE_PARTIAL_RESULT),
+        ("aborts_on_returned_arguments", _BASIC, _RETURNED_ARGUMENT),
+        ("aborts_on_groups_that_meet", _BASIC, _TWO_GROUPS),
+        ("declares_no_partial_results", f"{_WHOLE}{{dedup-functions-fully=true}}", _PARTIAL_RESULT_OF_A_CALL),
+        ("visits_dead_code", _BASIC, _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE),
+    ],
+)
+def test_a_mistake_is_recognised(comparison: Comparison, mistake: str, name: str, program: str) -> None:
+    difference = comparison.difference(0, name, _MESH + program)[1]
+    assert difference is not None
+    assert mistake_of_shardy(difference, comparison) == mistake
