@@ -29,20 +29,24 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 def reshape(op: Any, options: RuleOptions) -> OpShardingRule | None:
     """Factors common to both shapes where the boundaries of their dimensions meet, else factors of one side.
 
-    Both shapes are read as one sequence of factors, major to minor; None where a dimension has size 0.
+    Both shapes are read as one sequence of factors, major to minor; None where a dimension has size 0. To compute it,
+    dimensions of size 1 of both sides that meet are one, and the operand is replicated along any other.
     """
     operand, result = op.operands[0].type, op.results[0].type
     sizes = (shape_of(operand), shape_of(result))
     if 0 in sizes[0]:
         return None
-    return _Reshape(RuleBuilder([rank_of(operand)], [rank_of(result)]), sizes).build()
+    return _Reshape(RuleBuilder([rank_of(operand)], [rank_of(result)]), sizes, computing=options.computing).build()
 
 
 class _Reshape:
     """Walks operand (side 0) and result (side 1) at once, always adding the next factor of the side that is behind."""
 
-    def __init__(self, builder: RuleBuilder, sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    def __init__(
+        self, builder: RuleBuilder, sizes: tuple[tuple[int, ...], tuple[int, ...]], *, computing: bool
+    ) -> None:
         self._builder = builder
+        self._computing = computing
         self._sizes = sizes
         self._dims = [0, 0]
         # The product of all factors so far, and what is left of the current dimension; 0 before it is begun.
@@ -56,11 +60,20 @@ class _Reshape:
         return self._builder.build()
 
     def _add_size_one(self) -> bool:
-        for side in (0, 1):
-            if not self._left[side] and self._dims[side] < len(self._sizes[side]) and self._size(side) == 1:
-                self._add(side, 1)
-                return True
-        return False
+        sides = [side for side in (0, 1) if self._is_size_one(side)]
+        if not sides:
+            return False
+        if self._computing and len(sides) == 2:
+            self._add_common(1)
+        elif self._computing and sides == [0]:
+            self._add(0, 1, FactorType.NEED_REPLICATION)
+        else:
+            self._add(sides[0], 1)
+        return True
+
+    def _is_size_one(self, side: int) -> bool:
+        """Whether a dimension of size 1 is next."""
+        return not self._left[side] and self._dims[side] < len(self._sizes[side]) and self._size(side) == 1
 
     def _add_next(self) -> None:
         for side in (0, 1):
@@ -87,10 +100,10 @@ class _Reshape:
         dims = self._sizes[side]
         return dims[self._dims[side]] if self._dims[side] < len(dims) else 1
 
-    def _add(self, side: int, size: int) -> None:
+    def _add(self, side: int, size: int, type_: FactorType = FactorType.PASS_THROUGH) -> None:
         dims: list[int | None] = [None, None]
         dims[side] = self._dims[side]
-        self._builder.add_factor(dims[:1], dims[1:], size)
+        self._builder.add_factor(dims[:1], dims[1:], size, type_)
         self._advance(side, size)
 
     def _add_common(self, size: int) -> None:
@@ -108,14 +121,18 @@ class _Reshape:
 
 @sharding_rule("stablehlo.broadcast_in_dim", any_sizes=True)
 def broadcast_in_dim(op: Any, options: RuleOptions) -> OpShardingRule:
-    """A factor for each result dimension; the operand has those that it is not stretched along."""
+    """A factor for each result dimension; the operand has those that it is not stretched along.
+
+    To compute it, it is replicated along the others.
+    """
+    stretched = FactorType.NEED_REPLICATION if options.computing else FactorType.PASS_THROUGH
     shape = shape_of(op.operands[0].type)
     operand_dim_of = {result_dim: dim for dim, result_dim in enumerate(op.attributes["broadcast_dimensions"])}
     builder = RuleBuilder.for_op(op)
     for result_dim, size in enumerate(shape_of(op.results[0].type)):
         operand_dim = operand_dim_of.get(result_dim)
         if operand_dim is not None and shape[operand_dim] != size:
-            builder.add_factor([operand_dim], [None], 1)
+            builder.add_factor([operand_dim], [None], 1, stretched)
             operand_dim = None
         builder.add_factor([operand_dim], [result_dim], size)
     return builder.build()
