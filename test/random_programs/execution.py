@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ RIGHT, MISMATCH, REFUSAL, INVALID = "right", "mismatch", "refusal", "invalid"
 # Stages in which a failure is none of sharding's.
 WITHOUT_SHARDING = ("compile without sharding", "run without sharding")
 CRASH, HANG, ENGINE = "crash", "hang", "engine failure"
+# What the runner of passes reports of an exception that is no failure of the pass.
+_RAISED = re.compile(r"error: pass '[\w-]+' raised \w")
 
 
 Received = tuple[tuple[str, int], ...]
@@ -48,9 +51,10 @@ Received = tuple[tuple[str, int], ...]
 class Outcome:
     """What came of a program, `detail` says more; `stage` is the last one begun.
 
-    A refusal is an error that is reported. An invalid program is none of this project's matter: it cannot be run
-    without sharding either. An engine failure is an internal error of XLA. `is_uneven` says that a tensor has blocks of
-    different sizes. `received` says it by target, each collective once, where the program is right.
+    A refusal is an error that is reported, but for an exception in a pass. An invalid program is none of this project's
+    matter: it cannot be run without sharding either. An engine failure is an internal error of XLA. `is_uneven` says
+    that a tensor has blocks of different sizes. `received` says it by target, each collective once, where the program
+    is right.
     """
 
     kind: str
@@ -101,9 +105,9 @@ def outcome(text: str, routes: Sequence[Route], seed: int, begin: Callable[[str]
         return Outcome(INVALID, progress.stage, str(error))
     except RunError as error:
         kind = INVALID if progress.stage in WITHOUT_SHARDING else REFUSAL
-        return Outcome(kind, progress.stage, refusal_report(error), progress.is_uneven)
+        return refusal(kind, progress.stage, refusal_report(error), progress.is_uneven)
     except PassFailure as failure:
-        return Outcome(REFUSAL, progress.stage, str(failure), progress.is_uneven)
+        return refusal(REFUSAL, progress.stage, str(failure), progress.is_uneven)
     try:
         progress.enter(WITHOUT_SHARDING[1])
         inputs = random_inputs(next(iter(whole.values())), seed)
@@ -180,6 +184,11 @@ def _unsharded(text: str, route: Route) -> Program:
     arguments, results = interface.ports(function, 1)
     (lowered,) = route.lower([str(module)], "main")
     return Program(lowered, "main", arguments, results, 1)
+
+
+def refusal(kind: str, stage: str, report: str, is_uneven: bool) -> Outcome:
+    """The outcome of a program that is refused with a report: a crash where an exception in a pass is the reason."""
+    return Outcome(CRASH if _RAISED.search(report) else kind, stage, report, is_uneven)
 
 
 def refusal_report(error: RunError) -> str:

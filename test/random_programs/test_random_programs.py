@@ -8,10 +8,11 @@ import pytest
 from hang_guard import SECONDS
 from runtime.local_program import needs_jax, needs_mpich
 
+from mlir_shard.transforms.propagate.propagation_passes import PropagationPass
 from random_programs import campaign, routes
 from random_programs.campaign import Report
 from random_programs.cases import case, op_kinds
-from random_programs.execution import HANG, INVALID, MISMATCH, RIGHT
+from random_programs.execution import CRASH, HANG, INVALID, MISMATCH, RIGHT, outcome
 from random_programs.generate import DIALECTS, SMALL, Scale
 from random_programs.region_ops import whole_text
 from random_programs.routes import Setting
@@ -98,6 +99,18 @@ def test_a_program_that_does_not_end_is_stopped() -> None:
         assert worker.run(ENDLESS, 0).kind == HANG
         worker.timeout = SECONDS
         assert worker.run(WRONG, 0).kind == MISMATCH
+
+
+def test_an_exception_in_a_pass_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object) -> None:
+        raise TypeError("wrong type")
+
+    setting = Setting((routes.SHARD,), routes.SIMULATED)
+    assert outcome(WRONG, setting.routes(), 0, lambda _: None).kind == MISMATCH
+    monkeypatch.setattr(PropagationPass, "run", run)
+    found = outcome(WRONG, setting.routes(), 0, lambda _: None)
+    assert found.kind == CRASH
+    assert "TypeError: wrong type" in found.detail
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -42,6 +42,25 @@ func.func @stablehlo_channels(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
 
+// Groups are of devices for one of them, of replicas for the other.
+// CHECK-LABEL: func.func @stablehlo_global_ids
+// CHECK-COUNT-2: "stablehlo.all_reduce"(%arg{{[01]}}) <
+// CHECK: return
+func.func @stablehlo_global_ids(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 8, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "stablehlo.all_reduce"(%b) <{channel_handle = #stablehlo.channel_handle<handle = 9, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = stablehlo.add %0, %1 : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
 // An addition of sums among different devices: neither can be reduced with the other's groups.
 // CHECK-LABEL: func.func @stablehlo_added
 // CHECK-DAG: %[[A:.*]] = "stablehlo.all_reduce"(%arg0) <{{.*}}replica_groups = dense<{{\[\[}}0, 1], [2, 3]]>

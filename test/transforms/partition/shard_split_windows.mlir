@@ -49,7 +49,7 @@ func.func @pad_of_sum(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %1 : tensor<8xf32>
 }
 
-// one with anything else is not.
+// one with anything else is not,
 // CHECK-LABEL: func.func @pad_with_ones
 // CHECK: %[[PADDED:.*]] = stablehlo.pad %arg0
 // CHECK: "stablehlo.reduce_window"(%[[PADDED]]
@@ -60,6 +60,20 @@ func.func @pad_with_ones(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, 
   %1 = "stablehlo.reduce_window"(%0, %zero) <{window_dimensions = array<i64: 3>}> ({
   ^bb0(%l: tensor<f32>, %r: tensor<f32>):
     %2 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<10xf32>, tensor<f32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// nor is one where it is not known what windows are padded with.
+// CHECK-LABEL: func.func @pad_of_unknown
+// CHECK: stablehlo.pad %arg0
+func.func @pad_of_unknown(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}, %initial: tensor<f32>) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %a, %zero, low = [1], high = [1], interior = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<10xf32>
+  %1 = "stablehlo.reduce_window"(%0, %initial) <{window_dimensions = array<i64: 3>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.maximum %l, %r : tensor<f32>
     stablehlo.return %2 : tensor<f32>
   }) : (tensor<10xf32>, tensor<f32>) -> tensor<8xf32>
   return %1 : tensor<8xf32>

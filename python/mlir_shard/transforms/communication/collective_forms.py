@@ -37,8 +37,9 @@ _DIMS = {
 
 def among(collective: Any) -> tuple[Any, ...]:
     """What is equal where the same devices communicate in the same way."""
-    dialect = collective.name.partition(".")[0]
-    return (dialect, CHANNEL in collective.attributes, *(collective.attributes.get(name) for name in AMONG))
+    dialect, attributes = collective.name.partition(".")[0], collective.attributes
+    # Without those that are absent: an attribute cannot be compared with None.
+    return (dialect, CHANNEL in attributes, *((name, attributes[name]) for name in AMONG if name in attributes))
 
 
 def is_of_values(collective: Any) -> bool:

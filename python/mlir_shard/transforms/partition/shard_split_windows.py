@@ -103,8 +103,11 @@ def _around(pad: Any) -> list[tuple[int, int]]:
 
 
 def _is_same_constant(left: Any, right: Any) -> bool:
-    constants = [_constant(value) for value in (left, right)]
-    return left == right or (constants[0] is not None and constants[0] == constants[1])
+    if left == right:
+        return True
+    one, other = _constant(left), _constant(right)
+    # An attribute cannot be compared with None.
+    return one is not None and other is not None and bool(one == other)
 
 
 def _constant(value: Any) -> Any | None:
