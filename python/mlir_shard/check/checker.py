@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.nodes import Nodes
+from mlir_shard.check.kernel.kinds import NotCertified
+from mlir_shard.check.kernel.mesh import Mesh
+from mlir_shard.check.kernel.symbols import FEW, Symbols
+from mlir_shard.check.lemmas.affine import Affine
+from mlir_shard.check.lemmas.values import Node, Value
+from mlir_shard.check.ops.tensors import Tensors
 from mlir_shard.check.programs import Axes, Program, Refused, axes_of
-from mlir_shard.check.tiles import permuted
-from mlir_shard.check.values import Node, NotCertified, Value
 from mlir_shard.deferred import numpy as np
 
 
@@ -86,15 +88,17 @@ class Verdict:
         refusals: what is not, each with the op where it fails and the lemma.
         pairs: what the results should be and what they are, for each that is not proved.
         lost: how often an op had no lemma, by the program, the op and the reason.
-        trusted: what the proof rests on besides the lemmas.
+        trusted: what the proof rests on besides the tensors.
         ops: how many operations were read, of both programs.
+        by: whether it is proved by the definition of its ops, on symbols, or by lemmas.
     """
 
     refusals: list[Refused] = field(default_factory=list)
-    pairs: list[tuple[Value, Value]] = field(default_factory=list)
+    pairs: list[tuple[Any, Any]] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)
     trusted: set[str] = field(default_factory=set)
     ops: int = 0
+    by: str = "symbols"
 
     @property
     def is_proved(self) -> bool:
@@ -102,24 +106,44 @@ class Verdict:
         return not self.refusals
 
 
-def check(whole: Any, local: Any, certificate: Certificate) -> Verdict:
+class ExactTensors(Symbols, Tensors):
+    """The definition of the ops of all dialects, on symbols."""
+
+
+def check(whole: Any, local: Any, certificate: Certificate, *, by: str = "") -> Verdict:
     """Checks each function of the certificate.
 
     Args:
         whole, local: modules of one context.
+        by: only by "symbols" or by "lemmas"; else by symbols where there are few elements, then by lemmas, and then by
+            symbols again where there are not too many.
     """
-    nodes = Nodes(tuple(certificate.mesh.values()))
-    lemmas = Lemmas(nodes)
-    positions = devices_of(certificate)
-    programs = [
-        Program(lemmas, name, module, positions, certificate.loops, tuple(certificate.mesh))
-        for name, module in (("global", whole), ("local", local))
-    ]
-    verdict = Verdict()
     if not certificate.functions:
         raise CertificateError("it names no function")
+    axes = tuple(certificate.mesh.values())
+    symbols = ExactTensors(Mesh(axes), FEW)
+    if by != "lemmas":
+        verdict = _verdict(symbols, whole, local, certificate)
+        if verdict.is_proved:
+            return verdict
+    if by != "symbols":
+        verdict = _verdict(Affine(Mesh(axes)), whole, local, certificate)
+    if not verdict.is_proved and by != "lemmas" and symbols.is_spent:
+        found = _verdict(ExactTensors(Mesh(axes)), whole, local, certificate)
+        return found if found.is_proved else verdict
+    return verdict
+
+
+def _verdict(tensors: Tensors, whole: Any, local: Any, certificate: Certificate) -> Verdict:
+    """The verdict by one meaning of tensors."""
+    positions = devices_of(certificate)
+    programs = [
+        Program(tensors, name, module, positions, certificate.loops, tuple(certificate.mesh))
+        for name, module in (("global", whole), ("local", local))
+    ]
+    verdict = Verdict(by="symbols" if tensors.is_exact else "lemmas")
     for name, signature in certificate.functions.items():
-        _check(name, signature, lemmas, programs[0], programs[1], verdict)
+        _check(name, signature, tensors, programs[0], programs[1], verdict)
     for program in programs:
         verdict.trusted |= program.trusted
         verdict.ops += program.ops
@@ -128,7 +152,7 @@ def check(whole: Any, local: Any, certificate: Certificate) -> Verdict:
     return verdict
 
 
-def _check(name: str, signature: Signature, lemmas: Lemmas, whole: Program, local: Program, verdict: Verdict) -> None:
+def _check(name: str, signature: Signature, tensors: Tensors, whole: Program, local: Program, verdict: Verdict) -> None:
     if name not in whole.functions or name not in local.functions:
         raise CertificateError(f"a program has no function @{name}")
     functions = [program.functions[name] for program in (whole, local)]
@@ -138,14 +162,14 @@ def _check(name: str, signature: Signature, lemmas: Lemmas, whole: Program, loca
         raise CertificateError(f"function @{name} has other arguments or results")
     try:
         given = [
-            lemmas.leaf(("argument", name, at), whole.type_of(type_)[0]) for at, type_ in enumerate(types[0].inputs)
+            tensors.leaf(("argument", name, at), whole.type_of(type_)[0]) for at, type_ in enumerate(types[0].inputs)
         ]
-        shards = [lemmas.given(value, axes) for value, axes in zip(given, signature.arguments, strict=True)]
+        shards = [tensors.given(value, axes) for value, axes in zip(given, signature.arguments, strict=True)]
         devices = len(local.position_of)
         for at, value in enumerate(shards):
             if own := signature.orders.get("arguments", {}).get(at):
                 # A device has what the one at its place in the order has.
-                shards[at] = permuted(lemmas, value, np.argsort(_permutation(own, devices)), "")
+                shards[at] = tensors.permuted(value, np.argsort(_permutation(own, devices)), "")
         for value, type_ in zip(shards, types[1].inputs, strict=True):
             if local.type_of(type_)[0] != value.shape:
                 raise NotCertified(f"an argument of shape {value.shape}", "layout")
@@ -159,17 +183,19 @@ def _check(name: str, signature: Signature, lemmas: Lemmas, whole: Program, loca
             verdict.refusals.append(local.communicates)
         for at, (value, axes, result) in enumerate(zip(expected, signature.results, found, strict=True)):
             if own := signature.orders.get("results", {}).get(at):
-                result = permuted(lemmas, result, _permutation(own, devices), "")
-            if not lemmas.is_shard(result, value, axes):
+                result = tensors.permuted(result, _permutation(own, devices), "")
+            if not tensors.is_shard(result, value, axes):
                 verdict.pairs.append((value, result) if local.different is None else local.different)
                 verdict.refusals.append(_difference(at, value, result, functions[1], local, whole))
     except NotCertified as failure:
         verdict.refusals.append(Refused(functions[1], failure))
+    except Refused as failure:
+        verdict.refusals.append(failure)
     except RecursionError:
         verdict.refusals.append(Refused(functions[1], NotCertified("its values are nested too deeply", "depth")))
 
 
-def _difference(at: int, wanted: Value, found: Value, function: Any, local: Program, whole: Program) -> Refused:
+def _difference(at: int, wanted: Any, found: Any, function: Any, local: Program, whole: Program) -> Refused:
     """Where the first op is whose result is not that of the global program."""
     for program in (whole, local):
         if program.failure is not None and (program is whole or local.different is None):
@@ -177,6 +203,8 @@ def _difference(at: int, wanted: Value, found: Value, function: Any, local: Prog
     op, lemma = function, "result"
     if local.different is not None:
         wanted, found = local.different
+    if not isinstance(wanted, Value) or not isinstance(found, Value):
+        return Refused(op, NotCertified(f"result {at} is not the shard of the result of the global program", lemma))
     pair: tuple[Node, Node] | None = (wanted.node, found.node)
     message = f"result {at} is not the shard of the result of the global program"
     seen = 0

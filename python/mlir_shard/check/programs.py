@@ -11,16 +11,15 @@ from math import prod
 from typing import Any
 
 # Each of these registers its readers in READERS when it is imported.
-import mlir_shard.check.collectives
-import mlir_shard.check.places
-import mlir_shard.check.stablehlo
-import mlir_shard.check.tosa
-import mlir_shard.check.upstream  # noqa: F401
-from mlir_shard.check.devices import truth_by_device
-from mlir_shard.check.reading import READERS, Reading, reads
-from mlir_shard.check.structured import is_structured, structured
-from mlir_shard.check.tiles import covered, merged
-from mlir_shard.check.values import NotCertified, Value
+import mlir_shard.check.ops.collectives
+import mlir_shard.check.ops.places
+import mlir_shard.check.ops.stablehlo
+import mlir_shard.check.ops.tosa
+import mlir_shard.check.ops.upstream  # noqa: F401
+from mlir_shard.check.kernel.kinds import NotCertified
+from mlir_shard.check.ops.reading import READERS, Reading, reads
+from mlir_shard.check.ops.structured import is_structured, structured
+from mlir_shard.check.ops.tensors import Tensors, Value
 from mlir_shard.host import ir
 
 Axes = tuple[tuple[int, ...], ...]
@@ -79,9 +78,9 @@ class Program(Reading):
     """A program that is read; the global one records its loops, and the local one is compared with them."""
 
     def __init__(
-        self, lemmas: Any, name: str, module: Any, positions: Any, hints: Sequence[Any], axis_names: Sequence[str]
+        self, tensors: Tensors, name: str, module: Any, positions: Any, hints: Sequence[Any], axis_names: Sequence[str]
     ) -> None:
-        super().__init__(lemmas, name)
+        super().__init__(tensors, name)
         self.position_of, self.hints = positions, hints
         self.active = positions >= 0
         self.axis_names = tuple(axis_names)
@@ -118,21 +117,15 @@ class Program(Reading):
             op = op.operation
             found = [environment[operand] for operand in op.operands]
             if op.name not in _OF_TILES:
-                found = [self._whole(value) for value in found]
+                found = [self.tensors.whole(value) for value in found]
             if op.name in ("func.return", "stablehlo.return", "scf.yield", "sdy.return"):
                 return found
             environment.update(zip(op.results, self.results(op, found), strict=True))
         return found
 
-    def _whole(self, value: Value) -> Value:
-        """A tensor that is assembled of tiles as what they are tiles of."""
-        if value.node.op[0] != "assembly":
-            return value
-        return covered(self.lemmas, value, [0] * len(value.dims), value.shape) or value
-
     def results(self, op: Any, values: list[Value]) -> list[Value]:
         """The results of an op; those of an op that is not certified are values that equal no other."""
-        self.lemmas.nodes.place = op
+        self.tensors.at(op)
         self.ops += 1
         try:
             if len(op.results):
@@ -159,6 +152,8 @@ class Program(Reading):
                     raise NotCertified(f"a result of shape {value.shape}", "shape")
             return found
         except NotCertified as failure:
+            if self.tensors.is_exact:
+                raise Refused(op, failure) from None
             if self.failure is None:
                 self.failure = Refused(op, failure)
             if self.communicates is None and _communicates(op):
@@ -170,7 +165,7 @@ class Program(Reading):
         """A value of which nothing is known: each device has its own."""
         shape = tuple(type_.shape) if isinstance(type_, ir.RankedTensorType) else ()
         self._unknown += 1
-        return self.lemmas.leaf(("unknown", self.name, self._unknown), [one if one >= 0 else 1 for one in shape])
+        return self.tensors.leaf(("unknown", self.name, self._unknown), [one if one >= 0 else 1 for one in shape])
 
     def unknown(self, op: Any, values: list[Value]) -> list[Value]:
         """An op that works along all dimensions: the same function of the same operands."""
@@ -181,7 +176,7 @@ class Program(Reading):
             raise NotCertified("no lemma", op.name)
         batch = _batch_dims(op)
         operands = [
-            (value, [f"b{dim}" if dim < batch else f"{at}.{dim}" for dim in range(len(value.dims))])
+            (value, [f"b{dim}" if dim < batch else f"{at}.{dim}" for dim in range(value.rank)])
             for at, value in enumerate(values)
         ]
         core = [label for _, labels in operands for label in labels if label[0] != "b"]
@@ -191,7 +186,7 @@ class Program(Reading):
             shape, element = self.type_of(result.type)
             made = {f"o{dim}": size for dim, size in enumerate(shape) if dim >= batch}
             results = [f"b{dim}" for dim in range(batch)] + list(made)
-            found.append(self.lemmas.opaque((*key, element, at), operands, results, core, made))
+            found.append(self.tensors.opaque((*key, element, at), operands, results, core, made))
         return found
 
     def _is_pure(self, op: Any) -> bool:
@@ -217,10 +212,14 @@ class Program(Reading):
         """A loop or a branch."""
         blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
         if op.name in BRANCHES:
-            chosen = truth_by_device(self.lemmas, values[0])
+            chosen = self.tensors.truth(values[0])
             if chosen is not None and op.name != "stablehlo.case":
+                if chosen.all() or not chosen.any():
+                    # All devices take one branch.
+                    taken = blocks[:1] if chosen.all() else blocks[1:]
+                    return self.block(taken[0], ()) if taken else []
                 return self._by_device(blocks, chosen)
-            if any(variable < 0 for _, terms in values[0].index for _, variable in terms):
+            if self.tensors.differs(values[0]):
                 raise NotCertified("devices take different branches", op.name)
             found = [self.block(block, ()) for block in blocks]
             return [self._chosen(values[0], branches) for branches in zip(*found, strict=True)]
@@ -238,14 +237,14 @@ class Program(Reading):
                 found.append(self.block(block, ()))
             finally:
                 self.active = outer
-        return [merged(self.lemmas, chosen, *both) for both in zip(*found, strict=True)] if len(found) > 1 else []
+        return [self.tensors.merged(chosen, *both) for both in zip(*found, strict=True)] if len(found) > 1 else []
 
     def _chosen(self, condition: Value, branches: Sequence[Value]) -> Value:
         if all(branch == branches[0] for branch in branches):
             return branches[0]
-        labels = [str(dim) for dim in range(len(branches[0].dims))]
+        labels = [str(dim) for dim in range(branches[0].rank)]
         operands = [(condition, ()), *((branch, labels) for branch in branches)]
-        return self.lemmas.opaque(("branch",), operands, labels, ())
+        return self.tensors.opaque(("branch",), operands, labels, ())
 
     def _made(self, blocks: Sequence[Any], carried: list[Value]) -> tuple[Value, ...]:
         """The condition of a loop, then what its body makes."""
@@ -258,7 +257,7 @@ class Program(Reading):
 
     def _loop(self, op: Any, blocks: Sequence[Any], values: list[Value]) -> list[Value]:
         types = [self.type_of(result.type) for result in op.results]
-        leaf = self.lemmas.leaf
+        leaf = self.tensors.leaf
         carried = [leaf(("carried", self._level, at, element), shape) for at, (shape, element) in enumerate(types)]
         made = self._made(blocks, carried)
         results = [leaf(("loop", at, element, tuple(values), made), shape) for at, (shape, element) in enumerate(types)]
@@ -276,13 +275,16 @@ class Program(Reading):
                 if not self._starts(loop, layouts, values) or tried >= MOST_TRIALS:
                     continue
                 tried += 1
-                carried = [self.lemmas.given(*one) for one in zip(loop.carried, layouts, strict=True)]
+                carried = [self.tensors.given(*one) for one in zip(loop.carried, layouts, strict=True)]
                 before = self.failure, dict(self.lost), self._met
-                made = self._made(blocks, carried)
+                try:
+                    made = self._made(blocks, carried)
+                except Refused:
+                    continue
                 wanted = list(zip(loop.made, ((), *layouts), strict=True))
-                same = [self.lemmas.is_shard(one, *other) for one, other in zip(made, wanted, strict=True)]
+                same = [self.tensors.is_shard(one, *other) for one, other in zip(made, wanted, strict=True)]
                 if all(same):
-                    return [self.lemmas.given(*one) for one in zip(loop.results, layouts, strict=True)]
+                    return [self.tensors.given(*one) for one in zip(loop.results, layouts, strict=True)]
                 failed = same.index(False)
                 self.different = self.different or (wanted[failed][0], made[failed])
                 if self.failure is None or tried < MOST_TRIALS:
@@ -299,7 +301,7 @@ class Program(Reading):
         if len(layouts) != len(values):
             return False
         for first, axes, value in zip(loop.initial, layouts, values, strict=True):
-            if len(axes) != len(first.dims) or not self.lemmas.is_shard(value, first, axes):
+            if len(axes) != first.rank or not self.tensors.is_shard(value, first, axes):
                 return False
         return True
 
@@ -310,15 +312,15 @@ class Program(Reading):
         inner = []
         for value, dims in zip(values, given, strict=True):
             own = [[axis for axis in dim if axis in axes] for dim in dims]
-            mesh = self.lemmas.nodes.real_mesh
+            mesh = self.tensors.mesh.axes
             if any(size % prod(mesh[axis] for axis in along) for size, along in zip(value.shape, own, strict=True)):
                 raise NotCertified("uneven shards", "manual computation")
-            inner.append(self.lemmas.laid_out(value, own))
+            inner.append(self.tensors.laid_out(value, own))
         found = []
         for value, dims in zip(self.block(op.regions[0].blocks[0], inner), made, strict=True):
             for dim, along in enumerate(dims):
-                value = self.lemmas.gathered(value, dim, [axis for axis in along if axis in axes])
-            if any(-1 - variable in axes for _, terms in value.index for _, variable in terms):
+                value = self.tensors.gathered(value, dim, [axis for axis in along if axis in axes])
+            if self.tensors.differs(value, axes):
                 raise NotCertified(
                     "devices have different results where they are said to be equal", "manual computation"
                 )

@@ -32,7 +32,8 @@ def diagnostics(verdict: Verdict) -> list[Diagnostic]:
 
 def summary(verdict: Verdict) -> str:
     """Returns a line about the verdict, and one about what it rests on besides the lemmas."""
-    lines = [f"{'proved' if verdict.is_proved else 'not proved'}: {verdict.ops} operations read"]
+    by = f", by {verdict.by}" if verdict.is_proved else ""
+    lines = [f"{'proved' if verdict.is_proved else 'not proved'}: {verdict.ops} operations read{by}"]
     lines += [f"not certified yet: {what}, {count} times" for what, count in sorted(verdict.lost.items())]
     lines += [f"trusted: {one}" for one in sorted(verdict.trusted)]
     return "\n".join(lines)

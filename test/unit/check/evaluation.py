@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from check.elements import Elements
 
-from mlir_shard.check.elements import Elements
-from mlir_shard.check.nodes import Nodes
-from mlir_shard.check.terms import UNKNOWN, number
-from mlir_shard.check.values import Value
+from mlir_shard.check.kernel.symbols import Symbols
+from mlir_shard.check.kernel.terms import UNKNOWN, number
 
 COMBINED: dict[str, Any] = {"add": sum, "multiply": prod, "maximum": max, "minimum": min, "and": all, "or": any}
 
@@ -23,27 +22,29 @@ COMBINED: dict[str, Any] = {"add": sum, "multiply": prod, "maximum": max, "minim
 class Evaluation:
     """Evaluates values; `leaves` has the arrays of arguments by the names of their nodes."""
 
-    def __init__(self, nodes: Nodes, leaves: Mapping[Any, npt.NDArray[np.float64]]) -> None:
-        self._elements, self._leaves = Elements(nodes), leaves
+    def __init__(self, tensors: Any, leaves: Mapping[Any, npt.NDArray[np.float64]]) -> None:
+        self._tensors, self._leaves = tensors, leaves
+        self._elements = None if isinstance(tensors, Symbols) else Elements(tensors.nodes)
+        self._terms = tensors.terms if self._elements is None else self._elements.terms
         self._known: dict[int, float] = {UNKNOWN: nan}
 
-    def shards(self, value: Value) -> list[npt.NDArray[np.float64]]:
+    def shards(self, value: Any) -> list[npt.NDArray[np.float64]]:
         """Returns the tensor of each device, with NaN where nothing is known."""
-        terms = self._elements.shards(value)
+        terms = self._tensors.of_each(value) if self._elements is None else self._elements.shards(value)
         return list(np.array([self.number(one) for one in terms.ravel().tolist()]).reshape(terms.shape))
 
     def number(self, term: int) -> float:
         """Returns the number that a term is."""
         if term not in self._known:
-            self._known[term] = float(self._number(*self._elements.terms.keys[term]))
+            self._known[term] = float(self._number(*self._terms.keys[term]))
         return self._known[term]
 
     def _number(self, name: str, *parts: Any) -> float:
         if name == "number":
             return float(number(parts[0]))
         if name == "leaf":
-            node, at = parts
-            return float(self._leaves[node.op].flat[at])
+            of, at = parts
+            return float(self._leaves[getattr(of, "op", of)].flat[at])
         if name in COMBINED:
             return float(COMBINED[name]([self.number(one) for one, times in parts[0] for _ in range(times)]))
         if name == "negative":

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from check.evaluation import Evaluation
 
-from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.nodes import Nodes
-from mlir_shard.check.reading import Reading
-from mlir_shard.check.values import NotCertified, Value
+from mlir_shard.check.kernel.kinds import NotCertified
+from mlir_shard.check.kernel.mesh import Mesh
+from mlir_shard.check.lemmas.affine import Affine
+from mlir_shard.check.lemmas.values import Value
 
 MESHES = ((2,), (2, 3), (3, 2), (2, 2, 2))
 Shards = list[Any]
@@ -26,18 +26,15 @@ Op = Callable[["Walk"], tuple[Value, Shards]]
 class Walk:
     """A value, and the tensors that devices have by the definitions of the ops that made it."""
 
-    def __init__(self, seed: int, *, even: bool) -> None:
+    def __init__(self, seed: int, *, even: bool, meaning: Callable[[Mesh], Any] = Affine) -> None:
         self.random = Random(seed)
         self.mesh = self.random.choice(MESHES)
-        self.nodes = Nodes(self.mesh)
-        self.lemmas = Lemmas(self.nodes)
-        self.reading = Reading(self.lemmas, "local")
-        self.reading.element = "f64"
+        self.lemmas = meaning(Mesh(self.mesh))
         self.places = list(itertools.product(*map(range, self.mesh)))
         self.leaves: dict[Any, Any] = {}
         self.even = even
         self.value, self.shards = self.argument(self.random.randrange(1, 4))
-        self.evaluation = Evaluation(self.nodes, self.leaves)
+        self.evaluation = Evaluation(self.lemmas, self.leaves)
 
     def argument(self, rank: int) -> tuple[Value, Shards]:
         axes: list[list[int]] = [[] for _ in range(rank)]
@@ -104,9 +101,9 @@ class Walk:
         return self.random.sample(range(len(self.mesh)), self.random.randrange(1, len(self.mesh) + 1))
 
     def dim(self) -> int:
-        if not self.value.dims:
+        if not self.value.rank:
             raise NotCertified("no dimension")
-        return self.random.randrange(len(self.value.dims))
+        return self.random.randrange(self.value.rank)
 
 
 def all_gather(walk: Walk) -> tuple[Value, Shards]:
@@ -115,12 +112,19 @@ def all_gather(walk: Walk) -> tuple[Value, Shards]:
     return walk.lemmas.gathered(walk.value, dim, axes), found
 
 
-def check_chains(ops: Mapping[str, Op], seeds: Iterable[int], *, even: bool, least: float) -> None:
+def check_chains(
+    ops: Mapping[str, Op],
+    seeds: Iterable[int],
+    *,
+    even: bool,
+    least: float,
+    meaning: Callable[[Mesh], Any],
+) -> None:
     """Applies chains of ops, compares after each one, and demands that so much of the elements is known."""
     known = total = 0
     seen = set[str]()
     for seed in seeds:
-        walk = Walk(seed, even=even)
+        walk = Walk(seed, even=even, meaning=meaning)
         for _ in range(5):
             name = walk.step(ops)
             if prod(walk.value.shape) * len(walk.places) > 600:

@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.nodes import Nodes
-from mlir_shard.check.terms import FLOATS, UNKNOWN, Terms, number
-from mlir_shard.check.values import IDEMPOTENT, Index, Node, NotCertified, Value, width
+from mlir_shard.check.kernel.kinds import IDEMPOTENT, NotCertified
+from mlir_shard.check.kernel.terms import FLOATS, UNKNOWN, Terms, entries_of, number
+from mlir_shard.check.lemmas.indices import Index
+from mlir_shard.check.lemmas.nodes import Nodes
+from mlir_shard.check.lemmas.values import Node, Value
 from mlir_shard.deferred import numpy as np
 
 MOST = 2**21
@@ -41,14 +43,14 @@ class Elements:
     def shards(self, value: Value, *, on_devices: bool = True) -> Any:
         """The terms of a value: for each device, or for a global value without this dimension."""
         sizes = [size for dim in value.dims for size in dim]
-        devices = prod(self.nodes.real_mesh) if on_devices else 1
+        devices = prod(self.nodes.mesh.axes) if on_devices else 1
         self._compute(value.node, devices * prod(sizes))
         shape = (devices, *sizes)
         grid = np.ogrid[tuple(map(slice, shape))]
         index = []
         for offset, terms in value.index:
             own = (offset, tuple(term for term in terms if term[1] < 0))
-            at = self.nodes.by_device(own).reshape(-1, *(1 for _ in sizes))[:devices]
+            at = self.nodes.mesh.by_device(own).reshape(-1, *(1 for _ in sizes))[:devices]
             index.append(at + sum(stride * grid[1 + one] for stride, one in terms if one >= 0))
         found = np.broadcast_to(self.at(value.node, index), shape)
         return found.reshape(devices, *value.shape) if on_devices else found.reshape(value.shape)
@@ -159,7 +161,7 @@ class Elements:
         return np.array([compute(row) for row in rows[first].tolist()], np.int64)[at]
 
     def _leaf(self, node: Node, shape: Sequence[int]) -> Any:
-        entries = _entries(node.op[1]) if node.op[0] == "table" else None
+        entries = entries_of(node.op[1]) if node.op[0] == "table" else None
         if entries is not None and entries.shape == tuple(shape):
             return np.array([self.terms.number(one) for one in entries.ravel().tolist()], np.int64).reshape(shape)
         first = len(self.terms.keys)
@@ -229,37 +231,8 @@ class Elements:
                     found[device][here] = terms[device][tuple(slice(low - at, high - at) for low, high, at in boxes)]
         return found.reshape(shape)
 
-    def is_shard(self, found: Value, wanted: Value, axes: Sequence[Sequence[int]]) -> bool:
-        """Whether each device has the elements of a global value that a layout says, as far as there are any."""
-        own, all_ = self.shards(found), self.shards(wanted, on_devices=False)
-        devices, inside, index = len(own), np.array(True), list[Any]()
-        grid = np.ogrid[tuple(map(slice, own.shape))]
-        places = self.nodes.places()
-        for dim, (along, size) in enumerate(zip(axes, all_.shape, strict=True)):
-            place = np.zeros(devices, np.int64)
-            for axis in along:
-                place = place * self.nodes.real_mesh[axis] + places[axis]
-            at = (place * own.shape[1 + dim]).reshape(-1, *(1 for _ in all_.shape)) + grid[1 + dim]
-            inside = inside & (at < size)
-            index.append(np.minimum(at, size - 1))
-        if 0 in all_.shape:
-            return True
-        expected = np.broadcast_to(all_[tuple(index)], own.shape)
-        return bool(((own == expected) & (own != UNKNOWN) | ~inside).all())
-
 
 def _indices(index: Index, grid: Sequence[Any]) -> list[Any]:
     return [
         offset + sum((stride * grid[one] for stride, one in terms), np.zeros((), np.int64)) for offset, terms in index
     ]
-
-
-def _entries(attribute: Any) -> Any:
-    """The numbers of a constant, None where they are of a type that has no numbers in Python."""
-    element = str(attribute.type.element_type)
-    try:
-        entries = np.array(attribute)
-    except (TypeError, ValueError, RuntimeError):
-        return None
-    kinds = "f" if element in FLOATS else "b" if element == "i1" else "iu" if width(element) else ""
-    return entries if entries.dtype.kind in kinds else None

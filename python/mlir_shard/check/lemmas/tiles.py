@@ -9,36 +9,22 @@ from itertools import combinations, product
 from math import prod
 from typing import Any
 
-from mlir_shard.check.devices import entry_by_device
-from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.values import (
-    Entry,
-    Node,
-    NotCertified,
-    Value,
-    refined,
-    substituted,
-)
+from mlir_shard.check.kernel.indices import Entry
+from mlir_shard.check.lemmas.indices import refined, substituted
+from mlir_shard.check.lemmas.lemmas import Lemmas
+from mlir_shard.check.lemmas.values import Node, Value
+from mlir_shard.check.ops.tensors import FAR
 from mlir_shard.deferred import numpy as np
 
-FAR = 2**40
 _MOST_PARTS = 4096
-
-
-def permuted(lemmas: Lemmas, value: Value, senders: Any, element: str) -> Value:
-    """What each device has after it received what another one had, whose number `senders` is; zeros for -1."""
-    found = received(lemmas, value, senders)
-    if (senders >= 0).all():
-        return lemmas.nodes.value(found.node, found.index, found.dims)
-    return merged(lemmas, senders >= 0, found, lemmas.zero(element, value.shape))
 
 
 def received(lemmas: Lemmas, value: Value, senders: Any) -> Value:
     """What each device received from another one, whose number `senders` is; it is any value for -1."""
     found = list[Entry]()
     for entry in value.index:
-        rows = lemmas.nodes.by_device(entry)[np.maximum(senders, 0)]
-        offset, along = entry_by_device(lemmas, rows, senders >= 0, like=entry)
+        rows = lemmas.mesh.by_device(entry)[np.maximum(senders, 0)]
+        offset, along = lemmas.entry_of_devices(rows, senders >= 0, like=entry)
         found.append((offset, (*along, *(term for term in entry[1] if term[1] >= 0))))
     return Value(value.node, tuple(found), value.dims)
 
@@ -50,15 +36,6 @@ def merged(lemmas: Lemmas, chosen: Any, first: Value, second: Value) -> Value:
     places = np.where(chosen, 0, -FAR) * np.ones((max(len(first.dims), 1), 1), np.int64)
     found = assembled(lemmas, second, first, places)
     return covered(lemmas, found, [0] * len(first.dims), first.shape) or found
-
-
-def tiled(lemmas: Lemmas, base: Value, tile: Value, starts: Sequence[Entry]) -> Value:
-    """A tensor with a tile at a place of each device that is in bounds."""
-    places = np.stack([lemmas.nodes.by_device(start) for start in starts])
-    most = _column([size - one for size, one in zip(base.shape, tile.shape, strict=True)])
-    if not np.array_equal(np.clip(places, 0, most), places):
-        raise NotCertified("a tile is out of bounds on some devices", "tiles")
-    return assembled(lemmas, base, tile, places)
 
 
 def assembled(lemmas: Lemmas, base: Value, tile: Value, places: Any) -> Value:
@@ -104,7 +81,7 @@ class _Tile:
         dim_of = [dim for dim, of in enumerate(value.dims) for _ in of]
         self.index = index = [substituted(entry, dict(enumerate(value.index))) for entry in entries]
         self.strides = [{dim_of[one]: stride for stride, one in terms if one >= 0} for _, terms in index]
-        self.origin = np.stack([np.zeros_like(at[0]), *(lemmas.nodes.by_device(entry) for entry in index)])[1:]
+        self.origin = np.stack([np.zeros_like(at[0]), *(lemmas.mesh.by_device(entry) for entry in index)])[1:]
         for row, of in zip(self.origin, self.strides, strict=True):
             for dim, stride in of.items():
                 row -= stride * at[dim]
@@ -141,13 +118,6 @@ def covered(lemmas: Lemmas, value: Value, starts: Sequence[int], sizes: Sequence
         if found is not None:
             return found
     return None
-
-
-def part_of(lemmas: Lemmas, value: Value, dim: int, start: int, size: int) -> Value:
-    """A slice of a dimension, of what the tiles are of where the tensor is assembled of tiles."""
-    starts, sizes = [0] * len(value.dims), list(value.shape)
-    starts[dim], sizes[dim] = start, size
-    return covered(lemmas, value, starts, sizes) or lemmas.sliced(value, dim, (start, ()), size)
 
 
 def _of_one_node(
@@ -249,7 +219,7 @@ class _Box:
 
     def __init__(self, lemmas: Lemmas, tiles: Sequence[_Tile], core: Node, strides: Any, sizes: Sequence[int]) -> None:
         self.lemmas, self.tiles, self.core, self.strides, self.sizes = lemmas, tiles, core, strides, sizes
-        devices = prod(lemmas.nodes.real_mesh)
+        devices = lemmas.mesh.devices
         like: list[Entry] = [(0, ()) for _ in core.bounds]
         origin, known = np.zeros((len(core.bounds), devices), np.int64), np.zeros(devices, bool)
         for tile in tiles:
@@ -258,8 +228,8 @@ class _Box:
                 matters = (low < high).all(axis=0) & self._touches(tile.origin, low, high)
                 origin, known = np.where(matters, tile.origin, origin), known | matters
                 like = tile.index if matters.any() else like
-        self.entries = [entry_by_device(lemmas, row, known, like=one) for row, one in zip(origin, like, strict=True)]
-        rows = [lemmas.nodes.by_device(entry) for entry in self.entries]
+        self.entries = [lemmas.entry_of_devices(row, known, like=one) for row, one in zip(origin, like, strict=True)]
+        rows = [lemmas.mesh.by_device(entry) for entry in self.entries]
         self.origin = np.stack(rows) if rows else origin
 
     def _touches(self, origin: Any, low: Any, high: Any) -> Any:

@@ -8,24 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.elements import Elements
-from mlir_shard.check.nodes import Nodes
-from mlir_shard.check.ranges import Access, relevant, valid
-from mlir_shard.check.values import (
-    IDEMPOTENT,
-    Bound,
-    Entry,
-    Index,
-    Node,
-    NotCertified,
-    Read,
-    Value,
-    entry_of,
-    is_inside,
-    linear,
-    refined,
-    substituted,
-)
+from mlir_shard.check.kernel.indices import Entry, entry_of
+from mlir_shard.check.kernel.kinds import IDEMPOTENT, NotCertified
+from mlir_shard.check.kernel.mesh import Mesh
+from mlir_shard.check.lemmas.indices import Bound, Index, is_inside, linear, refined, substituted
+from mlir_shard.check.lemmas.nodes import Nodes
+from mlir_shard.check.lemmas.ranges import Access, relevant, valid
+from mlir_shard.check.lemmas.values import Node, Read, Value
+from mlir_shard.check.ops.tensors import Tensors
+from mlir_shard.deferred import numpy as np
 
 MULTIPLIES = ("stablehlo.multiply", "arith.mulf", "arith.muli")
 UNLIMITED: tuple[Bound, ...] = ((None, None),)
@@ -36,12 +27,12 @@ def _reduces(node: Node, kind: str) -> bool:
     return isinstance(last, tuple) and last[:2] == ("reduce", kind)
 
 
-class Canonical:
+class Canonical(Tensors):
     """Ops as canonical nodes, over the nodes of one check."""
 
-    def __init__(self, nodes: Nodes) -> None:
-        self.nodes, self.elements = nodes, Elements(nodes)
-        self._position = nodes.node(("position",), UNLIMITED, (), ())
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh, self.nodes = mesh, Nodes(mesh)
+        self._position = self.nodes.node(("position",), UNLIMITED, (), ())
 
     @staticmethod
     def _starts(dims: Sequence[Sequence[int]]) -> list[int]:
@@ -128,7 +119,7 @@ class Canonical:
             starts[label], dims[label] = sum(map(len, dims.values())), (size,)
         made, total = made or {}, sum(map(len, dims.values()))
         classes: dict[int, str] = {-1 - axis: "r" for axis in extra}
-        sizes: dict[int, int] = {-1 - axis: size for axis, size in enumerate(self.nodes.mesh)}
+        sizes: dict[int, int] = {-1 - axis: size for axis, size in enumerate(self.mesh.sizes)}
         reads: list[Read] = [(value.node, index) for (value, _), index in zip(values, indices, strict=True)]
         for label, fine in dims.items():
             for digit, size in enumerate(fine, starts[label]):
@@ -334,3 +325,31 @@ class Canonical:
             else:
                 groups.append([variable])
         return groups + [[variable] for variable in made]
+
+    def entry_of_devices(self, entries: Any, matters: Any = None, *, like: Entry = (0, ())) -> Entry:
+        """The index that is `entries` for each device that matters, affine if there is one, else a table.
+
+        For other devices it is any. Along axes that the devices that matter do not differ by, an affine index has the
+        strides of `like`.
+        """
+        mesh, places = self.mesh.axes, self.mesh.places()
+        chosen = np.ones(entries.shape, bool) if matters is None else matters
+        if not chosen.any():
+            return 0, ()
+        known, at = entries[chosen], places[:, chosen]
+        strides = {-1 - one: stride for stride, one in like[1] if 0 <= -1 - one < len(mesh)}
+        for axis in range(len(mesh)):
+            others = np.ones(at.shape[1], bool)
+            for one in range(len(mesh)):
+                others &= (at[one] == at[one, 0]) | (one == axis)
+            different = np.flatnonzero(others & (at[axis] != at[axis, 0]))
+            if len(different):
+                step, distance = int(known[different[0]] - known[0]), int(at[axis, different[0]] - at[axis, 0])
+                strides[axis] = step // distance
+        offset = int(known[0]) - sum(stride * int(at[axis, 0]) for axis, stride in strides.items())
+        fit = offset + sum((stride * at[axis] for axis, stride in strides.items()), np.zeros(at.shape[1], np.int64))
+        if np.array_equal(fit, known):
+            return entry_of(offset, {-1 - axis: stride for axis, stride in strides.items()})
+        filled = np.where(chosen, entries, known[0])
+        low = int(filled.min())
+        return low, ((1, self.mesh.table(filled - low)),)

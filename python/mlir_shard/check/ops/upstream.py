@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.check.devices import computed_by_device, looked_up, number_by_device
-from mlir_shard.check.index_arithmetic import NAMES, compared, computed, selected
-from mlir_shard.check.places import inserted
-from mlir_shard.check.reading import Reading, numbers, numbers_of, reads
-from mlir_shard.check.tiles import covered
-from mlir_shard.check.values import Entry, NotCertified, Value
+from mlir_shard.check.kernel.indices import Entry
+from mlir_shard.check.kernel.kinds import NotCertified
+from mlir_shard.check.ops.places import inserted
+from mlir_shard.check.ops.reading import Reading, numbers_of, reads
+from mlir_shard.check.ops.tensors import Value
 
 _DYNAMIC = -(2**63)
 _ARITH = (
@@ -44,35 +43,27 @@ _OF_FLOATS = {
 def _pointwise(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     element = reading.type_of(op.results[0].type)[1]
     name = op.name.partition(".")[2]
-    found = computed(reading.lemmas, name, values, element)
-    if found is None and not values[0].dims:
-        entries = computed_by_device(reading.lemmas, NAMES.get(name, name), values)
-        found = None if entries is None else number_by_device(reading.lemmas, element, entries)
-    return [found or reading.lemmas.pointwise((op.name, element, *reading.key(op)), values)]
+    return [reading.tensors.computed((op.name, element, *reading.key(op)), name, values, element)]
 
 
 @reads("arith.cmpi")
 def _compare(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     predicate = op.attributes["predicate"].value
-    is_unsigned = predicate > 5
-    result = None
-    if not is_unsigned or all(map(reading.lemmas.is_natural, values)):
-        result = compared(reading.lemmas, _PREDICATES[predicate], *values)
-    name = ("compare", _PREDICATES[predicate], "UNSIGNED" if is_unsigned else "SIGNED")
-    return [result or reading.lemmas.pointwise(name, values)]
+    name = ("compare", _PREDICATES[predicate], "UNSIGNED" if predicate > 5 else "SIGNED")
+    return [reading.tensors.compared(name, *values)]
 
 
 @reads("arith.cmpf")
 def _compare_floats(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     predicate = op.attributes["predicate"].value
-    return [reading.lemmas.pointwise(("compare", _OF_FLOATS.get(predicate, "other"), op.name, predicate), values)]
+    return [reading.tensors.pointwise(("compare", _OF_FLOATS.get(predicate, "other"), op.name, predicate), values)]
 
 
 @reads("arith.select")
 def _select(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    if len(values[0].dims) != len(values[1].dims):
-        values = [reading.lemmas.broadcast(values[0], values[1].shape, ()), *values[1:]]
-    return [selected(reading.lemmas, *values)]
+    if values[0].rank != values[1].rank:
+        values = [reading.tensors.broadcast(values[0], values[1].shape, ()), *values[1:]]
+    return [reading.tensors.selected(*values)]
 
 
 @reads("arith.constant")
@@ -82,29 +73,30 @@ def _constant(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 
 @reads("tensor.expand_shape", "tensor.collapse_shape")
 def _reshape(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    return [reading.lemmas.reshaped(values[0], reading.type_of(op.results[0].type)[0])]
+    return [reading.tensors.reshaped(values[0], reading.type_of(op.results[0].type)[0])]
 
 
 @reads("tensor.extract")
 def _extract(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     value = values[0]
-    starts = _entries(values[1:])
+    starts = _entries(reading, values[1:])
     for dim, start in enumerate(starts):
-        value = reading.lemmas.sliced(value, dim, start, 1, 1, "extract")
-    return [reading.lemmas.reshaped(looked_up(reading.lemmas, value), ())]
+        value = reading.tensors.sliced(value, dim, start, 1, 1, "extract")
+    return [reading.tensors.reshaped(reading.tensors.looked_up(value), ())]
 
 
-def _entries(values: list[Value]) -> list[Entry]:
-    if any(value.node.op[0] != "index" for value in values):
+def _entries(reading: Reading, values: list[Value]) -> list[Entry]:
+    entries = [reading.tensors.entry(value) for value in values]
+    if None in entries:
         raise NotCertified("a start that is not affine", "slice by device")
-    return [value.index[0] for value in values]
+    return [entry for entry in entries if entry is not None]
 
 
-def offsets(op: Any, values: list[Value]) -> tuple[list[Entry], list[int], list[int]]:
+def offsets(reading: Reading, op: Any, values: list[Value]) -> tuple[list[Entry], list[int], list[int]]:
     """The offsets, sizes and strides of a slice, of which sizes and strides are static."""
     starts, left = list[Entry](), list(values)
     for number in numbers_of(op, "static_offsets"):
-        starts += [(number, ())] if number != _DYNAMIC else _entries([left.pop(0)])
+        starts += [(number, ())] if number != _DYNAMIC else _entries(reading, [left.pop(0)])
     sizes, strides = numbers_of(op, "static_sizes"), numbers_of(op, "static_strides")
     if left or _DYNAMIC in (*sizes, *strides):
         raise NotCertified("a slice of dynamic size", "slice")
@@ -114,21 +106,21 @@ def offsets(op: Any, values: list[Value]) -> tuple[list[Entry], list[int], list[
 @reads("tensor.extract_slice")
 def _extract_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     value = values[0]
-    starts, sizes, strides = offsets(op, values[1:])
+    starts, sizes, strides = offsets(reading, op, values[1:])
     if set(strides) == {1} and not any(terms for _, terms in starts):
-        value = covered(reading.lemmas, value, [start for start, _ in starts], sizes) or value
+        value = reading.tensors.box(value, [start for start, _ in starts], sizes) or value
         starts = starts if value is values[0] else [(0, ())] * len(sizes)
     for dim, (start, size, stride) in enumerate(zip(starts, sizes, strides, strict=True)):
-        value = reading.lemmas.sliced(value, dim, start, size, stride)
-    value = looked_up(reading.lemmas, value)
-    return [reading.lemmas.reshaped(value, reading.type_of(op.results[0].type)[0])]
+        value = reading.tensors.sliced(value, dim, start, size, stride)
+    value = reading.tensors.looked_up(value)
+    return [reading.tensors.reshaped(value, reading.type_of(op.results[0].type)[0])]
 
 
 @reads("tensor.insert_slice")
 def _insert_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     piece, into = values[:2]
-    starts, sizes, strides = offsets(op, values[2:])
-    piece = reading.lemmas.reshaped(piece, sizes)
+    starts, sizes, strides = offsets(reading, op, values[2:])
+    piece = reading.tensors.reshaped(piece, sizes)
     if any(stride != 1 for stride in strides):
         raise NotCertified("a slice is inserted with strides", "insert_slice")
     return [inserted(reading, into, piece, starts)]
@@ -141,17 +133,17 @@ def _pad(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     terminator = list(block.operations)[-1].operation.operands[0]
     if terminator not in reading.environment or _DYNAMIC in (*low, *high):
         raise NotCertified("a pad by what depends on the position", "pad")
-    return [reading.lemmas.padded(values[0], reading.environment[terminator], low, high)]
+    return [reading.tensors.padded(values[0], reading.environment[terminator], low, high)]
 
 
 @reads("tensor.concat")
 def _concatenate(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    return [reading.lemmas.joined(values, op.attributes["dim"].value)]
+    return [reading.tensors.joined(values, op.attributes["dim"].value)]
 
 
 @reads("tensor.empty")
 def _empty(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    return [reading.lemmas.constant("empty", "empty", reading.type_of(op.results[0].type)[0])]
+    return [reading.tensors.constant("empty", "empty", reading.type_of(op.results[0].type)[0])]
 
 
 @reads("tensor.cast")
@@ -161,7 +153,4 @@ def _cast(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 
 @reads("tensor.splat")
 def _splat(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    return [reading.lemmas.broadcast(values[0], reading.type_of(op.results[0].type)[0], ())]
-
-
-__all__ = ["numbers", "offsets"]
+    return [reading.tensors.broadcast(values[0], reading.type_of(op.results[0].type)[0], ())]

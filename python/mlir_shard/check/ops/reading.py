@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.values import KINDS, NotCertified, Value, width
+from mlir_shard.check.kernel.kinds import KINDS, NotCertified, width
+from mlir_shard.check.ops.tensors import Tensors, Value
 from mlir_shard.host import ir
 
 Reader = Callable[["Reading", Any, list[Value]], list[Value]]
@@ -31,11 +32,20 @@ def reads(*names: str) -> Callable[[Reader], Reader]:
     return register
 
 
+@dataclass(frozen=True)
+class Shape:
+    """The numbers of a shape, where that is a value."""
+
+    sizes: tuple[int, ...]
+    shape = ()
+    rank = 0
+
+
 class Reading:
     """What reading one program needs.
 
     Attributes:
-        lemmas: over the nodes of this check.
+        tensors: what ops of tensors mean.
         trusted: what is trusted without a lemma.
         environment: the values of the program so far.
         sent: what was sent and not received, to whom, and by which devices.
@@ -45,8 +55,8 @@ class Reading:
         element: the element type of the first result of the op that is read.
     """
 
-    def __init__(self, lemmas: Lemmas, name: str) -> None:
-        self.lemmas, self.name = lemmas, name
+    def __init__(self, tensors: Tensors, name: str) -> None:
+        self.tensors, self.name = tensors, name
         self.trusted: set[str] = set()
         self.environment: dict[Any, Value] = {}
         self.sent: list[tuple[Value, Any, Any]] = []
@@ -112,25 +122,25 @@ class Reading:
     def constant(self, attribute: Any, type_: Any) -> Value:
         """The value of a constant."""
         shape, element = self.type_of(type_)
-        lemmas = self.lemmas
+        tensors = self.tensors
         if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
             attribute = attribute.get_splat_value()
         attribute = attribute.maybe_downcast() if hasattr(attribute, "maybe_downcast") else attribute
         dims = [(size,) for size in shape]
         if isinstance(attribute, ir.BoolAttr) or (isinstance(attribute, ir.IntegerAttr) and element == "i1"):
-            return lemmas.constant(element, str(bool(attribute.value)), shape)
+            return tensors.constant(element, str(bool(attribute.value)), shape)
         if isinstance(attribute, ir.IntegerAttr) and width(element):
-            return lemmas.index(element, (attribute.value, ()), dims)
+            return tensors.index(element, (attribute.value, ()), dims)
         if isinstance(attribute, ir.FloatAttr):
-            return lemmas.constant(element, repr(attribute.value), shape)
+            return tensors.constant(element, repr(attribute.value), shape)
         if isinstance(attribute, ir.DenseElementsAttr) and not attribute.is_splat:
-            return lemmas.leaf(("table", attribute), shape)
+            return tensors.leaf(("table", attribute), shape)
         if isinstance(attribute, ir.ArrayAttr) and all(isinstance(one, ir.FloatAttr) for one in attribute):
             parts = [ir.FloatAttr(one).value for one in attribute]
-            return lemmas.constant(element, repr(parts[0]) if not any(parts) else str(attribute), shape)
+            return tensors.constant(element, repr(parts[0]) if not any(parts) else str(attribute), shape)
         if prod(shape) == 1 or isinstance(attribute, ir.DenseElementsAttr):
-            return lemmas.constant(element, str(attribute), shape)
-        return lemmas.leaf(("table", attribute), shape)
+            return tensors.constant(element, str(attribute), shape)
+        return tensors.leaf(("table", attribute), shape)
 
 
 def numbers(attribute: Any) -> list[int]:

@@ -4,26 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.canonical import UNLIMITED, Canonical
-from mlir_shard.check.terms import number
-from mlir_shard.check.values import (
-    NEUTRAL,
-    ZEROS,
-    Entry,
-    Index,
-    NotCertified,
-    Value,
-    entry_of,
-    is_inside,
-    refined,
-    split,
-    substituted,
-    width,
-)
+from mlir_shard.check.kernel.indices import Entry, entry_of
+from mlir_shard.check.kernel.kinds import NotCertified
+from mlir_shard.check.lemmas.canonical import UNLIMITED, Canonical
+from mlir_shard.check.lemmas.indices import Index, is_inside, refined, split, substituted
+from mlir_shard.check.lemmas.values import Value
 from mlir_shard.deferred import numpy as np
 
 
@@ -40,21 +29,6 @@ class Moves(Canonical):
             self.nodes.node(("constant", type_, number), (), (), ()), (), [(size,) for size in shape]
         )
 
-    def zero(self, element: str, shape: Sequence[int] = ()) -> Value:
-        """Zeros of a type."""
-        if width(element):
-            return self.index(element, (0, ()), [(size,) for size in shape])
-        return self.constant(element, "False" if element == "i1" else "0.0", shape)
-
-    def neutral(self, kind: str, element: str, shape: Sequence[int]) -> Value | None:
-        """What changes nothing in a reduction, as a tensor of a type; None if the type has no such number."""
-        of = int if width(element) else bool if element == "i1" else float
-        text = next((one for one in NEUTRAL.get(kind, ()) if type(number(one)) is of), None)
-        if text is None:
-            return None
-        dims = [(size,) for size in shape]
-        return self.index(element, (int(text), ()), dims) if of is int else self.constant(element, text, shape)
-
     def leaf(self, op: tuple[Any, ...], shape: Sequence[int]) -> Value:
         """A global tensor that nothing is known of but its name."""
         node = self.nodes.node(op, tuple((0, size) for size in shape), (), ())
@@ -70,13 +44,6 @@ class Moves(Canonical):
         *,
         bounded: bool = True,
     ) -> Value:
-        """The tensor whose element at a position is that of the value at indices which are affine in the position.
-
-        Args:
-            entries: for each dimension of the value the index, in the dimensions of the result from 0 on and mesh axes.
-            sizes: the shape of the result.
-            bounded: whether indices must be in bounds on all devices; else nothing is known of what is behind the end.
-        """
         digits: list[tuple[int, ...]] = [(size,) if size != 1 else () for size in sizes]
         taken = set[int]()
         for dim, (_, terms) in enumerate(entries):
@@ -98,7 +65,7 @@ class Moves(Canonical):
             units = [(prod(of[at + 1 :]), first + at) for at in range(len(of))]
             positions[one], first = (0, tuple(units)), first + len(of)
         flat = [size for of in digits for size in of]
-        mesh, by, first = self.nodes.mesh, dict[Any, Entry](), 0
+        mesh, by, first = self.mesh.sizes, dict[Any, Entry](), 0
 
         def size_of(variable: int) -> int:
             return flat[variable] if variable >= 0 else mesh[-1 - variable]
@@ -114,16 +81,12 @@ class Moves(Canonical):
             first += len(of)
         return self.nodes.replaced(value, by, digits)
 
-    @staticmethod
-    def _positions(rank: int) -> list[Entry]:
-        return [(0, ((1, dim),)) for dim in range(rank)]
-
     def laid_out(self, value: Value, axes: Sequence[Sequence[int]]) -> Value:
         """The shard of a global value whose dimensions are divided along mesh axes, rounded up."""
         entries, sizes = list[Entry](), list[int]()
         for dim, (size, along) in enumerate(zip(value.shape, axes, strict=True)):
-            local = -(-size // prod(self.nodes.mesh[axis] for axis in along))
-            entries.append((0, (*self._along(along if size > 1 else (), local), (1, dim))))
+            local = -(-size // prod(self.mesh.sizes[axis] for axis in along))
+            entries.append((0, (*self.mesh.along(along if size > 1 else (), local), (1, dim))))
             sizes.append(local)
         return self.accessed(value, entries, sizes, "layout", bounded=False)
 
@@ -133,16 +96,8 @@ class Moves(Canonical):
         index = list(value.index)
         for dim, along in enumerate(axes):
             if along and leaf.dims[dim] == ():
-                index[dim] = 0, tuple(self._along(along, 1))
+                index[dim] = 0, self.mesh.along(along, 1)
         return self.nodes.value(value.node, tuple(index), value.dims)
-
-    def _along(self, axes: Sequence[int], unit: int) -> list[tuple[int, int]]:
-        """The strides of mesh axes, major to minor, where the minor one has `unit`."""
-        found, stride = list[tuple[int, int]](), unit
-        for axis in reversed(axes):
-            found.append((stride, -1 - axis))
-            stride *= self.nodes.mesh[axis]
-        return found[::-1]
 
     def is_shard(self, found: Value, value: Value, axes: Sequence[Sequence[int]]) -> bool:
         """Whether a value is the shard of a global one: it is equal, or all shards together are the global value.
@@ -159,19 +114,13 @@ class Moves(Canonical):
         core, index = self.nodes.core(found.node)
         own: dict[Any, Entry] = dict(enumerate(found.index))
         inner = self.nodes.value(core, tuple(substituted(one, own) for one in index), found.dims)
-        given = found
         if inner == wanted or self._is_same_inside(inner, wanted, value.shape, axes):
             return True
         try:
             for dim, (along, size) in enumerate(zip(axes, value.shape, strict=True)):
                 if along:
                     found = self.sliced(self.gathered(found, dim, along), dim, (0, ()), size)
-            if found == value:
-                return True
-        except NotCertified:
-            pass
-        try:
-            return self.elements.is_shard(given, value, axes)
+            return found == value
         except NotCertified:
             return False
 
@@ -179,11 +128,11 @@ class Moves(Canonical):
         """Whether a value is another one on each device that has elements of a tensor of a shape that is laid out."""
         if found.node is not wanted.node or found.dims != wanted.dims:
             return False
-        found_rows, rows = ([self.nodes.by_device(entry) for entry in one.index] for one in (found, wanted))
+        found_rows, rows = ([self.mesh.by_device(entry) for entry in one.index] for one in (found, wanted))
         local = [[[term for term in terms if term[1] >= 0] for _, terms in one.index] for one in (found, wanted)]
-        inside = np.ones(prod(self.nodes.real_mesh), bool)
+        inside = np.ones(self.mesh.devices, bool)
         for size, along, part in zip(shape, axes, wanted.shape, strict=True):
-            inside &= self.nodes.by_device((0, tuple(self._along(along, part)))) < size
+            inside &= self.mesh.by_device((0, self.mesh.along(along, part))) < size
         return local[0] == local[1] and all(
             (one == other)[inside].all() for one, other in zip(found_rows, rows, strict=True)
         )
@@ -194,18 +143,18 @@ class Moves(Canonical):
         first = sum(map(len, value.dims[:dim]))
         by: dict[Any, Entry] = {one: (0, ((1, one + len(axes)),)) for one in range(first, sum(map(len, value.dims)))}
         by |= {-1 - axis: (0, ((1, first + at),)) for at, axis in enumerate(axes)}
-        sizes = [self.nodes.mesh[axis] for axis in axes]
+        sizes = [self.mesh.sizes[axis] for axis in axes]
         return self.nodes.replaced(value, by, [*value.dims[:dim], (*sizes, *value.dims[dim]), *value.dims[dim + 1 :]])
 
     def along_axes(self, value: Value) -> Value:
         """A value whose index depends on the device by mesh axes only; else it is an assembly of itself."""
-        if all(-1 - variable < len(self.nodes.real_mesh) for _, terms in value.index for _, variable in terms):
+        if all(-1 - variable < len(self.mesh.axes) for _, terms in value.index for _, variable in terms):
             return value
-        return self.assembly([(value, (0,) * (prod(self.nodes.real_mesh) * max(len(value.dims), 1)))], value.shape)
+        return self.assembly([(value, (0,) * (self.mesh.devices * max(len(value.dims), 1)))], value.shape)
 
     def assembly(self, pieces: Sequence[tuple[Value, tuple[int, ...]]], shape: Sequence[int]) -> Value:
         """A tensor of tiles, each at a place on each device, of which the last one counts: by the device's number."""
-        bounds = ((0, prod(self.nodes.real_mesh)), *((0, size) for size in shape))
+        bounds = ((0, self.mesh.devices), *((0, size) for size in shape))
         node = self.nodes.node(("assembly", tuple(pieces)), bounds, (), ())
         return Value(node, self._of_assembly(shape), tuple((size,) if size > 1 else () for size in shape))
 
@@ -214,21 +163,10 @@ class Moves(Canonical):
         return value.node.op[0] == "assembly" and value.index == self._of_assembly(value.shape)
 
     def _of_assembly(self, shape: Sequence[int]) -> Index:
-        mesh, digits = self.nodes.real_mesh, [number for number, size in enumerate(shape) if size > 1]
+        mesh, digits = self.mesh.axes, [number for number, size in enumerate(shape) if size > 1]
         device = {-1 - axis: prod(mesh[axis + 1 :]) for axis in range(len(mesh)) if mesh[axis] > 1}
         entries = [(0, ((1, digits.index(dim)),) if dim in digits else ()) for dim in range(len(shape))]
         return entry_of(0, device), *entries
-
-    def transposed(self, value: Value, permutation: Sequence[int]) -> Value:
-        """A transpose."""
-        entries = [(0, ((1, permutation.index(dim)),)) for dim in range(len(value.dims))]
-        return self.accessed(value, entries, [value.shape[dim] for dim in permutation], "transpose")
-
-    def broadcast(self, value: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
-        """A broadcast: each dimension of the value becomes one of `dims`, or is of size 1 and repeated."""
-        sizes = value.shape
-        entries = [(0, ((1, dim),) if sizes[at] == shape[dim] else ()) for at, dim in enumerate(dims)]
-        return self.accessed(value, entries, shape, "broadcast")
 
     def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
         """A reshape groups digits anew; where it cannot, it is an op of its own on the dimensions that it mixes."""
@@ -258,28 +196,6 @@ class Moves(Canonical):
         op = ("reshape", before[first:], after[first:])
         return self.opaque(op, [(value, labels)], [*kept, *results], labels[first:], results)
 
-    def sliced(self, value: Value, dim: int, start: Entry, size: int, step: int = 1, lemma: str = "slice") -> Value:
-        """A slice adds its start, which may depend on the device, to the index."""
-        if start == (0, ()) and step == 1 and size == value.shape[dim]:
-            return value
-        entries, sizes = self._positions(len(value.dims)), list(value.shape)
-        entries[dim], sizes[dim] = (start[0], (*start[1], (step, dim))), size
-        return self.accessed(value, entries, sizes, lemma)
-
-    def windowed(self, value: Value, dim: int, count: int, stride: int, size: int, dilation: int) -> Value:
-        """The windows of a dimension: a dimension that counts them, and one that counts the elements of each."""
-        entries: list[Entry] = [(0, ((1, one + (one > dim)),)) for one in range(len(value.dims))]
-        entries[dim] = (0, ((stride, dim), (dilation, dim + 1)))
-        sizes = [*value.shape[:dim], count, size, *value.shape[dim + 1 :]]
-        return self.accessed(value, entries, sizes, "window")
-
-    def reversed(self, value: Value, dims: Collection[int]) -> Value:
-        """A reverse counts down."""
-        entries = self._positions(len(value.dims))
-        for dim in dims:
-            entries[dim] = value.shape[dim] - 1, ((-1, dim),)
-        return self.accessed(value, entries, value.shape, "reverse")
-
     def padded(self, value: Value, number: Value, low: Sequence[int], high: Sequence[int]) -> Value:
         """A pad reads the node extended by the number; a negative one slices."""
         for dim, (before, behind) in enumerate(zip(low, high, strict=True)):
@@ -291,17 +207,6 @@ class Moves(Canonical):
             if before or behind:
                 value = self._padded(value, self.number_of(number, "pad"), dim, before, behind)
         return value
-
-    def dilated(self, value: Value, number: Value, dim: int, factor: int) -> Value:
-        """A number between the elements of a dimension pads a new minor dimension; the last ones are sliced off."""
-        size, shape = value.shape[dim], list(value.shape)
-        if factor == 1 or not size:
-            return value
-        value = self.reshaped(value, [*shape[: dim + 1], 1, *shape[dim + 1 :]])
-        high = [factor - 1 if one == dim + 1 else 0 for one in range(len(shape) + 1)]
-        shape[dim] = size * factor
-        value = self.reshaped(self.padded(value, number, [0] * len(high), high), shape)
-        return self.sliced(value, dim, (0, ()), (size - 1) * factor + 1)
 
     def _padded(self, value: Value, number: str, dim: int, before: int, behind: int) -> Value:
         size = value.shape[dim]
@@ -333,10 +238,6 @@ class Moves(Canonical):
         return self.opaque(
             ("copy",), [(value, labels)], results, [labels[dim]], {"copy": value.shape[dim]}, keeps=keeps
         )
-
-    def is_zero(self, value: Value) -> bool:
-        """Whether a value is zero everywhere."""
-        return self.is_number(value) and self.number_of(value, "zero") in ZEROS
 
     @staticmethod
     def is_number(value: Value) -> bool:

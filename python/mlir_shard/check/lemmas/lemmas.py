@@ -12,23 +12,13 @@ from collections.abc import Collection, Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.moves import Moves
-from mlir_shard.check.nodes import Nodes
-from mlir_shard.check.terms import folded, number
-from mlir_shard.check.values import (
-    IDEMPOTENT,
-    KINDS,
-    MOVING,
-    Entry,
-    Node,
-    Value,
-    entry_of,
-    is_inside,
-    linear,
-    parts_of,
-    span,
-    substituted,
-)
+from mlir_shard.check.kernel.indices import Entry, entry_of
+from mlir_shard.check.kernel.kinds import IDEMPOTENT, KINDS
+from mlir_shard.check.kernel.mesh import Mesh
+from mlir_shard.check.kernel.terms import folded, number
+from mlir_shard.check.lemmas.indices import is_inside, linear, span, substituted
+from mlir_shard.check.lemmas.moves import Moves
+from mlir_shard.check.lemmas.values import MOVING, Node, Value, parts_of
 
 # The operands that an op is linear in, all at once, if the others do not depend on what is summed over.
 _LINEAR: dict[str, Any] = {
@@ -48,8 +38,8 @@ _LINEAR: dict[str, Any] = {
 class Lemmas(Moves):
     """All lemmas, over the nodes of one check."""
 
-    def __init__(self, nodes: Nodes) -> None:
-        super().__init__(nodes)
+    def __init__(self, mesh: Mesh) -> None:
+        super().__init__(mesh)
         self._reduced: dict[Any, Value] = {}
 
     def joined(self, values: Sequence[Value], dim: int) -> Value:

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.devices import is_by_device
-from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.reading import Reading, numbers_of, reads, reduction_kind
-from mlir_shard.check.tiles import FAR, assembled, part_of, permuted, received, tiled
-from mlir_shard.check.values import Entry, NotCertified, Value, entry_of
+from mlir_shard.check.kernel.indices import Entry
+from mlir_shard.check.kernel.kinds import NotCertified
+from mlir_shard.check.ops.reading import Reading, numbers_of, reads, reduction_kind
+from mlir_shard.check.ops.tensors import FAR, Tensors, Value
 from mlir_shard.deferred import numpy as np
 
 _KINDS = {
@@ -30,41 +29,13 @@ _KINDS = {
 }
 
 
-def scattered(reading: Reading, value: Value, dim: int, axes: Sequence[int], lemma: str) -> Value:
-    """A slice by the position of the device along mesh axes."""
-    mesh = reading.lemmas.nodes.real_mesh
-    local, strides = value.shape[dim] // prod(mesh[axis] for axis in axes), dict[int, int]()
-    stride = local
-    for axis in reversed(axes):
-        strides[-1 - axis] = stride
-        stride *= mesh[axis]
-    return reading.lemmas.sliced(value, dim, entry_of(0, strides), local, 1, lemma)
-
-
-def exchanged(reading: Reading, value: Value, split: int, concat: int, axes: Sequence[int]) -> Value:
-    """An all-to-all: the device's digits of one dimension are exchanged for those of another one.
-
-    The axes are renamed to new digits of a gathered copy, which is then sliced by the device.
-    """
-    nodes = reading.lemmas.nodes
-    rank = len(value.dims)
-    front = Value(value.node, value.index, ((), *value.dims))
-    moved = scattered(reading, reading.lemmas.gathered(front, 0, axes), 1 + split, axes, "all_to_all")
-    permutation = [*range(1, 1 + concat), 0, *range(1 + concat, rank + 1)]
-    moved = reading.lemmas.transposed(moved, permutation)
-    shape = list(value.shape)
-    count = prod(nodes.mesh[axis] for axis in axes)
-    shape[split] //= count
-    shape[concat] *= count
-    return reading.lemmas.reshaped(moved, shape)
-
-
-def all_reduced(reading: Reading, kind: str, value: Value, axes: Sequence[int]) -> Value:
-    """An all-reduce of a partial result is the result; it goes through what is linear."""
-    return reading.lemmas.reduced(kind, value, (), axes)
-
-
 # Of shard.
+
+
+def _device_number(reading: Reading) -> Entry:
+    """The number of a device, with the last mesh axis as the minor one."""
+    mesh = reading.tensors.mesh
+    return 0, mesh.along(range(len(mesh.axes)), 1)
 
 
 def _axes(op: Any, name: str = "grid_axes") -> list[int]:
@@ -73,29 +44,29 @@ def _axes(op: Any, name: str = "grid_axes") -> list[int]:
 
 @reads("shard.all_gather")
 def _shard_gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    return [reading.lemmas.gathered(values[0], op.attributes["gather_axis"].value, _axes(op))]
+    return [reading.tensors.gathered(values[0], op.attributes["gather_axis"].value, _axes(op))]
 
 
 @reads("shard.all_slice")
 def _shard_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    return [scattered(reading, values[0], op.attributes["slice_axis"].value, _axes(op), "all_slice")]
+    return [reading.tensors.scattered(values[0], op.attributes["slice_axis"].value, _axes(op), "all_slice")]
 
 
 @reads("shard.all_reduce")
 def _shard_reduce(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    return [all_reduced(reading, _kind(op), values[0], _axes(op))]
+    return [reading.tensors.reduced(_kind(op), values[0], (), _axes(op))]
 
 
 @reads("shard.reduce_scatter")
 def _shard_scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    value = all_reduced(reading, _kind(op), values[0], _axes(op))
-    return [scattered(reading, value, op.attributes["scatter_dim"].value, _axes(op), "reduce_scatter")]
+    value = reading.tensors.reduced(_kind(op), values[0], (), _axes(op))
+    return [reading.tensors.scattered(value, op.attributes["scatter_dim"].value, _axes(op), "reduce_scatter")]
 
 
 @reads("shard.all_to_all")
 def _shard_exchange(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     split, concat = (op.attributes[f"{name}_axis"].value for name in ("split", "concat"))
-    return [exchanged(reading, values[0], split, concat, _axes(op))]
+    return [reading.tensors.exchanged(values[0], split, concat, _axes(op))]
 
 
 def _kind(op: Any) -> str:
@@ -109,22 +80,13 @@ def _kind(op: Any) -> str:
 
 @reads("shard.process_multi_index")
 def _shard_index(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    axes = _axes(op, "axes") or range(len(reading.lemmas.nodes.real_mesh))
-    return [reading.lemmas.index("index", (0, ((1, -1 - axis),)), ()) for axis in axes]
+    axes = _axes(op, "axes") or range(len(reading.tensors.mesh.axes))
+    return [reading.tensors.index("index", (0, ((1, -1 - axis),)), ()) for axis in axes]
 
 
 @reads("shard.process_linear_index")
 def _shard_linear(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    return [reading.lemmas.index("index", device_number(reading.lemmas.nodes.real_mesh), ())]
-
-
-def device_number(mesh: Sequence[int]) -> Entry:
-    """The number of a device, with the last mesh axis as the minor one."""
-    strides, stride = dict[int, int](), 1
-    for axis in reversed(range(len(mesh))):
-        strides[-1 - axis] = stride
-        stride *= mesh[axis]
-    return entry_of(0, strides)
+    return [reading.tensors.index("index", _device_number(reading), ())]
 
 
 @reads("shard.send")
@@ -146,20 +108,21 @@ def _receive(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
         raise NotCertified("the sender sends to another device, or nothing", "send and recv")
     if (sources[targets] != own)[sends].any() or not receives[targets][sends].all():
         raise NotCertified("what is sent is not received", "send and recv")
-    return [received(reading.lemmas, value, np.where(receives, sources, -1))]
+    return [reading.tensors.received(value, np.where(receives, sources, -1))]
 
 
 def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> Any:
     """The number of the other device, for each device."""
-    mesh, left = reading.lemmas.nodes.real_mesh, list(values)
-    positions = list(reading.lemmas.nodes.places())
+    mesh, left = reading.tensors.mesh.axes, list(values)
+    positions = list(reading.tensors.mesh.places())
     for axis, number in zip(_axes(op), numbers_of(op, name), strict=True):
         positions[axis] = np.full(prod(mesh), number)
         if number < 0:
             value = left.pop(0)
-            if not is_by_device(value):
+            entry = reading.tensors.entry(value)
+            if entry is None:
                 raise NotCertified("the position of a device is not known", "send and recv")
-            positions[axis] = reading.lemmas.nodes.by_device(value.index[0])
+            positions[axis] = reading.tensors.mesh.by_device(entry)
         if (positions[axis] < 0).any() or (positions[axis] >= mesh[axis]).any():
             raise NotCertified("a position beyond the mesh", "send and recv")
     return np.ravel_multi_index(positions, mesh)
@@ -168,7 +131,7 @@ def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> An
 @reads("shard.update_halo")
 def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     """Neighbours along the axes of a dimension fill what is before and behind the middle; at the ends it is kept."""
-    lemmas, value = reading.lemmas, values[0]
+    tensors, value = reading.tensors, values[0]
     sizes = numbers_of(op, "static_halo_sizes")
     split = [
         [int(axis) for axis in re.findall(r"\d+", dim)]
@@ -177,30 +140,30 @@ def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     if sum(map(bool, split)) != 1 or len(sizes) != 2 or min(sizes) < 0:
         raise NotCertified("halos of several dimensions", "update_halo")
     dim = next(at for at, axes in enumerate(split) if axes)
-    return [with_halos(lemmas, value, dim, split[dim], sizes, reading.element)]
+    return [with_halos(tensors, value, dim, split[dim], sizes, reading.element)]
 
 
 def with_halos(
-    lemmas: Lemmas, value: Value, dim: int, axes: Sequence[int], sizes: Sequence[int], element: str
-) -> Value:
+    tensors: Tensors, value: Value, dim: int, axes: Sequence[int], sizes: Sequence[int], element: str
+) -> Any:
     """A value whose ends along a dimension neighbours along axes fill, as tiles; where there is none they are kept."""
     below, above = sizes
     size = value.shape[dim] - below - above
     if max(sizes) > size:
         raise NotCertified("a halo that reaches beyond the neighbours", "update_halo")
-    middle = part_of(lemmas, value, dim, below, size)
-    found = lemmas.zero(element, value.shape)
+    middle = tensors.part_of(value, dim, below, size)
+    found = tensors.zero(element, value.shape)
     for place, count in ((0, below), (below + size, above), (below, size)):
         if count:
-            part = middle if place == below and count == size else part_of(lemmas, value, dim, place, count)
-            found = tiled(lemmas, found, part, [(place if one == dim else 0, ()) for one in range(len(value.dims))])
+            part = middle if place == below and count == size else tensors.part_of(value, dim, place, count)
+            found = tensors.tiled(found, part, [(place if one == dim else 0, ()) for one in range(value.rank)])
     for offset, count, start, place in ((-1, below, size - below, 0), (1, above, 0, below + size)):
         if count:
-            senders = _neighbours(lemmas.nodes.real_mesh, axes, offset)
-            sent = received(lemmas, lemmas.sliced(middle, dim, (start, ()), count), senders)
-            places = np.zeros((len(value.dims), len(senders)), np.int64)
+            senders = _neighbours(tensors.mesh.axes, axes, offset)
+            sent = tensors.received(tensors.sliced(middle, dim, (start, ()), count), senders)
+            places = np.zeros((value.rank, len(senders)), np.int64)
             places[dim] = np.where(senders >= 0, place, -FAR)
-            found = assembled(lemmas, found, sent, places)
+            found = tensors.assembled(found, sent, places)
     return found
 
 
@@ -239,7 +202,7 @@ def _groups(reading: Reading, op: Any, *, ordered: bool) -> list[int]:
 
 def _axes_of_groups(reading: Reading, groups: Any, ordered: bool) -> list[int]:
     """The mesh axes, major to minor, along which the devices of each group are."""
-    mesh = reading.lemmas.nodes.real_mesh
+    mesh = reading.tensors.mesh.axes
     groups = reading.position_of[groups]
     if not ordered:
         groups = np.sort(groups, axis=1)
@@ -266,28 +229,32 @@ def _axes_of_groups(reading: Reading, groups: Any, ordered: bool) -> list[int]:
 @reads("stablehlo.partition_id")
 def _partition_id(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     reading.check_order()
-    return [reading.lemmas.index("ui32", device_number(reading.lemmas.nodes.real_mesh), ())]
+    return [reading.tensors.index("ui32", _device_number(reading), ())]
 
 
 @reads("stablehlo.all_gather")
 def _gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     _checked(reading, op)
     axes = _groups(reading, op, ordered=True)
-    return [reading.lemmas.gathered(value, op.attributes["all_gather_dim"].value, axes) for value in values]
+    return [reading.tensors.gathered(value, op.attributes["all_gather_dim"].value, axes) for value in values]
 
 
 @reads("stablehlo.all_reduce")
 def _all_reduce(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     _checked(reading, op)
     axes = _groups(reading, op, ordered=False)
-    return [all_reduced(reading, _body_kind(op), value, axes) for value in values]
+    return [reading.tensors.reduced(_body_kind(op), value, (), axes) for value in values]
 
 
 @reads("stablehlo.reduce_scatter")
 def _reduce_scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     _checked(reading, op)
     axes, dim = _groups(reading, op, ordered=True), op.attributes["scatter_dimension"].value
-    return [scattered(reading, all_reduced(reading, _body_kind(op), values[0], axes), dim, axes, "reduce_scatter")]
+    return [
+        reading.tensors.scattered(
+            reading.tensors.reduced(_body_kind(op), values[0], (), axes), dim, axes, "reduce_scatter"
+        )
+    ]
 
 
 def _body_kind(op: Any) -> str:
@@ -302,7 +269,7 @@ def _all_to_all(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     _checked(reading, op, global_ids=False)
     axes = _groups(reading, op, ordered=True)
     split, concat = (op.attributes[f"{name}_dimension"].value for name in ("split", "concat"))
-    return [exchanged(reading, value, split, concat, axes) for value in values]
+    return [reading.tensors.exchanged(value, split, concat, axes) for value in values]
 
 
 @reads("stablehlo.collective_permute")
@@ -312,9 +279,9 @@ def _permute(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     known = reading.groups.get(attribute)
     if known is None:
         pairs = reading.position_of[np.array(attribute)]
-        known = np.full(prod(reading.lemmas.nodes.real_mesh), -1)
+        known = np.full(prod(reading.tensors.mesh.axes), -1)
         known[pairs[:, 1]] = pairs[:, 0]
         if len(set(pairs[:, 1].tolist())) != len(pairs):
             raise NotCertified("a device receives twice", "collective_permute")
         reading.groups[attribute] = known
-    return [permuted(reading.lemmas, values[0], known, reading.element)]
+    return [reading.tensors.permuted(values[0], known, reading.element)]

@@ -8,14 +8,13 @@ All ops of linalg are read from their own indexing maps and bodies. Windows of c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
-from mlir_shard.check.index_arithmetic import selected
-from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.reading import READERS, Reading, reduction_of
-from mlir_shard.check.values import NEUTRAL, Entry, NotCertified, Value, entry_of
+from mlir_shard.check.kernel.indices import Entry, entry_of
+from mlir_shard.check.kernel.kinds import NEUTRAL, NotCertified
+from mlir_shard.check.ops.reading import READERS, Reading, reduction_of
+from mlir_shard.check.ops.tensors import Tensors, Value
 from mlir_shard.host import ir
 
 _linalg = host.dialect("linalg")
@@ -31,7 +30,7 @@ def structured(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     maps = [[_entry(one) for one in attribute.value.results] for attribute in _linalg.get_indexing_maps(op) or ()]
     if len(maps) != len(values):
         raise NotCertified("no indexing maps", op.name)
-    lemmas, block, count = reading.lemmas, op.regions[0].blocks[0], len(values) - len(op.results)
+    tensors, block, count = reading.tensors, op.regions[0].blocks[0], len(values) - len(op.results)
     known: dict[int, int] = {}
     for entries, value in zip(maps, values, strict=True):
         known.update(
@@ -42,7 +41,7 @@ def structured(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
         raise NotCertified("a loop of unknown size", op.name)
     body = _Body(reading, sizes)
     for argument, entries, value in zip(block.arguments, maps, values, strict=True):
-        body.values[argument] = lemmas.accessed(value, entries, sizes, op.name)
+        body.values[argument] = tensors.accessed(value, entries, sizes, op.name)
     *inside, terminator = (one.operation for one in block.operations)
     found = []
     for at, yielded in enumerate(terminator.operands, count):
@@ -53,18 +52,18 @@ def structured(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
             raise NotCertified("a result that is not along loops", op.name)
         reduced = [loop for loop in range(len(sizes)) if loop not in loops]
         kind, part, mask = _reduction(inside, block.arguments[at], yielded) if reduced else ("", yielded, None)
-        neutral = None if mask is None else lemmas.neutral(kind, reading.type_of(yielded.type)[1], sizes)
+        neutral = None if mask is None else tensors.neutral(kind, reading.type_of(yielded.type)[1], sizes)
         if reduced and (not kind or (mask is not None and neutral is None)):
             return _along_loops(reading, op, values, maps, sizes)
         value = body.value(part)
         if neutral is not None:
-            value = selected(lemmas, body.value(mask), value, neutral)
+            value = tensors.selected(body.value(mask), value, neutral)
         if reduced:
             left = [loop for loop in range(len(sizes)) if loop in loops]
-            value = lemmas.transposed(lemmas.reduced(kind, value, reduced), [left.index(loop) for loop in loops])
-            value = initial(reading, kind, values[at], lemmas.reshaped(value, shape))
+            value = tensors.transposed(tensors.reduced(kind, value, reduced), [left.index(loop) for loop in loops])
+            value = initial(reading, kind, values[at], tensors.reshaped(value, shape))
         else:
-            value = lemmas.reshaped(lemmas.transposed(value, loops), shape)
+            value = tensors.reshaped(tensors.transposed(value, loops), shape)
         found.append(value)
     return found
 
@@ -126,39 +125,30 @@ class _Body:
                 raise NotCertified(f"a body with {op.name if op is not None else wanted}", "body")
             elif op.name == "linalg.index":
                 loop, dims = op.attributes["dim"].value, [(size,) for size in self.sizes]
-                found = self.reading.lemmas.index("index", (0, ((1, loop),)), dims)
+                found = self.reading.tensors.index("index", (0, ((1, loop),)), dims)
             else:
                 (found,) = READERS[op.name](self.reading, op, [self.value(one) for one in op.operands])
-            if not found.dims and self.sizes:
-                found = self.reading.lemmas.broadcast(found, self.sizes, ())
+            if not found.rank and self.sizes:
+                found = self.reading.tensors.broadcast(found, self.sizes, ())
             self.values[wanted] = found
         return found
 
     def _extracted(self, op: Any) -> Value:
         """An element of a tensor at numbers that are computed, or that are affine in the loops; they are in bounds."""
-        value, lemmas, count = self.reading.environment[op.operands[0]], self.reading.lemmas, len(self.sizes)
+        value, tensors, count = self.reading.environment[op.operands[0]], self.reading.tensors, len(self.sizes)
         numbers = [self.value(one) for one in list(op.operands)[1:]]
         entries, rest = list[Entry](), list[int]()
         for dim, number in enumerate(numbers):
-            entry = _in_loops(number)
+            entry = tensors.in_loops(number)
             if entry is None:
                 entry = 0, ((1, count + len(rest)),)
                 rest.append(dim)
             entries.append(entry)
-        value = lemmas.accessed(value, entries, [*self.sizes, *(value.shape[dim] for dim in rest)], "extract")
+        value = tensors.accessed(value, entries, [*self.sizes, *(value.shape[dim] for dim in rest)], "extract")
         loops = [f"l{loop}" for loop in range(count)]
         starts = {count + at: (numbers[dim], loops, 1) for at, dim in enumerate(rest)}
         labels = [*loops, *(f"d{dim}" for dim in rest)]
-        return looked_up_at(lemmas, value, labels, starts, loops, "index") if rest else value
-
-
-def _in_loops(number: Value) -> Entry | None:
-    """A number that is an affine index of the loops, None for others."""
-    if number.node.op[0] != "index" or any(len(of) > 1 for of in number.dims):
-        return None
-    loops = [loop for loop, of in enumerate(number.dims) for _ in of]
-    offset, terms = number.index[0]
-    return offset, tuple((stride, loops[one] if one >= 0 else one) for stride, one in terms)
+        return looked_up_at(tensors, value, labels, starts, loops, "index") if rest else value
 
 
 def _along_loops(
@@ -175,29 +165,29 @@ def _along_loops(
         raise NotCertified("results along different loops", op.name)
     name = ("reduction", tuple(map(tuple, labels)), reading.region_key(op))
     operands = list(zip(values, labels, strict=True))
-    return [reading.lemmas.opaque((*name, at), operands, of, core) for at, of in enumerate(labels[count:])]
+    return [reading.tensors.opaque((*name, at), operands, of, core) for at, of in enumerate(labels[count:])]
 
 
 def initial(reading: Reading, kind: str, start: Value, value: Value) -> Value:
     """A reduction that starts with a value."""
     try:
-        if reading.lemmas.number_of(start, "reduce") in NEUTRAL.get(kind, ()):
+        if reading.tensors.number_of(start, "reduce") in NEUTRAL.get(kind, ()):
             return value
     except NotCertified:
         pass
-    if len(start.dims) != len(value.dims):
-        start = reading.lemmas.broadcast(start, value.shape, ())
-    return reading.lemmas.pointwise((f"stablehlo.{kind}", "initial"), [start, value])
+    if start.rank != value.rank:
+        start = reading.tensors.broadcast(start, value.shape, ())
+    return reading.tensors.pointwise((f"stablehlo.{kind}", "initial"), [start, value])
 
 
 def looked_up_at(
-    lemmas: Lemmas,
+    tensors: Tensors,
     value: Value,
     labels: Sequence[str],
     starts: Mapping[int, tuple[Value, Sequence[str], int]],
     results: Sequence[str],
     element: str,
-) -> Value:
+) -> Any:
     """A sum over all positions of a tensor, of what is where computed numbers say: one element of it.
 
     Args:
@@ -207,31 +197,8 @@ def looked_up_at(
     """
     places, found = list[tuple[Entry, Sequence[tuple[int, str]]]](), list[Any]()
     for dim, (start, of, size) in starts.items():
-        found.append((lemmas.clamped(start, 0, value.shape[dim] - size, element), of))
+        found.append((tensors.clamped(start, 0, value.shape[dim] - size, element), of))
         places.append(((0, ()), ((1, labels[dim]), (-1, f"o{dim}")) if f"o{dim}" in results else ((1, labels[dim]),)))
     others = {f"o{dim}": size for dim, (_, _, size) in starts.items() if f"o{dim}" in results}
     operands: list[tuple[Value, Sequence[str]]] = [(value, labels), *found]
-    return lemmas.opaque(("lookup",), operands, results, (), None, "add", places=places, others=others)
-
-
-@dataclass(frozen=True)
-class Window:
-    """How windows lie along a dimension."""
-
-    count: int
-    size: int
-    stride: int = 1
-    dilation: int = 1
-    low: int = 0
-    high: int = 0
-    base: int = 1
-
-
-def windows(lemmas: Lemmas, value: Value, number: Value, along: Mapping[int, Window]) -> Value:
-    """The windows of a padded value: each dimension becomes one that counts them and one that counts their elements."""
-    for dim, window in sorted(along.items(), reverse=True):
-        value = lemmas.dilated(value, number, dim, window.base)
-        low, high = ([end if one == dim else 0 for one in range(len(value.dims))] for end in (window.low, window.high))
-        value = lemmas.padded(value, number, low, high)
-        value = lemmas.windowed(value, dim, window.count, window.stride, window.size, window.dilation)
-    return value
+    return tensors.opaque(("lookup",), operands, results, (), None, "add", places=places, others=others)

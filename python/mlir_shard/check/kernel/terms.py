@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mlir_shard.check.values import IDEMPOTENT, KINDS, NEUTRAL, ZEROS, fits
+from mlir_shard.check.kernel.kinds import IDEMPOTENT, KINDS, NEUTRAL, ZEROS, fits, width
 from mlir_shard.deferred import numpy as np
 
 UNKNOWN = 0
@@ -26,6 +26,8 @@ _FOLDED = {
         "subtract": "sub subtract subf subi",
         "multiply": "mul multiply mulf muli",
         "divide": "divide divf",
+        "floor_divide": "divui divsi floordivsi intdiv",
+        "mod": "remainder remui remsi",
         "maximum": "maximum maximumf maxsi",
         "minimum": "minimum minimumf minsi",
         "negative": "negate negf",
@@ -76,6 +78,17 @@ def number(text: str) -> Any:
     return None
 
 
+def entries_of(attribute: Any) -> Any:
+    """The numbers of a constant, None where they are of a type that has no numbers in Python."""
+    element = str(attribute.type.element_type)
+    try:
+        entries = np.array(attribute)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    kinds = "f" if element in FLOATS else "b" if element == "i1" else "iu" if width(element) else ""
+    return entries if entries.dtype.kind in kinds else None
+
+
 def folded(op: tuple[Any, ...], numbers: Sequence[Any]) -> Any:
     """What an op computes of numbers; None for other ops, for integers that wrap, and where it is not finite."""
     name, element = str(op[0]).partition(".")[2], op[1] if len(op) > 1 else ""
@@ -90,14 +103,21 @@ def folded(op: tuple[Any, ...], numbers: Sequence[Any]) -> Any:
     if compute is None or any(isinstance(one, bool) for one in numbers):
         return None
     if element in FLOATS:
+        if compute in ("floor_divide", "mod"):
+            return None
         given = [getattr(np, FLOATS[element])(one) for one in numbers]
         if not np.isfinite(given).all():
             return None
         with np.errstate(all="ignore"):
             found = float(getattr(np, compute)(*given))
         return found if np.isfinite(found) else None
-    if compute in ("divide", "sqrt") or not all(isinstance(one, int) for one in numbers):
+    if compute == "sqrt" or not all(isinstance(one, int) for one in numbers):
         return None
+    if compute in ("divide", "floor_divide", "mod"):
+        # Of natural numbers these are the same for all ways to round.
+        compute = "floor_divide" if compute == "divide" else compute
+        if numbers[0] < 0 or numbers[1] <= 0:
+            return None
     exact = int(getattr(np, compute)(*(np.array(one, object) for one in numbers)))
     return exact if fits(str(element), exact, exact) else None
 
@@ -143,6 +163,11 @@ class Terms:
         """The number that a term is, None if it is none."""
         key = self.keys[term]
         return number(key[1]) if key[0] == "number" else None
+
+    def may_equal(self, some: Iterable[int], others: Iterable[int]) -> bool:
+        """Whether terms are not known to be different numbers."""
+        pairs = zip(some, others, strict=True)
+        return all(one == other or None in (self.value(one), self.value(other)) for one, other in pairs)
 
     def combined(self, kind: str, parts: Iterable[int]) -> int:
         """A reduction of terms in any order, with those that they are reductions of themselves."""
@@ -226,6 +251,9 @@ class Terms:
             return UNKNOWN
         if name == "stablehlo.not" and type(values[0]) is bool:
             return self.number(not values[0])
+        if name == "stablehlo.clamp" and type(values[0]) is type(values[2]) is int:
+            # The ends are numbers.
+            return self.applied(("clamped", op[1], str(values[0]), str(values[2])), terms[1:2])
         if name == "clamped" and are_numbers:
             return self.number(min(max(values[0], int(op[2])), int(op[3])))
         if name in ("stablehlo.negate", "arith.negf"):

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlir_shard.check.values import NEUTRAL, ZEROS, Bound, Node
+from mlir_shard.check.kernel.kinds import NEUTRAL, ZEROS
+from mlir_shard.check.lemmas.indices import Bound
+from mlir_shard.check.lemmas.values import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,23 +8,11 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from mlir_shard.check.values import (
-    MOVING,
-    Bound,
-    Entry,
-    Index,
-    Node,
-    Read,
-    Value,
-    entry_of,
-    is_inside,
-    linear,
-    parts_of,
-    span,
-    split,
-    substituted,
-    width,
-)
+from mlir_shard.check.kernel.indices import Entry, entry_of
+from mlir_shard.check.kernel.kinds import width
+from mlir_shard.check.kernel.mesh import Mesh
+from mlir_shard.check.lemmas.indices import Bound, Index, is_inside, linear, span, split, substituted
+from mlir_shard.check.lemmas.values import MOVING, Node, Read, Value, parts_of
 from mlir_shard.deferred import numpy as np
 
 
@@ -32,15 +20,11 @@ class Nodes:
     """All nodes of one check, and the values on them.
 
     Attributes:
-        real_mesh: the sizes of the mesh axes; mesh: with those of tables, which are digits too.
-        tables: a number from 0 for each device.
+        mesh: the devices.
     """
 
-    def __init__(self, mesh: Sequence[int]) -> None:
-        self.real_mesh = tuple(mesh)
-        self.mesh = list(mesh)
-        self.tables: list[Any] = []
-        self._numbers: dict[bytes, int] = {}
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
         self.place: Any = None
         self._known: dict[Any, Node] = {}
         self._cores: dict[Any, Read] = {}
@@ -83,33 +67,10 @@ class Nodes:
                 found.padded = frozenset(one for one in along if one < len(bounds))
         return found
 
-    def table(self, entries: Any) -> int:
-        """The variable that is a number of each device."""
-        key = entries.tobytes()
-        if key not in self._numbers:
-            self._numbers[key] = -1 - len(self.mesh)
-            self.mesh.append(int(entries.max()) + 1)
-            self.tables.append(entries)
-        return self._numbers[key]
-
-    def places(self) -> Any:
-        """The position along each mesh axis of each device, as rows."""
-        return np.indices(self.real_mesh).reshape(len(self.real_mesh), -1)
-
-    def by_device(self, entry: Entry) -> Any:
-        """What the mesh axes and tables add to an index, for each device."""
-        places, total = self.places(), np.full(prod(self.real_mesh), entry[0], np.int64)
-        for stride, variable in entry[1]:
-            axis = -1 - variable
-            if axis >= 0:
-                known = len(places)
-                total = total + stride * (places[axis] if axis < known else self.tables[axis - known])
-        return total
-
     def size_in(self, value: Value) -> Any:
         """A function from the variables of a value's index to their sizes."""
         sizes = [size for dim in value.dims for size in dim]
-        mesh = self.mesh
+        mesh = self.mesh.sizes
         return lambda variable: sizes[variable] if variable >= 0 else mesh[-1 - variable]
 
     def value(self, node: Node, index: Index, dims: Sequence[Sequence[int]]) -> Value:
@@ -137,7 +98,7 @@ class Nodes:
             moved = {}
             for variable, stride in of.items():
                 if variable < 0:
-                    if self.mesh[-1 - variable] > 1:
+                    if self.mesh.sizes[-1 - variable] > 1:
                         moved[variable] = stride
                 elif variable in renumbered:
                     moved[renumbered[variable]] = stride

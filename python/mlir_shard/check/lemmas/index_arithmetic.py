@@ -9,23 +9,12 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from mlir_shard.check.lemmas import Lemmas
-from mlir_shard.check.nodes import Nodes
-from mlir_shard.check.values import (
-    Entry,
-    Index,
-    Node,
-    NotCertified,
-    Read,
-    Value,
-    entry_of,
-    fits,
-    is_inside,
-    linear,
-    span,
-    substituted,
-    width,
-)
+from mlir_shard.check.kernel.indices import Entry, entry_of
+from mlir_shard.check.kernel.kinds import NotCertified, fits, width
+from mlir_shard.check.lemmas.indices import Index, is_inside, linear, span, substituted
+from mlir_shard.check.lemmas.lemmas import Lemmas
+from mlir_shard.check.lemmas.nodes import Nodes
+from mlir_shard.check.lemmas.values import Node, Read, Value
 
 _SAME = frozenset(("convert", "index_cast", "index_castui", "extsi", "extui", "trunci"))
 _MOST_COMPONENTS = 16
@@ -176,7 +165,7 @@ def _sharded_lookup(lemmas: Lemmas, condition: Value, then: Value) -> Value | No
     left = _conjuncts(nodes, condition.node, indices[0], size_of)
     by: dict[Any, Entry] = dict(enumerate(indices[1]))
     sizes = dict(enumerate(size for of in dims for size in of))
-    sizes |= {-1 - axis: size for axis, size in enumerate(nodes.mesh)}
+    sizes |= {-1 - axis: size for axis, size in enumerate(lemmas.mesh.sizes)}
     first, classes = len(sizes), dict[int, str]()
     for at, (of_class, size) in enumerate(node.sizes):
         sizes[first + at], classes[first + at] = size, of_class

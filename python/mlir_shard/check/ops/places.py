@@ -8,14 +8,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard.check.devices import entry_by_device, is_by_device, looked_up
-from mlir_shard.check.reading import Reading, numbers_of, reads, reduction_kind
-from mlir_shard.check.structured import looked_up_at
-from mlir_shard.check.tiles import covered, tiled
-from mlir_shard.check.values import (
-    Entry,
-    Value,
-)
+from mlir_shard.check.kernel.indices import Entry
+from mlir_shard.check.kernel.kinds import NotCertified
+from mlir_shard.check.ops.reading import Reading, numbers_of, reads, reduction_kind
+from mlir_shard.check.ops.structured import looked_up_at
+from mlir_shard.check.ops.tensors import Value
 
 
 @reads("stablehlo.dynamic_slice")
@@ -23,30 +20,32 @@ def _dynamic_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value
     value, starts = values[0], values[1:]
     sizes = reading.type_of(op.results[0].type)[0]
     moving = [dim for dim, size in enumerate(sizes) if size != value.shape[dim]]
-    if all(is_by_device(starts[dim]) for dim in moving):
+    if all(reading.tensors.entry(starts[dim]) is not None for dim in moving):
         for dim in moving:
             start = clamped(reading, starts[dim], value.shape[dim] - sizes[dim])
-            value = reading.lemmas.sliced(value, dim, start, sizes[dim], 1, "slice by device")
-        return [looked_up(reading.lemmas, value)]
+            value = reading.tensors.sliced(value, dim, start, sizes[dim], 1, "slice by device")
+        return [reading.tensors.looked_up(value)]
     labels = [f"d{dim}" for dim in range(len(sizes))]
     results = [f"o{dim}" if dim in moving else label for dim, label in enumerate(labels)]
     element = reading.type_of(op.operands[1].type)[1]
     found = {dim: (starts[dim], (), sizes[dim]) for dim in moving}
-    return [looked_up_at(reading.lemmas, value, labels, found, results, element)]
+    return [looked_up_at(reading.tensors, value, labels, found, results, element)]
 
 
 def clamped(reading: Reading, start: Value, last: int) -> Entry:
     """The start of a slice of each device, moved into bounds."""
     if not last:
         return 0, ()
-    entry = start.index[0]
+    entry = reading.tensors.entry(start)
+    if entry is None:
+        raise NotCertified("a start that is not known", "slice by device")
     if not entry[1]:
         return max(0, min(entry[0], last)), ()
-    entries = reading.lemmas.nodes.by_device(entry)
+    entries = reading.tensors.mesh.by_device(entry)
     return (
         entry
         if entries.min() >= 0 and entries.max() <= last
-        else entry_by_device(reading.lemmas, entries.clip(0, last))
+        else reading.tensors.entry_of_devices(entries.clip(0, last))
     )
 
 
@@ -57,42 +56,42 @@ def _dynamic_update_slice(reading: Reading, op: Any, values: list[Value]) -> lis
     if not moving:
         return [update]
     room = [size - part for size, part in zip(value.shape, update.shape, strict=True)]
-    if all(is_by_device(starts[dim]) for dim in moving):
+    if all(reading.tensors.entry(starts[dim]) is not None for dim in moving):
         return [
             inserted(
                 reading, value, update, [clamped(reading, one, most) for one, most in zip(starts, room, strict=True)]
             )
         ]
-    labels = [f"d{dim}" for dim in range(len(value.dims))]
+    labels = [f"d{dim}" for dim in range(value.rank)]
     updated = [f"u{dim}" if dim in moving else label for dim, label in enumerate(labels)]
     operands: list[tuple[Value, Sequence[str]]] = [(value, labels), (update, updated)]
     places = list[tuple[Entry, Sequence[tuple[int, str]]]]()
     for dim in moving:
         operands.append(
-            (reading.lemmas.clamped(starts[dim], 0, room[dim], reading.type_of(op.operands[2].type)[1]), ())
+            (reading.tensors.clamped(starts[dim], 0, room[dim], reading.type_of(op.operands[2].type)[1]), ())
         )
         places.append(((0, ()), ((1, labels[dim]), (-1, updated[dim]))))
-    return [reading.lemmas.opaque(("update",), operands, labels, (), places=places)]
+    return [reading.tensors.opaque(("update",), operands, labels, (), places=places)]
 
 
 def inserted(reading: Reading, into: Value, piece: Value, starts: Sequence[Entry]) -> Value:
     """A piece at a place of each device; at the same place on all of them it is joined with what is around it."""
-    lemmas = reading.lemmas
-    piece = covered(lemmas, piece, [0] * len(piece.dims), piece.shape) or piece
-    if any(terms for _, terms in starts) or "assembly" in (into.node.op[0], piece.node.op[0]):
-        return tiled(lemmas, into, piece, starts)
+    tensors = reading.tensors
+    piece = tensors.whole(piece)
+    if any(terms for _, terms in starts) or tensors.is_tiles(into, piece):
+        return tensors.tiled(into, piece, starts)
     sizes = piece.shape
     for dim, (start, _) in enumerate(starts):
         # What is around the piece along this dimension, and along the others where the piece is.
         around, whole = into, into.shape[dim]
         for other in range(dim + 1, len(sizes)):
-            around = lemmas.sliced(around, other, starts[other], sizes[other])
+            around = tensors.sliced(around, other, starts[other], sizes[other])
         parts = [piece]
         if start:
-            parts.insert(0, lemmas.sliced(around, dim, (0, ()), start))
+            parts.insert(0, tensors.sliced(around, dim, (0, ()), start))
         if start + sizes[dim] < whole:
-            parts.append(lemmas.sliced(around, dim, (start + sizes[dim], ()), whole - start - sizes[dim]))
-        piece = lemmas.joined(parts, dim)
+            parts.append(tensors.sliced(around, dim, (start + sizes[dim], ()), whole - start - sizes[dim]))
+        piece = tensors.joined(parts, dim)
     return piece
 
 
@@ -108,10 +107,10 @@ def _dim(text: str, name: str) -> int:
 
 def _component(reading: Reading, indices: Value, vector: int, at: int) -> Value:
     """One number of each vector of indices."""
-    if vector == len(indices.dims):
+    if vector == indices.rank:
         return indices
-    part = reading.lemmas.sliced(indices, vector, (at, ()), 1)
-    return reading.lemmas.reshaped(part, [*part.shape[:vector], *part.shape[vector + 1 :]])
+    part = reading.tensors.sliced(indices, vector, (at, ()), 1)
+    return reading.tensors.reshaped(part, [*part.shape[:vector], *part.shape[vector + 1 :]])
 
 
 @reads("stablehlo.gather")
@@ -121,8 +120,8 @@ def _gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     offsets, collapsed = dims_in(text, "offset_dims"), dims_in(text, "collapsed_slice_dims")
     batching, of_indices = dims_in(text, "operand_batching_dims"), dims_in(text, "start_indices_batching_dims")
     vector = _dim(text, "index_vector_dim")
-    of_start = [f"s{dim}" for dim in range(len(indices.dims))]
-    labels = [f"d{dim}" for dim in range(len(operand.dims))]
+    of_start = [f"s{dim}" for dim in range(indices.rank)]
+    labels = [f"d{dim}" for dim in range(operand.rank)]
     for dim, other in zip(batching, of_indices, strict=True):
         labels[dim] = of_start[other]
     core, made, inner = [label for dim, label in enumerate(of_start) if dim == vector], dict[str, int](), list[str]()
@@ -146,9 +145,9 @@ def _gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     }
     if starts and {labels[dim] for dim in starts} == set(core) - {f"s{vector}"}:
         element = reading.type_of(op.operands[1].type)[1]
-        return [looked_up_at(reading.lemmas, operand, labels, starts, results, element)]
+        return [looked_up_at(reading.tensors, operand, labels, starts, results, element)]
     name = ("gather", op.attributes["dimension_numbers"], tuple(made.items()))
-    return [reading.lemmas.opaque(name, [(operand, labels), (indices, of_start)], results, core, made)]
+    return [reading.tensors.opaque(name, [(operand, labels), (indices, of_start)], results, core, made)]
 
 
 @reads("stablehlo.scatter")
@@ -158,13 +157,13 @@ def _scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     windows, inserted = dims_in(text, "update_window_dims"), dims_in(text, "inserted_window_dims")
     batching, of_indices = dims_in(text, "input_batching_dims"), dims_in(text, "scatter_indices_batching_dims")
     vector = _dim(text, "index_vector_dim")
-    of_start = [f"s{dim}" for dim in range(len(indices.dims))]
-    labels = [f"d{dim}" for dim in range(len(operand.dims))]
+    of_start = [f"s{dim}" for dim in range(indices.rank)]
+    labels = [f"d{dim}" for dim in range(operand.rank)]
     for dim, other in zip(batching, of_indices, strict=True):
         labels[dim] = of_start[other]
     outer = [label for dim, label in enumerate(of_start) if dim != vector]
-    inner = [dim for dim in range(len(operand.dims)) if dim not in inserted and dim not in batching]
-    of_update = [""] * len(update.dims)
+    inner = [dim for dim in range(operand.rank) if dim not in inserted and dim not in batching]
+    of_update = [""] * update.rank
     core, made, results = (
         [label for dim, label in enumerate(of_start) if dim not in of_indices],
         dict[str, int](),
@@ -192,7 +191,7 @@ def _scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     operands = [
         (value, labels if at < count else of_start if at == count else of_update) for at, value in enumerate(values)
     ]
-    return [reading.lemmas.opaque((*name, at), operands, results, core, made) for at in range(count)]
+    return [reading.tensors.opaque((*name, at), operands, results, core, made) for at in range(count)]
 
 
 def _placed(
@@ -206,18 +205,18 @@ def _placed(
     targets: Sequence[int],
 ) -> list[Value]:
     """A scatter of elements: at each position those whose index is the position are combined with what was there."""
-    lemmas, count = reading.lemmas, len(values) // 2
+    tensors, count = reading.tensors, len(values) // 2
     of_index = [label for dim, label in enumerate(of_start) if dim != vector]
     places, starts = list[tuple[Entry, Sequence[tuple[int, str]]]](), list[tuple[Value, Sequence[str]]]()
     for at, dim in enumerate(targets):
-        start, shift = lemmas.without_shift(_component(reading, values[count], vector, at))
+        start, shift = tensors.without_shift(_component(reading, values[count], vector, at))
         starts.append((start, of_index))
         places.append((shift, ((1, labels[dim]),)))
     if count == 1 and reduction_kind(op) == "add":
         operands: list[tuple[Value, Sequence[str]]] = [(values[2], of_update), *starts]
         others = {label: size for label, size in zip(labels, values[0].shape, strict=True) if label not in of_update}
-        placed = lemmas.opaque(("lookup",), operands, labels, (), None, "add", places=places, others=others)
-        return [lemmas.pointwise(("stablehlo.add", reading.type_of(op.results[0].type)[1]), [values[0], placed])]
+        placed = tensors.opaque(("lookup",), operands, labels, (), None, "add", places=places, others=others)
+        return [tensors.pointwise(("stablehlo.add", reading.type_of(op.results[0].type)[1]), [values[0], placed])]
     operands = [(value, labels) for value in values[:count]] + [(value, of_update) for value in values[count + 1 :]]
     name = ("scatter", reading.region_key(op))
-    return [lemmas.opaque((*name, at), [*operands, *starts], labels, (), places=places) for at in range(count)]
+    return [tensors.opaque((*name, at), [*operands, *starts], labels, (), places=places) for at in range(count)]
