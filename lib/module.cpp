@@ -4,13 +4,13 @@
 // The Python module mlir_shard._native: what has to look at every character or every operation of a module.
 
 #include "bindings.h"
-#include "capi.h"
-#include "fixpoint.h"
-#include "inherent_names.h"
-#include "merge.h"
-#include "module_arrays.h"
-#include "nodes.h"
-#include "walk.h"
+#include "ir/capi.h"
+#include "ir/inherent_names.h"
+#include "ir/module_arrays.h"
+#include "ir/walk.h"
+#include "propagation/fixpoint.h"
+#include "propagation/nodes.h"
+#include "rewriting/merge.h"
 
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Verification of what has changed since the last time: see `lib/verified_ops.h`."""
+"""Verification of what has changed since the last time: see `lib/verification/verified_ops.h`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 """What moves make all devices together, and the busiest one, receive, in elements.
 
 Collectives have local tensors of one shape as operands, padding included; a direct exchange moves what devices lack.
-What depends on the places of devices is counted natively, see `lib/grid_traffic.h`.
+What depends on the places of devices is counted natively, see `lib/resharding/grid_traffic.h`.
 """
 
 from __future__ import annotations

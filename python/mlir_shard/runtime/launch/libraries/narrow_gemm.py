@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Functions of the native core for products of matrices of bf16 and of i8, on CPUs with instructions for these.
 
-`lib/narrow_gemm.h` describes them.
+`lib/runtime/narrow_gemm.h` describes them.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class _Calls:
         self._call(f"cblas_{_letter(type_)}{name}", arguments)
 
     def _call_native(self, symbol: str, plan: GemmPlan, pointers: Sequence[Any], adds: bool) -> None:
-        """As `lib/narrow_gemm.h` describes."""
+        """As `lib/runtime/narrow_gemm.h` describes."""
         a, b, c = pointers
         forms = [_int(factor.is_transposed) for factor in (plan.a, plan.b)]
         sizes = [_int(size) for size in (plan.m, plan.n, plan.k)]

@@ -1,0 +1,239 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "ir/module_arrays.h"
+
+#include "ir/below.h"
+
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace mlir_shard {
+
+ModuleArrays::ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored,
+                           AnySizes anySizes)
+    : capi(capi), knownSignatures(capi, capi.mlirOperationGetContext(root), ignored, std::move(anySizes)) {
+  visit(root, -1);
+}
+
+// Visits what is in the regions of `op`, which is number `parent`.
+void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+       region = capi.mlirRegionGetNextInOperation(region))
+    for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
+      for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
+        add(capi.mlirBlockGetArgument(block, i), -1);
+      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+           child = capi.mlirOperationGetNextInBlock(child)) {
+        fetchNext(capi, child);
+        const auto number = static_cast<std::int32_t>(ops.size());
+        ops.push_back(child);
+        parents.push_back(parent);
+        signatures.push_back(knownSignatures.of(child));
+        if (static_cast<std::size_t>(signatures.back()) == representatives.size())
+          representatives.push_back(child);
+        for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(child); i < count; ++i)
+          operands.numbers.push_back(add(capi.mlirOperationGetOperand(child, i), -1));
+        operands.endGroup();
+        for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(child); i < count; ++i)
+          results.numbers.push_back(add(capi.mlirOperationGetResult(child, i), number));
+        results.endGroup();
+        visit(child, number);
+      }
+    }
+}
+
+// An operand may come before its definition, in a region without dominance or in a later block.
+std::int32_t ModuleArrays::add(MlirValue value, std::int32_t definer) {
+  const auto [number, isNew] = numbers.insert(value.pointer, static_cast<std::int32_t>(values.size()));
+  if (isNew) {
+    values.push_back(value);
+    definers.push_back(definer);
+  } else if (definer >= 0) {
+    definers[number] = definer;
+  }
+  return number;
+}
+
+void ModuleArrays::replaceAll(const std::function<MlirOperation(std::int32_t)> &prototypeOf) {
+  std::vector<MlirOperation> prototypes;
+  for (std::size_t signature = 0; signature < representatives.size(); ++signature)
+    prototypes.push_back(prototypeOf(static_cast<std::int32_t>(signature)));
+  for (std::size_t op = 0; op < ops.size(); ++op)
+    if (MlirOperation prototype = prototypes[signatures[op]])
+      replace(static_cast<std::int32_t>(op), capi.mlirOperationClone(prototype));
+}
+
+// Puts another operation, in no block yet, in the place of one, which is erased.
+void ModuleArrays::replace(std::int32_t op, MlirOperation by) {
+  MlirOperation old = ops[op];
+  capi.mlirOperationSetLocation(by, capi.mlirOperationGetLocation(old));
+  capi.mlirBlockInsertOwnedOperationBefore(capi.mlirOperationGetBlock(old), old, by);
+  std::intptr_t position = 0;
+  for (const std::int32_t *value = results.begin(op); value != results.end(op); ++value) {
+    MlirValue result = capi.mlirOperationGetResult(by, position++);
+    capi.mlirValueReplaceAllUsesOfWith(values[*value], result);
+    values[*value] = result;
+    numbers.set(result.pointer, *value);
+  }
+  ops[op] = by;
+  if (MlirOperation &first = representatives[signatures[op]]; first == old)
+    first = by;
+  capi.mlirOperationDestroy(old);
+}
+
+std::int32_t ModuleArrays::numberOf(MlirValue value) const {
+  return numbers.find(value.pointer);
+}
+
+std::vector<std::int32_t> ModuleArrays::outermost(const std::function<Closes(std::int32_t)> &closes,
+                                                  const std::function<bool(std::int32_t)> &isClosed) const {
+  std::vector<std::optional<Closes>> known(representatives.size());
+  std::vector<char> inside(ops.size());
+  std::vector<std::int32_t> found;
+  for (std::size_t number = 0; number < ops.size(); ++number) {
+    const auto op = static_cast<std::int32_t>(number);
+    if (parents[op] >= 0 && inside[parents[op]]) {
+      inside[op] = 1;
+      continue;
+    }
+    found.push_back(op);
+    std::optional<Closes> &answer = known[signatures[op]];
+    if (!answer)
+      answer = closes(signatures[op]);
+    inside[op] = *answer == Closes::Depends ? isClosed(op) : *answer == Closes::Yes;
+  }
+  return found;
+}
+
+std::vector<std::int32_t> ModuleArrays::argumentsOf(std::int32_t op) const {
+  std::vector<std::int32_t> found;
+  const MlirRegion region = capi.mlirOperationGetFirstRegion(ops.at(op));
+  const MlirBlock block = region ? capi.mlirRegionGetFirstBlock(region) : MlirBlock{};
+  for (std::intptr_t i = 0, count = block ? capi.mlirBlockGetNumArguments(block) : 0; i < count; ++i)
+    found.push_back(numberOf(capi.mlirBlockGetArgument(block, i)));
+  return found;
+}
+
+std::vector<std::int32_t> ModuleArrays::useCounts() const {
+  std::vector<std::int32_t> counts(values.size());
+  for (std::int32_t value : operands.numbers)
+    ++counts[value];
+  return counts;
+}
+
+void ModuleArrays::findUses() {
+  if (uses.start.size() == values.size() + 1)
+    return;
+  std::vector<std::int32_t> next(values.size() + 1);
+  for (std::int32_t value : operands.numbers)
+    next[value + 1] += 2;
+  for (std::size_t value = 0; value < values.size(); ++value)
+    next[value + 1] += next[value];
+  uses.start = next;
+  uses.numbers.resize(2 * operands.numbers.size());
+  for (std::size_t op = 0; op < ops.size(); ++op)
+    for (const std::int32_t *value = operands.begin(op); value != operands.end(op); ++value) {
+      uses.numbers[next[*value]++] = static_cast<std::int32_t>(op);
+      uses.numbers[next[*value]++] = static_cast<std::int32_t>(value - operands.begin(op));
+    }
+}
+
+std::vector<std::int32_t> ModuleArrays::usersOf(std::int32_t value) {
+  std::vector<std::int32_t> found;
+  eachUse(value, [&](std::int32_t op, std::int32_t) {
+    if (found.empty() || found.back() != op)
+      found.push_back(op);
+  });
+  return found;
+}
+
+std::vector<std::int32_t> ModuleArrays::lastFollowing(const std::vector<std::int32_t> &operations,
+                                                      const std::vector<bool> &follows) {
+  const std::vector<std::int32_t> users = soleUsers();
+  std::vector<std::int32_t> known(ops.size(), -1), path, found;
+  for (std::int32_t op : operations) {
+    path.clear();
+    while (known.at(op) < 0) {
+      path.push_back(op);
+      if (results.end(op) - results.begin(op) != 1)
+        break;
+      const std::int32_t user = users[*results.begin(op)];
+      if (user < 0 || !follows.at(signatures[user]) || parents[user] != parents[op])
+        break;
+      op = user;
+    }
+    const std::int32_t last = known[op] < 0 ? op : known[op];
+    for (std::int32_t one : path)
+      known[one] = last;
+    found.push_back(last);
+  }
+  return found;
+}
+
+std::vector<std::int32_t> ModuleArrays::soleUsers() const {
+  std::vector<std::int32_t> users(values.size(), -1);
+  for (std::size_t op = 0; op < ops.size(); ++op)
+    for (const std::int32_t *value = operands.begin(op); value != operands.end(op); ++value)
+      users[*value] = users[*value] == -1 ? static_cast<std::int32_t>(op) : -2;
+  return users;
+}
+
+std::vector<std::int32_t> ModuleArrays::useStates(const std::vector<bool> &movers) const {
+  std::vector<std::int32_t> states = soleUsers();
+  for (std::int32_t &state : states)
+    if (state != -1)
+      state = state >= 0 && movers.at(signatures[state]) ? -3 - signatures[state] : -2;
+  return states;
+}
+
+std::vector<std::pair<std::int32_t, std::int32_t>>
+ModuleArrays::attributed(const std::string &name, std::vector<MlirAttribute> &distinct) const {
+  PointerMap seen;
+  std::vector<std::pair<std::int32_t, std::int32_t>> found;
+  for (std::size_t op = 0; op < ops.size(); ++op) {
+    MlirAttribute attribute = capi.mlirOperationGetDiscardableAttributeByName(ops[op], toStringRef(name));
+    if (!attribute)
+      continue;
+    const auto [number, isNew] = seen.insert(attribute.pointer, static_cast<std::int32_t>(distinct.size()));
+    if (isNew)
+      distinct.push_back(attribute);
+    found.emplace_back(static_cast<std::int32_t>(op), number);
+  }
+  return found;
+}
+
+void ModuleArrays::setResultNumbers(const std::string &name,
+                                    const std::function<std::vector<std::int32_t>(MlirAttribute)> &numbersOf,
+                                    std::int32_t *valueNumbers) const {
+  std::vector<MlirAttribute> distinct;
+  const auto uses = attributed(name, distinct);
+  std::vector<std::vector<std::int32_t>> known;
+  for (MlirAttribute attribute : distinct)
+    known.push_back(numbersOf(attribute));
+  for (const auto &[op, attribute] : uses) {
+    // An operation without results may have the attribute too.
+    const std::int32_t *result = results.begin(op);
+    for (std::int32_t number : known[attribute])
+      if (result != results.end(op))
+        valueNumbers[*result++] = number;
+  }
+}
+
+std::vector<std::int32_t> ModuleArrays::alike(const std::vector<std::int32_t> &operations,
+                                              const std::int32_t *valueNumbers) const {
+  std::unordered_map<std::vector<std::int32_t>, std::int32_t, NumbersHash> firsts;
+  std::vector<std::int32_t> found, key;
+  for (std::int32_t op : operations) {
+    key.assign({signatures.at(op)});
+    for (const Groups *group : {&operands, &results})
+      for (const std::int32_t *value = group->begin(op); value != group->end(op); ++value)
+        key.push_back(valueNumbers[*value]);
+    found.push_back(firsts.emplace(key, op).first->second);
+  }
+  return found;
+}
+
+} // namespace mlir_shard

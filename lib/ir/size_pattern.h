@@ -1,0 +1,18 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The types of an operation up to the sizes of its dimensions.
+#pragma once
+
+#include "ir/capi.h"
+
+#include <vector>
+
+namespace mlir_shard {
+
+// Appends to `key` what the types, null pointers between them, are when sizes are left out but for what follows: which
+// dimensions have size 1, which have equal sizes, and which tensor has more elements than which. Returns false, with
+// `key` as it was, where a tensor has a dynamic dimension or more elements than 64 bits count.
+bool appendSizePattern(const Capi &capi, const std::vector<MlirType> &types, std::vector<const void *> &key);
+
+} // namespace mlir_shard

@@ -1,0 +1,194 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "propagation/fixpoint.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace mlir_shard {
+namespace {
+
+// The numbers of nodes, each in it at most once; the last added comes first.
+class Worklist {
+public:
+  explicit Worklist(std::size_t count) : waiting(count, 1) {
+    for (std::size_t number = count; number-- > 0;)
+      stack.push_back(static_cast<std::int32_t>(number));
+  }
+
+  bool empty() const { return stack.empty(); }
+
+  std::int32_t pop() {
+    const std::int32_t number = stack.back();
+    stack.pop_back();
+    waiting[number] = 0;
+    return number;
+  }
+
+  void add(std::int32_t number) {
+    if (waiting[number])
+      return;
+    waiting[number] = 1;
+    stack.push_back(number);
+  }
+
+private:
+  std::vector<std::int32_t> stack;
+  std::vector<char> waiting;
+};
+
+// For each value the nodes that use it, in order.
+Groups usersOf(const Nodes &nodes, std::size_t valueCount) {
+  Groups users;
+  users.start.assign(valueCount + 1, 0);
+  std::vector<std::int32_t> lastUser(valueCount, -1);
+  auto eachUse = [&](const auto &visit) {
+    std::fill(lastUser.begin(), lastUser.end(), -1);
+    for (std::size_t node = 0; node < nodes.size(); ++node)
+      for (const std::int32_t *value = nodes.begin(node); value != nodes.definitions(node); ++value) {
+        std::int32_t &previous = lastUser.at(*value);
+        if (std::exchange(previous, static_cast<std::int32_t>(node)) != static_cast<std::int32_t>(node))
+          visit(*value, static_cast<std::int32_t>(node));
+      }
+  };
+  eachUse([&](std::int32_t value, std::int32_t) { ++users.start[value + 1]; });
+  for (std::size_t value = 0; value < valueCount; ++value)
+    users.start[value + 1] += users.start[value];
+  users.numbers.resize(users.start.back());
+  std::vector<std::int32_t> next(users.start.begin(), users.start.end() - 1);
+  eachUse([&](std::int32_t value, std::int32_t node) { users.numbers[next[value]++] = node; });
+  return users;
+}
+
+} // namespace
+
+std::size_t Fixpoint::StatesHash::operator()(const States &states) const {
+  std::size_t hash = states.size();
+  for (std::int32_t state : states)
+    hash = (hash ^ static_cast<std::size_t>(static_cast<std::uint32_t>(state))) * 0x9E3779B97F4A7C15ull;
+  return hash;
+}
+
+Fixpoint::Fixpoint(Nodes allNodes, Nodes boundaryNodes, std::size_t valueCount, std::int32_t constant,
+                   const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred)
+    : nodes(std::move(allNodes)), boundary(std::move(boundaryNodes)), constant(constant), isTied(valueCount, 0),
+      definers(valueCount, -1), users(usersOf(nodes, valueCount)), isDeferred(nodes.size(), 0),
+      settled(nodes.size(), nothing), last(valueCount, unknown) {
+  for (std::int32_t value : tied)
+    isTied.at(value) = 1;
+  for (std::size_t node = 0; node < nodes.size(); ++node)
+    if (std::find(deferred.begin(), deferred.end(), nodes.kind(node)) != deferred.end()) {
+      deferredNodes.push_back(static_cast<std::int32_t>(node));
+      isDeferred[node] = 1;
+    }
+  for (std::size_t node = 0; node < nodes.size(); ++node)
+    for (const std::int32_t *value = nodes.definitions(node); value != nodes.end(node); ++value) {
+      if (*value == constant)
+        continue;
+      if (definers.at(*value) >= 0)
+        throw std::invalid_argument("a value has one definition");
+      definers[*value] = static_cast<std::int32_t>(node);
+    }
+}
+
+void Fixpoint::unsettle(std::int32_t value) {
+  if (definers[value] >= 0)
+    settled[definers[value]] = nothing;
+  for (const std::int32_t *user = users.begin(value); user != users.end(value); ++user)
+    settled[*user] = nothing;
+}
+
+// What the step makes of `key`.
+const std::optional<Fixpoint::States> &Fixpoint::stepped(const Step &step) {
+  auto found = known.find(key);
+  if (found != known.end())
+    return found->second;
+  const States before(key.begin(), key.end() - 1);
+  std::optional<States> answer = step(key.back(), before);
+  if (answer && answer->size() != before.size())
+    throw std::invalid_argument("a step has to give a state for each value of its node");
+  if (answer && *answer == before)
+    answer.reset();
+  return known.emplace(key, std::move(answer)).first->second;
+}
+
+void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behaviours, const Step &step,
+                   const Follow &follow, const Observe &observe) {
+  for (std::size_t value = 0; value < valueCount(); ++value)
+    if (states[value] != last[value])
+      unsettle(static_cast<std::int32_t>(value));
+
+  // Steps through one node; the values whose surroundings have to be visited again are in `changed` afterwards.
+  std::vector<std::int32_t> changed;
+  auto visit = [&](const Nodes &among, std::int32_t node, std::int32_t behaviour) {
+    changed.clear();
+    key.clear();
+    for (const std::int32_t *value = among.begin(node); value != among.end(node); ++value)
+      key.push_back(states[*value]);
+    if (std::all_of(key.begin(), key.end(), [](std::int32_t state) { return state == unknown; }))
+      return;
+    key.push_back(behaviour);
+    const std::optional<States> &after = stepped(step);
+    if (!after)
+      return;
+    if (observe)
+      observe(&among == &boundary ? -1 - node : node, behaviour, States(key.begin(), key.end() - 1));
+    for (std::size_t i = 0; i < after->size(); ++i) {
+      const std::int32_t value = among.begin(node)[i], state = (*after)[i];
+      // A value that the node has twice may change in one place and stay in the other.
+      if (state == key[i] || value == constant)
+        continue;
+      states[value] = state;
+      unsettle(value);
+      changed.push_back(value);
+      if (!isTied[value])
+        continue;
+      for (const Following &following : follow(value, state)) {
+        if (following.value < 0 || static_cast<std::size_t>(following.value) >= valueCount())
+          throw std::invalid_argument("a value that follows another one has to be one of them");
+        if (following.onlyIfUnknown && states[following.value] != unknown)
+          continue;
+        states[following.value] = following.state;
+        unsettle(following.value);
+        if (following.visits)
+          changed.push_back(following.value);
+      }
+    }
+  };
+  auto throughBoundary = [&] {
+    for (std::size_t node = 0; node < boundary.size(); ++node)
+      if (const std::int32_t behaviour = behaviours.at(boundary.kind(node)); behaviour != nothing)
+        visit(boundary, static_cast<std::int32_t>(node), behaviour);
+  };
+
+  throughBoundary();
+  Worklist worklist(nodes.size());
+  auto addDeferred = [&] {
+    for (auto node = deferredNodes.rbegin(); node != deferredNodes.rend(); ++node)
+      if (settled[*node] == nothing && behaviours.at(nodes.kind(*node)) != nothing)
+        worklist.add(*node);
+    return !worklist.empty();
+  };
+  while (!worklist.empty() || addDeferred()) {
+    const std::int32_t number = worklist.pop();
+    const std::int32_t behaviour = behaviours.at(nodes.kind(number));
+    if (behaviour == nothing || settled[number] == behaviour)
+      continue;
+    visit(nodes, number, behaviour);
+    if (changed.empty())
+      settled[number] = behaviour;
+    for (std::int32_t value : changed) {
+      if (definers[value] >= 0 && definers[value] != number)
+        worklist.add(definers[value]);
+      for (const std::int32_t *user = users.end(value); user != users.begin(value);)
+        if (*--user != number && !isDeferred[*user])
+          worklist.add(*user);
+    }
+  }
+  throughBoundary();
+  last.assign(states, states + valueCount());
+}
+
+} // namespace mlir_shard

@@ -1,0 +1,80 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "repetition/repetitions.h"
+
+#include <algorithm>
+
+namespace mlir_shard {
+
+Repetitions::Repetitions(const ModuleArrays &arrays)
+    : arrays(arrays), capi(arrays.capi), regions(arrays), ends(regions.ends) {
+  for (std::size_t op = 0; op < arrays.ops.size(); ++op)
+    numbers.insert(arrays.ops[op].pointer, static_cast<std::int32_t>(op));
+  findConstants();
+}
+
+void Repetitions::findConstants() {
+  constants.assign(arrays.values.size(), -1);
+  std::unordered_map<Key, std::int32_t, NumbersHash> made;
+  for (std::size_t number = 0; number < arrays.ops.size(); ++number) {
+    const auto op = static_cast<std::int32_t>(number);
+    if (arrays.results.begin(op) == arrays.results.end(op))
+      continue;
+    Key key{arrays.signatures[op]};
+    for (const std::int32_t *value = arrays.operands.begin(op); value != arrays.operands.end(op); ++value)
+      key.push_back(constants[*value]);
+    if (std::find(key.begin() + 1, key.end(), -1) != key.end())
+      continue;
+    // A fill is a constant too, and says in a region what it does.
+    if (ends[op] > op + 1)
+      regions.add(op, key);
+    // Results of one operation have consecutive numbers.
+    std::int32_t constant = made.emplace(std::move(key), static_cast<std::int32_t>(number)).first->second;
+    constant = *arrays.results.begin(constant);
+    for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
+      constants[*value] = constant++;
+  }
+}
+
+Repetitions::Key Repetitions::keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const {
+  Key key{context, arrays.signatures[op]};
+  const std::int32_t *const first = arrays.operands.begin(op), *const end = arrays.operands.end(op);
+  for (const std::int32_t *value = first; value != end; ++value) {
+    const auto same = static_cast<std::int32_t>(std::find(first, value, *value) - first);
+    key.insert(key.end(), {states[*value], same, constants[*value]});
+  }
+  for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
+    key.push_back(states[*value]);
+  if (capi.mlirOperationGetFirstRegion(arrays.ops[op]))
+    regions.add(op, key);
+  return key;
+}
+
+void Repetitions::visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan) {
+  for (std::int32_t op = first; !isLast(op); op = ends[op]) {
+    Key key = keyOf(op, context, states);
+    auto found = known.find(key);
+    if (found != known.end()) {
+      represented[found->second.op].push_back(op);
+    } else {
+      std::optional<std::vector<std::int32_t>> after = plan(op);
+      if (!after)
+        continue;
+      found = known.emplace(std::move(key), Known{op, std::move(*after)}).first;
+    }
+    std::size_t index = 0;
+    for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
+      states[*value] = found->second.states.at(index++);
+  }
+}
+
+const std::vector<std::int32_t> &Repetitions::representedBy(std::int32_t op) const {
+  static const std::vector<std::int32_t> none;
+  const auto found = represented.find(op);
+  return found == represented.end() ? none : found->second;
+}
+
+std::int32_t Repetitions::numberOf(MlirOperation op) const { return numbers.find(op.pointer); }
+
+} // namespace mlir_shard

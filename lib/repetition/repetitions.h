@@ -1,0 +1,64 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Operations that are isomorphic to an earlier one in all that decides how they are rewritten.
+#pragma once
+
+#include "ir/module_arrays.h"
+#include "ir/region_contents.h"
+#include "ir/signatures.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace mlir_shard {
+
+// Isomorphic operations agree in
+//  - their signature, and the contents of their regions, with the values that these take from around them;
+//  - the states of the values they use and of those they define, as these are before they have been visited;
+//  - which of their operands are the same value, and which are made of constants alone, and how.
+// The first of them represents the others.
+class Repetitions {
+public:
+  // Plans an operation and returns the states of its results. Without these the operation represents no other one.
+  using Plan = std::function<std::optional<std::vector<std::int32_t>>(std::int32_t op)>;
+
+  explicit Repetitions(const ModuleArrays &arrays);
+
+  // Visits an operation and those behind it in its block, but not the last. Calls `plan` for the first of isomorphic
+  // operations; the results of each get its states. Operations visited in different `context`s are not isomorphic. `plan`
+  // may call this.
+  void visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan);
+
+  // The operations that an operation represents, without itself.
+  const std::vector<std::int32_t> &representedBy(std::int32_t op) const;
+
+  // The number of an operation, -1 for one that was not read.
+  std::int32_t numberOf(MlirOperation op) const;
+
+private:
+  struct Known {
+    std::int32_t op;
+    std::vector<std::int32_t> states;
+  };
+  using Key = std::vector<std::int32_t>;
+
+  bool isLast(std::int32_t op) const { return !capi.mlirOperationGetNextInBlock(arrays.ops[op]); }
+  void findConstants();
+  Key keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const;
+
+  const ModuleArrays &arrays;
+  const Capi &capi;
+  PointerMap numbers;
+  RegionContents regions;
+  const std::vector<std::int32_t> &ends; // Where what is inside each operation ends.
+  // Of values made of constants alone: equal numbers for isomorphic ones; -1 for others.
+  std::vector<std::int32_t> constants;
+  std::unordered_map<Key, Known, NumbersHash> known;
+  std::unordered_map<std::int32_t, std::vector<std::int32_t>> represented;
+};
+
+} // namespace mlir_shard

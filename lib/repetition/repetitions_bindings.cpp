@@ -1,0 +1,132 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "bindings.h"
+#include "ir/capsules.h"
+#include "repetition/repetitions.h"
+#include "repetition/rewrite_template.h"
+#include "repetition/sharded_ops.h"
+
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace mlir_shard {
+namespace {
+
+using Capsule = Capsules::Capsule;
+
+std::int32_t *valueNumbers(const py::buffer &numbers, const ModuleArrays &arrays) {
+  const py::buffer_info info = numbers.request(true);
+  if (!info.item_type_is_equivalent_to<std::int32_t>() || info.ndim != 1 ||
+      static_cast<std::size_t>(info.size) != arrays.values.size())
+    throw std::invalid_argument("there has to be a number of 32 bits for each value");
+  return static_cast<std::int32_t *>(info.ptr);
+}
+
+// The repetitions in a module; rewrites of operations are replayed on those that they represent.
+class RepeatedRewrites {
+public:
+  RepeatedRewrites(std::shared_ptr<const ModuleArrays> arrays, const std::string &capsulePrefix)
+      : arrays(std::move(arrays)), host(capsulePrefix), repetitions(*this->arrays) {}
+
+  void visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Repetitions::Plan &plan) {
+    std::int32_t *const numbers = valueNumbers(states, *arrays);
+    const std::int32_t number = repetitions.numberOf(host.operation(first));
+    if (number < 0)
+      throw std::invalid_argument("the operation was not there when the module was read");
+    repetitions.visit(number, context, numbers, plan);
+  }
+
+  std::vector<std::int32_t> rewrite(const Capsule &op, const py::function &change) const {
+    const std::int32_t number = repetitions.numberOf(host.operation(op));
+    const std::vector<std::int32_t> &others = repetitions.representedBy(number);
+    if (others.empty()) {
+      change();
+      return {};
+    }
+    RewriteTemplate rewrite(arrays->capi, arrays->ops.at(number));
+    change();
+    if (!rewrite.capture())
+      return others;
+    for (std::int32_t other : others)
+      rewrite.replay(arrays->ops[other]);
+    return {};
+  }
+
+private:
+  std::shared_ptr<const ModuleArrays> arrays;
+  Capsules host;
+  Repetitions repetitions;
+};
+
+// Keeps the arrays that the operations are of.
+struct HeldShardedOps {
+  std::shared_ptr<ModuleArrays> arrays;
+  ShardedOps ops;
+};
+
+void defineShardedOps(py::module_ &module) {
+  py::class_<HeldShardedOps> held(module, "ShardedOps", "Operations by kind, visited once for those whose values have equal numbers.");
+  py::enum_<ShardedOps::Use>(held, "Use")
+      .value("IGNORED", ShardedOps::Use::Ignored)
+      .value("WEIGHED", ShardedOps::Use::Weighed)
+      .value("RESHARDS", ShardedOps::Use::Reshards)
+      .value("RETURNS", ShardedOps::Use::Returns);
+  held.def(py::init([](std::shared_ptr<ModuleArrays> arrays, const std::vector<std::int32_t> &ops,
+                       const std::unordered_map<std::int32_t, std::int32_t> &tags) {
+             ShardedOps made(*arrays, ops, tags);
+             return HeldShardedOps{std::move(arrays), std::move(made)};
+           }),
+           py::arg("arrays"), py::arg("ops"), py::arg("tags"))
+      .def_property_readonly("kinds", [](const HeldShardedOps &held) { return held.ops.kinds; })
+      .def_property_readonly("representatives", [](const HeldShardedOps &held) { return held.ops.representatives; })
+      .def("alike",
+           [](const HeldShardedOps &held, const std::vector<std::int32_t> &ops, const py::buffer &numbers) {
+             return held.ops.alike(ops, valueNumbers(numbers, *held.arrays));
+           },
+           py::arg("ops"), py::arg("numbers"),
+           "For each operation the first of them that is of its kind and whose operands and results have the same numbers.")
+      .def("visit",
+           [](const HeldShardedOps &held, const std::vector<std::int32_t> &ops, const py::buffer &numbers,
+              const std::function<bool(std::int32_t)> &visit) {
+             held.ops.visit(ops, valueNumbers(numbers, *held.arrays), visit);
+           },
+           py::arg("ops"), py::arg("numbers"), py::arg("visit"),
+           "Visits operations in order; `visit` returns whether it need not be called for others that are alike.")
+      .def("settle",
+           [](HeldShardedOps &held, const std::vector<std::int32_t> &ops, const py::buffer &numbers,
+              const std::vector<ShardedOps::Use> &uses, const std::vector<std::int32_t> &returned,
+              const std::function<void(std::int32_t)> &settle) {
+             return held.ops.settle(ops, valueNumbers(numbers, *held.arrays), uses, returned, settle);
+           },
+           py::arg("ops"), py::arg("numbers"), py::arg("uses"), py::arg("returned"), py::arg("settle"),
+           "Visits operations in order; `settle` may change the numbers of results, which others that are alike and used\n"
+           "alike get too. Returns the operations whose results have other numbers.");
+}
+
+} // namespace
+
+void defineRepetitions(py::module_ &module) {
+  defineShardedOps(module);
+  py::class_<RepeatedRewrites>(module, "RepeatedRewrites", "Rewrites an operation and those that are isomorphic to it.")
+      .def(py::init<std::shared_ptr<const ModuleArrays>, const std::string &>(), py::arg("arrays"),
+           py::arg("capsule_prefix"))
+      .def("visit", &RepeatedRewrites::visit, py::arg("first"), py::arg("context"), py::arg("states"), py::arg("plan"),
+           "Visits an operation and those behind it in its block but the last, with a state for each value of the\n"
+           "module, in a buffer of 32-bit integers. `plan(operation)`, called for the first of isomorphic operations,\n"
+           "returns the states of the results of all of them, or None: then it has set the states itself, and is called\n"
+           "for the next one too.")
+      .def("rewrite", &RepeatedRewrites::rewrite, py::arg("op"), py::arg("change"),
+           "Calls `change`, which rewrites an operation, and replays the rewrite on the operations that it represents.\n"
+           "Returns those, unchanged, where it cannot be replayed.");
+}
+
+} // namespace mlir_shard

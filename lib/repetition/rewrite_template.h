@@ -1,0 +1,76 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The rewrite of one operation, by whatever changes the IR around it, replayed on isomorphic operations.
+#pragma once
+
+#include "ir/capi.h"
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace mlir_shard {
+
+// Construct it before an operation is rewritten. Afterwards `capture` reads the replacement: the operations between those
+// that were before and behind the operation, and the values that replace its results.
+class RewriteTemplate {
+public:
+  // The operation is not the last in its block, and what is behind it stays while it is changed.
+  RewriteTemplate(const Capi &capi, MlirOperation op);
+  RewriteTemplate(const RewriteTemplate &) = delete;
+  ~RewriteTemplate();
+
+  // Captures the rewrite. Returns whether it can be replayed: not where the replacement uses other values than the
+  // operands of the operation.
+  bool capture();
+
+  // Replays the rewrite on an operation that differs from the captured one only in operands and locations. An operation
+  // that is replaced is erased.
+  void replay(MlirOperation op) const;
+
+private:
+  // Where a value comes from: an operand of the operation where `op` is -1, else a result of one in the replacement.
+  struct Source {
+    std::int32_t op;
+    std::int32_t index;
+  };
+  // A use of a result, by the operation that uses it and the number of the operand.
+  struct Use {
+    std::intptr_t result;
+    MlirOperation user;
+    unsigned number;
+  };
+  using Sources = std::unordered_map<const void *, Source>;
+
+  template <typename VisitOperation, typename VisitArgument>
+  void eachInside(MlirOperation root, const VisitOperation &visitOp, const VisitArgument &visitArgument) const;
+  bool isSelfContained(MlirOperation op) const;
+  bool findSources(MlirOperation op, const Sources &known);
+  bool findOutputs(const Sources &known);
+  void compareAttributes();
+  void changeInPlace(MlirOperation op) const;
+  void replace(MlirOperation op) const;
+  void relocate(MlirOperation copy, MlirLocation location, MlirOperation other) const;
+
+  const Capi &capi;
+  MlirOperation op;
+  MlirOperation marker;
+  MlirOperation next;
+  MlirLocation location;
+  std::vector<MlirValue> operands;
+  std::vector<MlirNamedAttribute> attributes;
+  std::vector<Use> uses;
+
+  std::vector<MlirOperation> replacement;
+  std::int32_t kept = -1;                     // Where among those the operation itself is.
+  std::vector<std::vector<Source>> sources;   // Of their operands.
+  std::vector<std::pair<std::intptr_t, Source>> outputs; // What replaces the results that are used.
+  bool isInPlace = false;                     // Nothing but its attributes and the types of its results has changed.
+  std::vector<MlirNamedAttribute> given;
+  std::vector<MlirIdentifier> taken;
+  std::vector<MlirType> types;
+};
+
+} // namespace mlir_shard

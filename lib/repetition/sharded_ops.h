@@ -1,0 +1,54 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Operations of which a sharding rule is known, visited once for all that are of one kind and whose values have the same
+// numbers: the numbers say how the values are sharded.
+#pragma once
+
+#include "ir/module_arrays.h"
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+namespace mlir_shard {
+
+class ShardedOps {
+public:
+  // How an operation counts among the users of a value.
+  enum class Use : std::uint8_t { Ignored, Weighed, Reshards, Returns };
+
+  // Operations of a kind agree in signature, in the contents of their regions, and in their `tags`, 0 where none is given.
+  // The tag of an operation that none is to be alike with is a number of its own.
+  ShardedOps(ModuleArrays &arrays, const std::vector<std::int32_t> &ops,
+             const std::unordered_map<std::int32_t, std::int32_t> &tags);
+
+  std::vector<std::int32_t> kinds;           // Of each operation of the module; -1 for those that are not among `ops`.
+  std::vector<std::int32_t> representatives; // The first operation of each kind.
+
+  // For each operation the first of them that is of its kind and whose operands and results have the same numbers.
+  std::vector<std::int32_t> alike(const std::vector<std::int32_t> &ops, const std::int32_t *numbers) const;
+
+  // Visits operations in the order given. `visit` returns whether there is nothing to do around the operation: it is not
+  // called again for those of the kind whose operands and results have the same numbers at their turn.
+  void visit(const std::vector<std::int32_t> &ops, const std::int32_t *numbers,
+             const std::function<bool(std::int32_t op)> &visit) const;
+
+  // Visits operations in the order given; `settle` may change the numbers of the results of the operation it is called
+  // for. Where the operations that use a result look the same, by how they count as `uses` by their kinds, those of the
+  // same kind get the same numbers without a call. What is returned is compared by the numbers in `returned`. Returns the
+  // operations of which the results have other numbers than before.
+  std::vector<std::int32_t> settle(const std::vector<std::int32_t> &ops, std::int32_t *numbers,
+                                   const std::vector<Use> &uses, const std::vector<std::int32_t> &returned,
+                                   const std::function<void(std::int32_t op)> &settle);
+
+private:
+  using Key = std::vector<std::int32_t>;
+
+  void addNumbers(std::int32_t op, const std::int32_t *numbers, Key &key) const;
+
+  ModuleArrays &arrays;
+};
+
+} // namespace mlir_shard

@@ -1,0 +1,185 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "resharding/assignment_search.h"
+
+#include <algorithm>
+
+namespace mlir_shard {
+
+namespace {
+
+constexpr Elements mostElements = ~(Elements{1} << 127);
+
+// The product of numbers that are not negative, the largest number where that is larger.
+Elements saturatedProduct(Elements one, Elements other) {
+  Elements product;
+  return __builtin_mul_overflow(one, other, &product) ? mostElements : product;
+}
+
+bool begins(const GridAxes &axes, const GridAxes &with) { return axes.compare(0, with.size(), with) == 0; }
+
+Elements fullShard(std::int64_t size, Elements count) { return count < size ? (size + (count - 1)) / count : size > 0; }
+
+} // namespace
+
+AssignmentSearch::AssignmentSearch(AssignmentProblem of, AskDim ask)
+    : problem(std::move(of)), askDim(std::move(ask)), completed(problem.order.size() + 1),
+      known(problem.tensors.size()), blocks(problem.order.size()), chosen(problem.order.size()) {
+  std::vector<std::size_t> depths(problem.order.size());
+  for (std::size_t depth = 0; depth < problem.order.size(); ++depth)
+    depths[problem.order[depth]] = depth;
+  for (std::size_t number = 0; number < problem.tensors.size(); ++number) {
+    const AssignedTensor &tensor = problem.tensors[number];
+    std::size_t last = 0;
+    bool hasFactors = false;
+    auto take = [&](const std::vector<std::int32_t> &factors) {
+      hasFactors |= !factors.empty();
+      for (std::int32_t factor : factors)
+        last = std::max(last, depths[factor] + 1);
+    };
+    for (const AssignedTensor::Dim &dim : tensor.dims)
+      take(dim.factors);
+    if (tensor.isResult)
+      take(problem.reductionFactors);
+    completed[hasFactors ? last : problem.order.size()].push_back(static_cast<std::int32_t>(number));
+    known[number].resize(tensor.dims.size());
+  }
+  for (const std::vector<ShardingAxes> &ofFactor : problem.candidates) {
+    std::vector<std::uint64_t> &found = masks.emplace_back();
+    for (const ShardingAxes &candidate : ofFactor) {
+      found.push_back(0);
+      for (char axis : candidate.axes)
+        found.back() |= std::uint64_t{1} << axis;
+    }
+  }
+}
+
+std::pair<std::vector<std::pair<double, AssignmentSearch::Assignment>>, bool>
+AssignmentSearch::below(double seconds, std::int64_t mostNodes, std::size_t most) {
+  limit = seconds;
+  nodesLeft = mostNodes;
+  found.clear();
+  visit(0, {});
+  std::stable_sort(found.begin(), found.end(), [](const auto &one, const auto &other) { return one.first < other.first; });
+  found.resize(std::min(found.size(), most));
+  return {std::move(found), nodesLeft > 0};
+}
+
+void AssignmentSearch::visit(std::size_t depth, Price resharded) {
+  if (--nodesLeft <= 0)
+    return;
+  for (std::int32_t tensor : completed[depth]) {
+    const Price more = bound(static_cast<std::size_t>(tensor));
+    resharded.moving += more.moving;
+    resharded.latency += more.latency;
+  }
+  const double compute = leastCompute(depth);
+  const double waited = compute > problem.knownCompute ? problem.knownLatency : 0.0;
+  const double bound = resharded.moving + compute + std::max(resharded.latency, waited);
+  if (!(bound < limit))
+    return;
+  if (depth == problem.order.size()) {
+    if (isPossible())
+      found.emplace_back(bound, chosen);
+    return;
+  }
+  const std::int32_t factor = problem.order[depth];
+  const std::uint64_t before = used;
+  for (std::size_t number = 0; number < masks[factor].size(); ++number) {
+    if (before & masks[factor][number])
+      continue;
+    chosen[factor] = static_cast<std::int32_t>(number);
+    used = before | masks[factor][number];
+    visit(depth + 1, resharded);
+  }
+  used = before;
+}
+
+// The device that has to receive most has nothing of its shard where the axes of a dimension do not continue each other,
+// and has to receive all of it where it is reduced.
+AssignmentSearch::Price AssignmentSearch::bound(std::size_t number) {
+  const AssignedTensor &tensor = problem.tensors[number];
+  if (!tensor.isBounded)
+    return {};
+  const bool isReduced =
+      tensor.isResult && std::any_of(problem.reductionFactors.begin(), problem.reductionFactors.end(), [&](std::int32_t factor) {
+        return masks[factor][chosen[factor]] != 0;
+      });
+  Elements elements = 1, kept = isReduced ? 0 : 1;
+  for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
+    const AssignedDim taken = dim(number, i);
+    if (!taken.isEven)
+      return {};
+    elements = saturatedProduct(elements, taken.elements);
+    kept = saturatedProduct(kept, taken.kept);
+  }
+  const Elements bytes = saturatedProduct(elements - kept, tensor.elementSize);
+  const double shared = isReduced ? problem.summands : 1;
+  return {static_cast<double>(bytes) / problem.networkRate / shared, bytes ? problem.moveLatency / shared : 0.0};
+}
+
+// What a device computes where factors that have no axes yet get all that are left.
+double AssignmentSearch::leastCompute(std::size_t depth) {
+  if (!problem.computes)
+    return 0.0;
+  std::int64_t left = problem.devices;
+  for (std::size_t i = 0; i < depth; ++i) {
+    const std::int32_t factor = problem.order[i];
+    blocks[factor] = problem.candidates[factor][chosen[factor]].devices;
+    left /= blocks[factor];
+  }
+  for (std::size_t i = depth; i < problem.order.size(); ++i)
+    blocks[problem.order[i]] = left;
+  Elements operations = problem.indexes ? 0 : 1, bytes = 0;
+  for (std::size_t factor = 0; factor < blocks.size(); ++factor)
+    operations =
+        saturatedProduct(operations, fullShard(std::max<std::int64_t>(problem.factorSizes[factor], 1), blocks[factor]));
+  if (!problem.reductionFactors.empty())
+    operations = saturatedProduct(operations, 2);
+  for (const AssignedTensor &tensor : problem.tensors) {
+    Elements ofTensor = tensor.elementSize;
+    for (const AssignedTensor::Dim &dim : tensor.dims) {
+      Elements count = 1;
+      for (std::int32_t factor : dim.factors)
+        count = saturatedProduct(count, blocks[factor]);
+      ofTensor = saturatedProduct(ofTensor, fullShard(dim.size, count));
+    }
+    if (__builtin_add_overflow(bytes, ofTensor, &bytes))
+      bytes = mostElements;
+  }
+  return std::max(static_cast<double>(operations) / problem.operationRate, static_cast<double>(bytes) / problem.memoryRate);
+}
+
+AssignedDim AssignmentSearch::dim(std::size_t tensor, std::size_t number) {
+  const auto &[size, factors, given] = problem.tensors[tensor].dims[number];
+  if (factors.size() == 1) {
+    const ShardingAxes &taken = problem.candidates[factors[0]][chosen[factors[0]]];
+    const auto [before, after] = problem.tensors[tensor].isResult ? std::pair{&taken, &given} : std::pair{&given, &taken};
+    if (size % before->devices || size % after->devices)
+      return {true, false, 0, 0};
+    const bool continues = begins(before->axes, after->axes) || begins(after->axes, before->axes);
+    return {true, true, size / after->devices, continues ? size / std::max(before->devices, after->devices) : 0};
+  }
+  std::u32string key;
+  for (std::int32_t factor : factors)
+    key += static_cast<char32_t>(chosen[factor]);
+  KnownDims &ofDim = known[tensor][number];
+  const auto place = ofDim.find(key);
+  if (place != ofDim.end())
+    return place->second;
+  const AssignedDim taken = askDim(static_cast<std::int32_t>(tensor), static_cast<std::int32_t>(number),
+                                   Assignment(key.begin(), key.end()));
+  return ofDim.emplace(std::move(key), taken).first->second;
+}
+
+// Whether all tensors can be sharded so: one dimension of several factors may not.
+bool AssignmentSearch::isPossible() {
+  for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor)
+    for (std::size_t i = 0; i < problem.tensors[tensor].dims.size(); ++i)
+      if (problem.tensors[tensor].dims[i].factors.size() > 1 && !dim(tensor, i).isPossible)
+        return false;
+  return true;
+}
+
+} // namespace mlir_shard

@@ -1,0 +1,244 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "resharding/reshard_search.h"
+
+#include <algorithm>
+#include <queue>
+#include <set>
+#include <unordered_set>
+
+namespace mlir_shard {
+
+namespace {
+
+// How much dearer what remains is taken to be in a large space, whose search comes to no end.
+constexpr double greed = 3.0;
+// The moves that are tried in a large space: most where what is known may cost twice as much as is needed.
+constexpr double leastMoves = 100, mostMoves = 400;
+// The places of devices that a search counts uneven shards on, which keeps its time flat in their number.
+constexpr std::int64_t mostPlaces = 130000;
+
+} // namespace
+
+ReshardSearch::ReshardSearch(GridTensor tensor, GridLinks links, std::int64_t elementSize, bool countsBytes,
+                             const GridAxes &kept, ReshardLimits limits)
+    : moves(std::move(tensor), links, elementSize, countsBytes, kept, limits), keptCount(moves.tensor().count(kept)),
+      leastLatency(0), leastSecondsPerByte(0) {
+  std::set<std::pair<std::int64_t, double>> found;
+  bool isFirst = true;
+  for (std::size_t axis = 0; axis < moves.tensor().sizes().size(); ++axis) {
+    std::int64_t size = moves.tensor().sizes()[axis];
+    if (size <= 1)
+      continue;
+    leastLatency = isFirst ? links.latency[axis] : std::min(leastLatency, links.latency[axis]);
+    leastSecondsPerByte = isFirst ? links.secondsPerByte[axis] : std::min(leastSecondsPerByte, links.secondsPerByte[axis]);
+    isFirst = false;
+    if (!hasAxis(kept, static_cast<char>(axis)))
+      found.emplace(size, links.ringLatency[axis]);
+  }
+  rings.assign(found.begin(), found.end());
+}
+
+ReshardSearch::Remaining &ReshardSearch::remainingTo(const ReshardState &target) {
+  auto known = bounds.find(target);
+  if (known != bounds.end())
+    return known->second;
+  Remaining bound{moves.tensor().largestBox(target.dims), moves.tensor().heldByAll(target.dims), {}};
+  bound.known.emplace(target, MoveCost{0, 0});
+  return bounds.emplace(target, std::move(bound)).first->second;
+}
+
+MoveCost ReshardSearch::remaining(Remaining &bound, const ReshardState &state, const ReshardState &target) {
+  auto known = bound.known.find(state);
+  if (known != bound.known.end())
+    return known->second;
+  Elements total;
+  Elements most;
+  double before = 0;
+  if (state.unreduced.empty()) {
+    std::tie(total, most) = moves.traffic().lacking(state.dims, target.dims);
+  } else {
+    std::int64_t partials = moves.tensor().count(state.unreduced);
+    total = bound.reducedOnce + moves.tensor().numElements() * keptCount * (partials - 2);
+    most = bound.box;
+    before = moves.ringLatency(state.unreduced);
+  }
+  if (total)
+    before = std::max(leastLatency, before + latencyToCombine(moves.traffic().mostSenders(state.dims, target.dims)));
+  MoveCost found = moves.cost(total, before + moves.inBytes(most) * leastSecondsPerByte);
+  bound.known.emplace(state, found);
+  return found;
+}
+
+// The least latency of moves after which a device has something of so many shards. A collective along an axis multiplies
+// what a device has something of by the size of the axis at most; a direct exchange, which is last, adds one a round.
+double ReshardSearch::latencyToCombine(std::int64_t sources) {
+  if (sources <= 1)
+    return 0;
+  auto known = latencies.find(sources);
+  if (known != latencies.end())
+    return known->second;
+  double result = moves.limits().messages ? static_cast<double>(sources - 1) * leastLatency : infiniteCost;
+  for (auto [size, ofRing] : rings)
+    result = std::min(result, ofRing + latencyToCombine((sources + size - 1) / size));
+  latencies.emplace(sources, result);
+  return result;
+}
+
+double ReshardSearch::least(const ReshardState &source, const ReshardState &target) {
+  return remaining(remainingTo(target), source, target).first;
+}
+
+ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &target, MoveCost atMost,
+                                std::size_t mostStates) {
+  struct Reached {
+    MoveCost cost;
+    const ReshardState *from = nullptr;
+    MoveKind kind = MoveKind::Slice;
+  };
+  struct Open {
+    MoveCost estimate;
+    std::int64_t order;
+    MoveCost cost;
+    const ReshardState *state;
+  };
+  auto isLater = [](const Open &one, const Open &other) {
+    return one.estimate != other.estimate ? one.estimate > other.estimate : one.order > other.order;
+  };
+  double weight = moves.isLarge() ? greed : 1.0;
+  Remaining &bound = remainingTo(target);
+  MoveCost best = atMost;
+  std::unordered_map<ReshardState, Reached, ReshardStateHash> reached;
+  std::unordered_set<ReshardState, ReshardStateHash> lookedAt;
+  std::priority_queue<Open, std::vector<Open>, decltype(isLater)> open(isLater);
+  std::int64_t order = 0;
+  std::size_t followed = 0;
+  bool hasAllMoves = true;
+
+  auto reach = [&](const ReshardState &state, MoveCost price, const ReshardState *from, MoveKind kind) {
+    auto known = reached.find(state);
+    if (known != reached.end() && known->second.cost <= price)
+      return;
+    lookedAt.insert(state);
+    MoveCost more = remaining(bound, state, target);
+    if (MoveCost{price.first + more.first, price.second + more.second} >= best)
+      return;
+    if (state == target)
+      best = price;
+    auto entry = reached.insert_or_assign(state, Reached{price, from, kind}).first;
+    // Of equals the last one first, which is nearer to the target.
+    open.push({{price.first + weight * more.first, price.second + weight * more.second}, --order, price, &entry->first});
+  };
+
+  reach(source, {0, 0}, nullptr, MoveKind::Slice);
+  double fewest = remaining(bound, source, target).first;
+  double gap = fewest != 0 ? best.first / fewest - 1 : infiniteCost;
+  double enoughMoves = std::min(static_cast<double>(mostStates), std::max(leastMoves, mostMoves * std::min(1.0, gap)));
+  std::int64_t enoughPlaces = moves.traffic().placesCounted() + mostPlaces;
+  double proved = infiniteCost;
+  ReshardEdges edges;
+  while (!open.empty()) {
+    Open next = open.top();
+    open.pop();
+    const Reached &at = reached.at(*next.state);
+    if (next.cost != at.cost)
+      continue;
+    bool isEnough = moves.isLarge() && static_cast<double>(followed) > enoughMoves;
+    if (*next.state == target || isEnough || lookedAt.size() > mostStates ||
+        moves.traffic().placesCounted() > enoughPlaces) {
+      proved = next.estimate.first;
+      break;
+    }
+    bool isPermuted = at.from && at.kind == MoveKind::Permute;
+    const ReshardState &state = *next.state;
+    edges.clear();
+    hasAllMoves = moves.add(state, target, !isPermuted, edges) && hasAllMoves;
+    auto follow = [&](const ReshardEdge &edge) {
+      ++followed;
+      reach(edge.after, {next.cost.first + edge.cost.first, next.cost.second + edge.cost.second}, next.state, edge.kind);
+    };
+    for (const ReshardEdge &edge : edges)
+      follow(edge);
+    MoveCost left{best.first - next.cost.first, best.first == next.cost.first ? best.second - next.cost.second : infiniteCost};
+    if (std::optional<ReshardEdge> direct = moves.exchange(state, target, left))
+      follow(*direct);
+  }
+  proved = std::min(proved, best.first);
+  if (weight > 1 || !hasAllMoves)
+    proved = std::min(proved, fewest);
+
+  ReshardPath path{std::nullopt, infiniteCost};
+  if (auto found = reached.find(target); found != reached.end()) {
+    std::vector<std::pair<MoveKind, ReshardState>> steps;
+    for (const ReshardState *state = &found->first; !(*state == source);) {
+      const Reached &at = reached.at(*state);
+      steps.emplace_back(at.kind, *state);
+      state = at.from;
+    }
+    std::reverse(steps.begin(), steps.end());
+    // Slices in a row that can be one are one, and gathers where that costs no more.
+    path.steps.emplace();
+    std::vector<ReshardState> befores;
+    ReshardState before = source;
+    for (auto &[kind, after] : steps) {
+      if (!path.steps->empty() && path.steps->back().first == kind && moves.canBeOne(kind, befores.back(), before, after)) {
+        path.steps->back().second = after;
+      } else {
+        befores.push_back(before);
+        path.steps->emplace_back(kind, after);
+      }
+      before = after;
+    }
+  }
+  if (path.steps || proved < infiniteCost)
+    path.least = std::max(fewest, proved);
+  return path;
+}
+
+std::pair<std::optional<Elements>, Elements>
+ReshardSearch::leastMemory(const ReshardState &source, const ReshardState &target, std::size_t mostStates) {
+  struct Open {
+    Elements memory;
+    std::int64_t order;
+    const ReshardState *state;
+  };
+  auto isLater = [](const Open &one, const Open &other) {
+    return one.memory != other.memory ? one.memory > other.memory : one.order > other.order;
+  };
+  Elements start = std::max(moves.localBytes(source.dims), moves.localBytes(target.dims));
+  std::int64_t order = 0;
+  bool hasAllMoves = true;
+  std::unordered_map<ReshardState, Elements, ReshardStateHash> reached;
+  std::priority_queue<Open, std::vector<Open>, decltype(isLater)> open(isLater);
+  open.push({start, order, &reached.emplace(source, start).first->first});
+  ReshardEdges edges;
+  while (!open.empty()) {
+    Open next = open.top();
+    open.pop();
+    const ReshardState &state = *next.state;
+    if (state == target)
+      return {next.memory, hasAllMoves ? next.memory : start};
+    if (next.memory > reached.at(state))
+      continue;
+    if (reached.size() > mostStates)
+      return {moves.limits().memory, hasAllMoves ? next.memory : start};
+    edges.clear();
+    hasAllMoves = moves.add(state, target, true, edges) && hasAllMoves;
+    if (std::optional<ReshardEdge> direct = moves.exchange(state, target, {infiniteCost, infiniteCost}))
+      edges.push_back(std::move(*direct));
+    for (const ReshardEdge &edge : edges) {
+      Elements held = next.memory;
+      if (edge.kind != MoveKind::Slice)
+        held = std::max(held, moves.localBytes(state.dims) + moves.localBytes(edge.after.dims));
+      auto known = reached.find(edge.after);
+      if (known != reached.end() && held >= known->second)
+        continue;
+      auto entry = reached.insert_or_assign(edge.after, held).first;
+      open.push({held, --order, &entry->first});
+    }
+  }
+  return {std::nullopt, start};
+}
+
+} // namespace mlir_shard

@@ -1,0 +1,25 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Operations whose results nothing uses.
+#pragma once
+
+#include "ir/capi.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace mlir_shard {
+
+// Whether an operation under `root`, not the last of its block, has no used result and may be one that the host erases:
+// those of sdy, of which it knows no effects, and functions are not.
+bool mayHaveUnused(const Capi &capi, MlirOperation root);
+
+// Erases the operations under `root` with the names in `pure` that have no used result, the last one first, so that
+// those that only such ones use go too; of those named in `others` the ones of which `isPure` says it. Returns whether
+// there was one.
+bool eraseUnused(const Capi &capi, MlirOperation root, const std::vector<std::string> &pure,
+                 const std::vector<std::string> &others, const std::function<bool(MlirOperation)> &isPure);
+
+} // namespace mlir_shard

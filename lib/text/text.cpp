@@ -1,0 +1,245 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "text/text.h"
+
+#include <algorithm>
+
+namespace mlir_shard {
+namespace {
+
+bool isNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+         c == '.' || c == '-';
+}
+
+// The offset behind the string literal that begins at `position`. An unterminated one ends with its line.
+std::size_t skipString(std::string_view text, std::size_t position) {
+  for (++position; position < text.size() && text[position] != '\n'; ++position) {
+    if (text[position] == '"')
+      return position + 1;
+    if (text[position] == '\\')
+      ++position;
+  }
+  return std::min(position, text.size());
+}
+
+std::size_t skipComment(std::string_view text, std::size_t position) {
+  std::size_t end = text.find('\n', position);
+  return end == std::string_view::npos ? text.size() : end;
+}
+
+bool startsComment(std::string_view text, std::size_t position) {
+  return text[position] == '/' && position + 1 < text.size() && text[position + 1] == '/';
+}
+
+bool startsNameOf(std::string_view text, std::size_t position, const std::vector<std::string_view> &namespaces,
+                  bool sigil) {
+  for (std::string_view name : namespaces) {
+    if (text.substr(position, name.size()) != name || position + name.size() >= text.size())
+      continue;
+    char after = text[position + name.size()];
+    if (after == '.' || (sigil && after == '<'))
+      return true;
+  }
+  return false;
+}
+
+std::size_t skipSpace(std::string_view text, std::size_t position) {
+  while (position < text.size()) {
+    if (startsComment(text, position))
+      position = skipComment(text, position);
+    else if (text[position] == ' ' || text[position] == '\n' || text[position] == '\t' || text[position] == '\r')
+      ++position;
+    else
+      break;
+  }
+  return position;
+}
+
+// The offset behind blanks, comments and definitions of aliases, each of which ends with a line.
+std::size_t skipAliases(std::string_view text, std::size_t position) {
+  position = skipSpace(text, position);
+  while (position < text.size() && (text[position] == '#' || text[position] == '!')) {
+    while (position < text.size() && text[position] != '\n') {
+      const char c = text[position];
+      if (c == '"') {
+        position = skipString(text, position);
+      } else if (startsComment(text, position)) {
+        position = skipComment(text, position);
+      } else if (c == '(' || c == '[' || c == '{' || c == '<') {
+        const std::size_t close = findClosing(text, position);
+        if (close == std::string_view::npos)
+          return text.size();
+        position = close + 1;
+      } else {
+        ++position;
+      }
+    }
+    position = skipSpace(text, position);
+  }
+  return position;
+}
+
+bool startsWord(std::string_view text, std::size_t position, std::string_view word) {
+  return text.substr(position, word.size()) == word &&
+         (position + word.size() >= text.size() || !isNameCharacter(text[position + word.size()]));
+}
+
+} // namespace
+
+std::vector<std::size_t> findNames(std::string_view text, const std::vector<std::string_view> &namespaces) {
+  std::vector<std::size_t> found;
+  std::size_t position = 0;
+  while (position < text.size()) {
+    char c = text[position];
+    if (c == '"') {
+      if (startsNameOf(text, position + 1, namespaces, false))
+        found.push_back(position);
+      position = skipString(text, position);
+    } else if (c == '/' && startsComment(text, position)) {
+      position = skipComment(text, position);
+    } else if (isNameCharacter(c) || c == '#' || c == '!' || c == '%' || c == '@' || c == '^') {
+      std::size_t start = position;
+      bool sigil = !isNameCharacter(c);
+      position += sigil;
+      if (c != '%' && c != '@' && c != '^' && startsNameOf(text, position, namespaces, sigil))
+        found.push_back(start);
+      while (position < text.size() && isNameCharacter(text[position]))
+        ++position;
+    } else {
+      ++position;
+    }
+  }
+  return found;
+}
+
+std::size_t findClosing(std::string_view text, std::size_t open) {
+  const bool angles = text[open] == '<';
+  std::vector<char> expected;
+  for (std::size_t position = open; position < text.size();) {
+    char c = text[position];
+    switch (c) {
+    case '"':
+      position = skipString(text, position);
+      continue;
+    case '/':
+      if (startsComment(text, position)) {
+        position = skipComment(text, position);
+        continue;
+      }
+      break;
+    case '(':
+      expected.push_back(')');
+      break;
+    case '[':
+      expected.push_back(']');
+      break;
+    case '{':
+      expected.push_back('}');
+      break;
+    case '<':
+      if (angles && !(position + 1 < text.size() && text[position + 1] == '='))
+        expected.push_back('>');
+      break;
+    case '-':
+      if (position + 1 < text.size() && text[position + 1] == '>')
+        ++position;
+      break;
+    case '>':
+      if (!angles || (position + 1 < text.size() && text[position + 1] == '=' && expected.back() != '>'))
+        break;
+      [[fallthrough]];
+    case ')':
+    case ']':
+    case '}':
+      if (expected.empty() || expected.back() != c)
+        return std::string_view::npos;
+      expected.pop_back();
+      if (expected.empty())
+        return position;
+      break;
+    default:
+      break;
+    }
+    ++position;
+  }
+  return std::string_view::npos;
+}
+
+std::size_t findDeepBracket(std::string_view text, std::size_t most) {
+  std::size_t depth = 0;
+  for (std::size_t position = 0; position < text.size();) {
+    switch (text[position]) {
+    case '"':
+      position = skipString(text, position);
+      continue;
+    case '/':
+      if (startsComment(text, position)) {
+        position = skipComment(text, position);
+        continue;
+      }
+      break;
+    case '(':
+    case '[':
+    case '{':
+      if (++depth > most)
+        return position;
+      break;
+    case ')':
+    case ']':
+    case '}':
+      depth -= depth > 0;
+      break;
+    default:
+      break;
+    }
+    ++position;
+  }
+  return std::string_view::npos;
+}
+
+bool isOneModule(std::string_view text) {
+  std::size_t position = skipAliases(text, 0);
+  if (!startsWord(text, position, "module"))
+    return false;
+  for (position += std::string_view("module").size();;) {
+    position = skipSpace(text, position);
+    if (position >= text.size())
+      return false;
+    if (text[position] == '@') {
+      ++position;
+      if (position < text.size() && text[position] == '"')
+        position = skipString(text, position);
+      while (position < text.size() && isNameCharacter(text[position]))
+        ++position;
+    } else if (startsWord(text, position, "attributes")) {
+      position = skipSpace(text, position + std::string_view("attributes").size());
+      if (position >= text.size() || text[position] != '{')
+        return false;
+      const std::size_t close = findClosing(text, position);
+      if (close == std::string_view::npos)
+        return false;
+      position = close + 1;
+    } else {
+      break;
+    }
+  }
+  if (text[position] != '{')
+    return false;
+  const std::size_t close = findClosing(text, position);
+  if (close == std::string_view::npos)
+    return false;
+  position = skipSpace(text, close + 1);
+  if (startsWord(text, position, "loc")) {
+    position = skipSpace(text, position + std::string_view("loc").size());
+    const std::size_t end = position < text.size() && text[position] == '(' ? findClosing(text, position)
+                                                                             : std::string_view::npos;
+    if (end == std::string_view::npos)
+      return false;
+    position = end + 1;
+  }
+  return skipAliases(text, position) >= text.size();
+}
+
+} // namespace mlir_shard

@@ -1,0 +1,168 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Modules from text and as text.
+
+#include "bindings.h"
+#include "ir/capsules.h"
+#include "ir/walk.h"
+#include "text/host_text.h"
+#include "text/source_map.h"
+#include "text/text.h"
+
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace py = pybind11;
+
+namespace mlir_shard {
+namespace {
+
+// The characters of a str that holds one byte a character (ASCII or Latin-1), without a copy.
+std::string_view view(const py::str &text) {
+  if (PyUnicode_KIND(text.ptr()) != PyUnicode_1BYTE_KIND)
+    throw py::value_error("the text has characters beyond Latin-1");
+  return {static_cast<const char *>(PyUnicode_DATA(text.ptr())),
+          static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr()))};
+}
+
+std::vector<std::size_t> findNamesIn(const py::str &text, const std::vector<std::string> &namespaces) {
+  return findNames(view(text), {namespaces.begin(), namespaces.end()});
+}
+
+std::ptrdiff_t findClosingIn(const py::str &text, std::size_t open) {
+  std::string_view characters = view(text);
+  if (open >= characters.size())
+    throw py::index_error("no bracket at " + std::to_string(open));
+  std::size_t close = findClosing(characters, open);
+  return close == std::string_view::npos ? -1 : static_cast<std::ptrdiff_t>(close);
+}
+
+std::optional<std::size_t> findDeepBracketIn(const py::str &text, std::size_t most) {
+  const std::size_t found = findDeepBracket(view(text), most);
+  return found == std::string_view::npos ? std::nullopt : std::optional(found);
+}
+
+void write(const HostText &text, int descriptor) {
+  std::string_view rest = text.text();
+  while (!rest.empty()) {
+    const ssize_t written = ::write(descriptor, rest.data(), rest.size());
+    if (written < 0 && errno != EINTR) {
+      PyErr_SetFromErrno(PyExc_OSError);
+      throw py::error_already_set();
+    }
+    rest.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+  }
+}
+
+// Reads and prints modules of the host.
+class Assembly {
+public:
+  Assembly(const std::string &library, const std::string &capsulePrefix) : capi(library), host(capsulePrefix) {}
+
+  std::optional<py::capsule> parse(const HostText &text, const py::capsule &context, const std::string &file) const {
+    const MlirOperation op =
+        capi.mlirOperationCreateParse(host.context(context), toStringRef(text.text()), toStringRef(file));
+    if (!op)
+      return std::nullopt;
+    const MlirModule module = capi.mlirModuleFromOperation(op);
+    if (!module) {
+      capi.mlirOperationDestroy(op);
+      return std::nullopt;
+    }
+    return host.capsule(module);
+  }
+
+  void moveLocationsOf(const py::capsule &op, const std::string &buffer, const std::string &file,
+                       const HostText &text) const {
+    if (buffer != file || !text.positions().empty())
+      moveLocations(capi, host.operation(op), buffer, file, text.positions());
+  }
+
+  // The text, not yet checked to be UTF-8.
+  py::object print(const py::capsule &op, bool generic, bool debugInfo, bool prettyDebugInfo, bool localScope,
+                   std::optional<std::intptr_t> largeElementsLimit, bool assumeVerified, bool skipRegions) const {
+    const MlirOpPrintingFlags flags = capi.mlirOpPrintingFlagsCreate();
+    if (largeElementsLimit)
+      capi.mlirOpPrintingFlagsElideLargeElementsAttrs(flags, *largeElementsLimit);
+    if (debugInfo)
+      capi.mlirOpPrintingFlagsEnableDebugInfo(flags, true, prettyDebugInfo);
+    if (generic)
+      capi.mlirOpPrintingFlagsPrintGenericOpForm(flags);
+    if (localScope)
+      capi.mlirOpPrintingFlagsUseLocalScope(flags);
+    if (assumeVerified)
+      capi.mlirOpPrintingFlagsAssumeVerified(flags);
+    if (skipRegions)
+      capi.mlirOpPrintingFlagsSkipRegions(flags);
+    std::string printed;
+    const auto append = [](MlirStringRef part, void *to) { static_cast<std::string *>(to)->append(toView(part)); };
+    capi.mlirOperationPrintWithFlags(host.operation(op), flags, append, &printed);
+    capi.mlirOpPrintingFlagsDestroy(flags);
+    PyObject *text = PyUnicode_DecodeUTF8(printed.data(), static_cast<Py_ssize_t>(printed.size()), nullptr);
+    if (!text)
+      throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(text);
+  }
+
+private:
+  Capi capi;
+  Capsules host;
+};
+
+} // namespace
+
+void defineText(py::module_ &module) {
+  module.def("find_names", &findNamesIn, py::arg("text"), py::arg("namespaces"),
+             "The offsets of the names of the given dialects in MLIR text, outside of strings and comments.");
+  module.def("find_closing", &findClosingIn, py::arg("text"), py::arg("open"),
+             "The offset of the bracket that closes the one at `open`, or -1.");
+  module.def("find_deep_bracket", &findDeepBracketIn, py::arg("text"), py::arg("most"),
+             "The offset of the first of the brackets ( [ { that is inside of `most` others.");
+  module.def("is_one_module", [](const py::str &text) { return isOneModule(view(text)); }, py::arg("text"),
+             "Whether text is one operation `module` in custom syntax, besides aliases and comments; False where that\n"
+             "takes more than looking for brackets to tell.");
+
+  py::class_<HostText>(module, "HostText", "Text for the host, of pieces of the user's text and others, in their order.")
+      .def(py::init([](const py::str &user, const py::str &prelude) {
+             return HostText(view(user), view(prelude));
+           }), py::arg("user"), py::arg("prelude") = py::str(), py::keep_alive<1, 2>())
+      .def("add_user", &HostText::addUser, py::arg("start"), py::arg("end"),
+           "Adds the user's text from one offset up to another.")
+      .def("add_replaced", [](HostText &to, const py::str &text, std::size_t offset) {
+             to.addReplaced(view(text), offset);
+           }, py::arg("text"), py::arg("offset"),
+           "Adds what takes the place of as many characters of the user's text on one line.")
+      .def("add_generated", [](HostText &to, const py::str &text, std::size_t offset) {
+             to.addGenerated(view(text), offset);
+           }, py::arg("text"), py::arg("offset"),
+           "Adds what stands for what begins at an offset of the user's text.")
+      .def("write", &write, py::arg("descriptor"), "Writes the whole to an open file.")
+      .def("to_user", [](const HostText &text, unsigned line, unsigned column) {
+             return text.positions().toUser({line, column});
+           }, py::arg("line"), py::arg("column"), "The place in the user's text of one in this, lines and columns from 1.")
+      .def("__str__", [](const HostText &text) {
+             const std::string_view all = text.text();
+             return py::reinterpret_steal<py::str>(
+                 PyUnicode_DecodeLatin1(all.data(), static_cast<Py_ssize_t>(all.size()), nullptr));
+           });
+
+  py::class_<Assembly>(module, "Assembly", "Reads and prints modules of the host.")
+      .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
+      .def("parse", &Assembly::parse, py::arg("text"), py::arg("context"), py::arg("file"),
+           "The module of a text that `is_one_module`, with locations in `file`; None where the host has found an error.")
+      .def("move_locations", &Assembly::moveLocationsOf, py::arg("op"), py::arg("buffer"), py::arg("file"),
+           py::arg("text"), "Turns locations in a parsed buffer into locations in the user's file.")
+      .def("print", &Assembly::print, py::arg("op"), py::arg("generic"), py::arg("debug_info"),
+           py::arg("pretty_debug_info"), py::arg("local_scope"), py::arg("large_elements_limit"),
+           py::arg("assume_verified"), py::arg("skip_regions"), "The text of an operation as the host prints it.");
+}
+
+} // namespace mlir_shard

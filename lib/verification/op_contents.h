@@ -1,0 +1,81 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// What operations held when they were last found valid, to tell on the next walk which have changed.
+#pragma once
+
+#include "ir/capi.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace mlir_shard {
+
+// All that decides whether an operation is valid, as hashes.
+struct Content {
+  std::uint64_t own = 0;     // 0 where that is not known.
+  std::uint64_t ignored = 0; // Of the attributes that are not for the host to verify.
+};
+
+// The contents of operations, over several walks.
+//
+// The operations in each isolated one are a sequence, in the order of the walk, which the next walk goes along: it looks
+// nothing up. As long as all operations of the walk before come in their order, each in the same block, what an
+// unchanged one uses is still defined before it.
+class OpContents {
+  struct Sequence;
+
+public:
+  void beginWalk();
+
+  // Forgets the operations inside isolated ones that the walk has not come to.
+  void forgetOthers();
+
+  // Goes on with what is inside an isolated operation, as long as this lives.
+  class Inside {
+  public:
+    Inside(OpContents &contents, MlirOperation op);
+    Inside(const Inside &) = delete;
+    Inside &operator=(const Inside &) = delete;
+    ~Inside() { contents.current = outer; }
+
+  private:
+    OpContents &contents;
+    Sequence *outer;
+  };
+
+  struct Entered {
+    bool isKnown, isKnownWithIgnored;
+    std::size_t number;
+  };
+
+  // Comes to an operation, before those in its regions: whether its content is that of before, and the ignored
+  // attributes too.
+  Entered enter(MlirOperation op, MlirBlock block, const Content &content);
+
+  // Whether the operations so far are those of the walk before in its order, with others among them.
+  bool areInOrder() const;
+
+  // Remembers a content that is valid.
+  void keep(std::size_t number, const Content &content);
+
+private:
+  struct Entry {
+    const void *op, *block;
+    Content content; // Nothing for one that is not known to be valid.
+  };
+  struct Sequence {
+    std::vector<Entry> before, now;
+    std::size_t next = 0; // In `before`.
+    std::int32_t walk = 0;
+    bool inOrder = true;
+  };
+
+  std::unordered_map<const void *, Sequence> sequences;
+  Sequence *current = nullptr;
+  std::int32_t walk = 0;
+};
+
+} // namespace mlir_shard

@@ -1,0 +1,150 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Verification of operations with regions, and of what is in these.
+
+#include "ir/below.h"
+#include "verification/verified_ops.h"
+
+#include <optional>
+#include <utility>
+
+namespace mlir_shard {
+
+// The most that is compared of what is in an operation.
+static constexpr std::size_t mostInWhole = 1000;
+
+// False where the operation has more than one block in a region.
+bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature,
+                               Key &key) {
+  key = {asPointer(signature), asPointer(around.name)};
+  if (name.isFunction)
+    for (const Side side : bothSides) {
+      functionKeys.addSide(op, side, key);
+      key.push_back(nullptr);
+    }
+  if (name.isManual)
+    key.insert(key.end(), {meshes, around.manual});
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+       region = capi.mlirRegionGetNextInOperation(region)) {
+    key.push_back(nullptr);
+    const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
+    if (!block)
+      continue;
+    if (capi.mlirBlockGetNextInRegion(block))
+      return false;
+    for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
+      key.push_back(capi.mlirValueGetType(capi.mlirBlockGetArgument(block, i)).pointer);
+    key.push_back(nullptr);
+    MlirOperation last;
+    for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+         child = capi.mlirOperationGetNextInBlock(child))
+      last = child;
+    // A module's last operation need not be a terminator.
+    key.push_back(asPointer(last && !name.isModule ? signatures.of(last) : -1));
+  }
+  return true;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name, const Around &around,
+                                              std::size_t place) {
+  // A module in another one has symbols of its own.
+  if (name.isModule && around.block)
+    return Verdict::Unknown;
+  const std::int32_t signature = signatures.of(op);
+  Key key;
+  if (!containerKey(op, name, around, signature, key))
+    return Verdict::Unknown;
+  const void *manual = manualInside(op, around.manual, signature);
+  if (accepting) {
+    containers.insert(std::move(key));
+    if (name.isFunction)
+      functions.insert(functionKeys.ofAttributes(op));
+  } else if (!containers.count(key)) {
+    if (name.isFunction && isNamedAndTypedAsItsBody(capi, op) && functions.count(functionKeys.ofAttributes(op)))
+      containers.insert(std::move(key));
+    else if (name.isModule || name.isFunction)
+      return Verdict::Unknown;
+    else if (const Verdict verdict = known(containers, std::move(key), op); verdict != Verdict::Valid)
+      return verdict;
+  }
+  changed[place].isInside = false;
+  std::optional<OpContents::Inside> isolated;
+  if (name.isIsolated)
+    isolated.emplace(contents, op);
+  std::unordered_set<const void *> symbols;
+  Verdict verdict = Verdict::Valid;
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region && verdict == Verdict::Valid;
+       region = capi.mlirRegionGetNextInOperation(region)) {
+    const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
+    if (!block)
+      continue;
+    const Around inside{signature, name.number, manual, block};
+    MlirOperation child = capi.mlirBlockGetFirstOperation(block);
+    while (child && verdict == Verdict::Valid) {
+      const MlirOperation next = capi.mlirOperationGetNextInBlock(child);
+      fetchNext(capi, child);
+      if (name.isModule) {
+        const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
+        if (symbol && !symbols.insert(symbol.pointer).second)
+          return Verdict::Unknown;
+      }
+      verdict = visit(child, inside, !next && !name.isModule);
+      child = next;
+    }
+  }
+  return verdict;
+}
+
+// All that is in an operation: signatures, types of arguments, and which value each operand is. False where an
+// operation in it is verified by more than that, or there are too many.
+bool VerifiedOps::wholeKey(MlirOperation op, Key &key, PointerMap &local) {
+  std::int32_t values = 0;
+  std::vector<MlirOperation> left{op};
+  while (!left.empty()) {
+    const MlirOperation one = left.back();
+    left.pop_back();
+    const Kind kind = nameOf(one).kind;
+    if ((kind != Kind::Plain && kind != Kind::OfParent) || key.size() > mostInWhole)
+      return false;
+    key.push_back(asPointer(signatures.of(one)));
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(one); i < count; ++i) {
+      const MlirValue operand = capi.mlirOperationGetOperand(one, i);
+      const std::int32_t number = local.find(operand.pointer);
+      if (number == PointerMap::absent && !dominates(operand, op))
+        return false;
+      key.push_back(asPointer(number));
+    }
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(one); i < count; ++i)
+      local.insert(capi.mlirOperationGetResult(one, i).pointer, ++values);
+    for (MlirRegion region = capi.mlirOperationGetFirstRegion(one); region;
+         region = capi.mlirRegionGetNextInOperation(region)) {
+      const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
+      if (!block || capi.mlirBlockGetNextInRegion(block))
+        return false;
+      key.push_back(nullptr);
+      for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i) {
+        const MlirValue argument = capi.mlirBlockGetArgument(block, i);
+        key.push_back(capi.mlirValueGetType(argument).pointer);
+        local.insert(argument.pointer, ++values);
+      }
+      std::vector<MlirOperation> inside;
+      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+           child = capi.mlirOperationGetNextInBlock(child))
+        inside.push_back(child);
+      left.insert(left.end(), inside.rbegin(), inside.rend());
+      key.push_back(asPointer(static_cast<std::intptr_t>(inside.size())));
+    }
+  }
+  return true;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitWhole(MlirOperation op, const Around &around) {
+  Key key{asPointer(around.name)};
+  PointerMap local;
+  if (!wholeKey(op, key, local))
+    return Verdict::Unknown;
+  return known(wholes, std::move(key), op);
+}
+
+} // namespace mlir_shard

@@ -1,0 +1,152 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Verification of the operations that a pass says it has changed.
+
+#include "ir/below.h"
+#include "verification/verified_ops.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+namespace mlir_shard {
+
+VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
+                                                const std::vector<MlirOperation> &attributed) {
+  const std::map<std::string, MlirType, std::less<>> typesBefore = functionTypes;
+  const void *meshesBefore = meshes;
+  const MlirOperation moduleBefore = module;
+  if (!beginIn(root))
+    return Verdict::Unknown;
+  const auto isAsBefore = [&](const auto &function) {
+    const auto found = functionTypes.find(function.first);
+    return found == functionTypes.end() || found->second == function.second;
+  };
+  // What refers to a symbol that is another one now may be anywhere.
+  if (!(module == moduleBefore) || meshes != meshesBefore ||
+      !std::all_of(typesBefore.begin(), typesBefore.end(), isAsBefore))
+    return Verdict::Unknown;
+  const auto isSymbol = [&](MlirOperation op) { return capi.mlirOperationGetParentOperation(op) == module; };
+  if ((std::any_of(made.begin(), made.end(), isSymbol) ||
+       std::any_of(attributed.begin(), attributed.end(), isSymbol)) &&
+      !haveOwnSymbols(module))
+    return Verdict::Unknown;
+  accepting = false;
+  Verdict verdict = Verdict::Valid;
+  for (auto op = made.begin(); op != made.end() && verdict == Verdict::Valid; ++op)
+    verdict = visitAlone(*op, true);
+  for (auto op = attributed.begin(); op != attributed.end() && verdict == Verdict::Valid; ++op)
+    verdict = visitAlone(*op, false);
+  return verdict;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
+  const Name name = nameOf(op);
+  hasEdges = hasEdges || name.kind == Kind::Edge;
+  const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
+  // What is inside a manual computation depends on its attributes.
+  if (name.kind == Kind::Unknown || name.isModule || (name.isManual && !isMade) || !parent || !areVisible(op))
+    return Verdict::Unknown;
+  const Around around = aroundOf(op);
+  if (name.kind != Kind::Container) {
+    const bool isLast = !capi.mlirOperationGetNextInBlock(op) && !nameOf(parent).isModule;
+    const Verdict verdict = visitChanged(op, name, around, isLast, 0);
+    if (verdict != Verdict::Valid || !isMade)
+      return verdict;
+    return hasOperandWithEdge(op) ? Verdict::Unknown : visitUsers(op);
+  }
+  Key key;
+  if (!containerKey(op, name, around, signatures.of(op), key))
+    return Verdict::Unknown;
+  const bool isKnown = containers.count(key) || (name.isFunction && isNamedAndTypedAsItsBody(capi, op) &&
+                                                 functions.count(functionKeys.ofAttributes(op)));
+  if (isMade || !isKnown) {
+    const Verdict verdict = hostVerdict(op);
+    if (verdict != Verdict::Valid)
+      return verdict;
+  }
+  containers.insert(std::move(key));
+  return isMade ? visitUsers(op) : Verdict::Valid;
+}
+
+// Whether an operand of an operation has an edge too, which has to be its only user.
+bool VerifiedOps::hasOperandWithEdge(MlirOperation op) {
+  if (!hasEdges || nameOf(op).kind == Kind::Edge)
+    return false;
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+    for (MlirOpOperand use = capi.mlirValueGetFirstUse(capi.mlirOperationGetOperand(op, i)); use;
+         use = capi.mlirOpOperandGetNextUse(use))
+      if (nameOf(capi.mlirOpOperandGetOwner(use)).kind == Kind::Edge)
+        return true;
+  return false;
+}
+
+// What uses a value that was made or moved has to come behind it, and to be valid with its type.
+VerifiedOps::Verdict VerifiedOps::visitUsers(MlirOperation op) {
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i) {
+    const MlirValue result = capi.mlirOperationGetResult(op, i);
+    for (MlirOpOperand use = capi.mlirValueGetFirstUse(result); use; use = capi.mlirOpOperandGetNextUse(use)) {
+      const MlirOperation user = capi.mlirOpOperandGetOwner(use);
+      if (!dominates(result, user))
+        return Verdict::Unknown;
+      if (const Verdict verdict = visitUser(user); verdict != Verdict::Valid)
+        return verdict;
+    }
+  }
+  return Verdict::Valid;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitUser(MlirOperation user) {
+  // The key of an operation with regions is of all that is in it, also of the one that has this one in its region.
+  MlirOperation outer = user;
+  for (MlirOperation around = capi.mlirOperationGetParentOperation(user); around;
+       around = capi.mlirOperationGetParentOperation(around)) {
+    if (nameOf(around).kind == Kind::Container)
+      break;
+    outer = around;
+  }
+  const Verdict verdict = visitAlone(outer, false);
+  if (verdict != Verdict::Valid || nameOf(outer).kind == Kind::Container)
+    return verdict;
+  const MlirOperation parent = capi.mlirOperationGetParentOperation(outer);
+  // Terminators are looked at by what they end.
+  const bool isLast = !capi.mlirOperationGetNextInBlock(outer) && parent && !nameOf(parent).isModule;
+  return isLast ? visitAlone(parent, false) : verdict;
+}
+
+VerifiedOps::Around VerifiedOps::aroundOf(MlirOperation op) {
+  const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
+  const std::int32_t signature = signatures.of(parent);
+  const void *manual = nameOf(parent).isModule ? nullptr : aroundOf(parent).manual;
+  return {signature, nameOf(parent).number, manualInside(parent, manual, signature),
+          capi.mlirOperationGetBlock(op)};
+}
+
+// Whether no two operations right in a module have one symbol.
+bool VerifiedOps::haveOwnSymbols(MlirOperation module) const {
+  std::unordered_set<const void *> symbols;
+  bool areDistinct = true;
+  eachChild(capi, module, [&](MlirOperation child) {
+    const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
+    areDistinct = areDistinct && (!symbol || symbols.insert(symbol.pointer).second);
+  });
+  return areDistinct;
+}
+
+bool VerifiedOps::dominates(MlirValue value, MlirOperation user) {
+  const bool isArgument = capi.mlirValueIsABlockArgument(value);
+  const MlirOperation definer = isArgument ? MlirOperation{} : capi.mlirOpResultGetOwner(value);
+  const MlirBlock block =
+      isArgument ? capi.mlirBlockArgumentGetOwner(value) : capi.mlirOperationGetBlock(definer);
+  for (MlirOperation at = user; at; at = capi.mlirOperationGetParentOperation(at)) {
+    if (capi.mlirOperationGetBlock(at) == block)
+      return isArgument || (!(at == definer) && capi.mlirOperationIsBeforeInBlock(definer, at));
+    const MlirOperation parent = capi.mlirOperationGetParentOperation(at);
+    if (!parent || nameOf(parent).isIsolated)
+      return false;
+  }
+  return false;
+}
+
+} // namespace mlir_shard

@@ -1,0 +1,300 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "verification/verified_ops.h"
+
+#include "ir/below.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace mlir_shard {
+
+namespace {
+constexpr std::array<std::string_view, 9> plainDialects = {"arith",  "chlo",   "complex", "linalg", "math",
+                                                           "stablehlo", "tensor", "tosa",    "ub"};
+constexpr std::array<std::string_view, 10> containerNames = {
+    "builtin.module", "func.func", "scf.for", "scf.forall", "scf.if", "scf.while",
+    "sdy.manual_computation", "sdy.named_computation", "stablehlo.case", "stablehlo.while"};
+
+template <std::size_t Count> bool has(const std::array<std::string_view, Count> &names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
+  // These hold the attributes of arguments and results, among them those to ignore.
+  for (const Side side : bothSides)
+    ignored.emplace_back(nameOf(side));
+  return ignored;
+}
+
+} // namespace
+
+VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored)
+    : capi(capi), functionKeys(capi, context, ignored),
+      signatures(capi, context, withSignatures(ignored)) {}
+
+VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, false); }
+
+void VerifiedOps::accept(MlirOperation root) { run(root, true); }
+
+// Reads the symbols of the module around; whether there is only one.
+bool VerifiedOps::beginIn(MlirOperation root) {
+  meshes = nullptr;
+  functionTypes.clear();
+  functionsContent = 0;
+  module = {};
+  std::size_t modules = 0;
+  for (MlirOperation op = root; op; op = capi.mlirOperationGetParentOperation(op))
+    if (nameOf(op).isModule && ++modules == 1) {
+      module = op;
+      readSymbols(module);
+    }
+  return modules <= 1;
+}
+
+VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
+  accepting = isAccepted;
+  contents.beginWalk();
+  changed.clear();
+  hasEdges = false;
+  // Symbols are those of one module.
+  if (!beginIn(root)) {
+    changed.push_back({root, true});
+    return Verdict::Unknown;
+  }
+  // What is around an operation that is verified alone decides for some of what is in it.
+  MlirOperation parent = capi.mlirOperationGetParentOperation(root);
+  const Around around{parent ? signatures.of(parent) : -1, parent ? nameOf(parent).number : -1, nullptr, {}};
+  const Verdict verdict = visit(root, around, false);
+  if (verdict == Verdict::Valid && !parent)
+    contents.forgetOthers();
+  return verdict;
+}
+
+// The manual computations around what is in an operation.
+const void *VerifiedOps::manualInside(MlirOperation op, const void *outer, std::int32_t signature) {
+  if (!nameOf(op).isManual)
+    return outer;
+  const auto number = static_cast<std::int32_t>(manualNumbers.size() + 1);
+  return asPointer(manualNumbers.emplace(Key{outer, asPointer(signature)}, number).first->second);
+}
+
+const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
+  const MlirIdentifier identifier = capi.mlirOperationGetName(op);
+  const auto [found, isNew] = names.try_emplace(identifier.pointer);
+  if (!isNew)
+    return found->second;
+  const std::string_view name = toView(capi.mlirIdentifierStr(identifier));
+  const std::string_view dialect = name.substr(0, name.find('.'));
+  Kind kind = Kind::Unknown;
+  if (has(containerNames, name))
+    kind = Kind::Container;
+  else if (name == "func.call")
+    kind = Kind::Call;
+  else if (name == "sdy.data_flow_edge" || name == "sdy.func_data_flow_edge")
+    kind = Kind::Edge;
+  else if (dialect == "sdy")
+    kind = Kind::OfMeshes;
+  else if (dialect == "shard")
+    kind = Kind::OfGrids;
+  else if (name == "stablehlo.composite" || name == "func.constant" || name == "func.call_indirect")
+    kind = Kind::Unknown; // They refer to symbols.
+  else if (dialect == "tosa" || name.find("dynamic") != std::string_view::npos)
+    kind = Kind::OfConstants;
+  else if (dialect == "linalg" || dialect == "func" || dialect == "scf")
+    kind = Kind::OfParent;
+  else if (has(plainDialects, dialect))
+    kind = Kind::Plain;
+  const bool isManual = name == "sdy.manual_computation" || name == "sdy.named_computation";
+  const bool isFunction = name == "func.func", isModule = name == "builtin.module";
+  found->second = {kind,       static_cast<std::int32_t>(names.size()), isModule,
+                   isFunction, isModule || isFunction || isManual,      isManual};
+  return found->second;
+}
+
+// The functions of a module with their types, and its meshes and grids.
+void VerifiedOps::readSymbols(MlirOperation module) {
+  Key found;
+  eachChild(capi, module, [&](MlirOperation child) {
+    const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
+    if (!symbol)
+      return;
+    if (nameOf(child).isFunction) {
+      const MlirAttribute type = capi.mlirOperationGetAttributeByName(child, toStringRef("function_type"));
+      if (type)
+        functionTypes[std::string(toView(capi.mlirStringAttrGetValue(symbol)))] = capi.mlirTypeAttrGetValue(type);
+      functionsContent = mixed(mixed(functionsContent, symbol.pointer), type.pointer);
+    } else
+      found.push_back(asPointer(signatures.of(child)));
+  });
+  const auto number = static_cast<std::int32_t>(meshNumbers.size() + 1);
+  meshes = asPointer(meshNumbers.emplace(std::move(found), number).first->second);
+}
+
+// Whether what an operation uses is defined before it, in its block or in one around.
+bool VerifiedOps::areVisible(MlirOperation op) {
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+    if (!dominates(capi.mlirOperationGetOperand(op, i), op))
+      return false;
+  return true;
+}
+
+VerifiedOps::Verdict VerifiedOps::hostVerdict(MlirOperation op) {
+  return capi.mlirOperationVerify(op) ? Verdict::Valid : Verdict::Invalid;
+}
+
+// Adds an operation to a content: its signature, its operands, and what is in its regions.
+void VerifiedOps::addContent(MlirOperation op, Content &content) {
+  content.own = mixed(content.own, asPointer(signatures.of(op)));
+  content.ignored = mixed(content.ignored, signatures.lastIgnored());
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+    content.own = mixed(content.own, capi.mlirOperationGetOperand(op, i).pointer);
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
+       region = capi.mlirRegionGetNextInOperation(region)) {
+    content.own = mixed(content.own, std::uint64_t(1));
+    for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
+      content.own = mixed(content.own, block.pointer);
+      for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
+        content.own = mixed(content.own, capi.mlirValueGetType(capi.mlirBlockGetArgument(block, i)).pointer);
+      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
+           child = capi.mlirOperationGetNextInBlock(child))
+        addContent(child, content);
+    }
+  }
+}
+
+Content VerifiedOps::contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) {
+  if (name.kind == Kind::Container || name.kind == Kind::Unknown)
+    return {};
+  Content content;
+  content.own = mixed(mixed(content.own, meshes), around.manual);
+  content.own = mixed(content.own, asPointer(around.signature));
+  content.own = mixed(content.own, asPointer(2 * around.name + isLast));
+  if (name.kind == Kind::Call)
+    content.own = mixed(content.own, functionsContent);
+  if (name.kind == Kind::Edge)
+    content.own = mixed(content.own, sourceOf(op));
+  if (name.kind == Kind::OfConstants)
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+      content.own = mixed(content.own, asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
+  addContent(op, content);
+  return content;
+}
+
+// The signature of the operation without operands that makes a value; -1 where another one does.
+std::int32_t VerifiedOps::constantSignature(MlirValue value) {
+  const MlirOperation definer =
+      capi.mlirValueIsABlockArgument(value) ? MlirOperation{} : capi.mlirOpResultGetOwner(value);
+  return definer && !capi.mlirOperationGetNumOperands(definer) ? signatures.of(definer) : -1;
+}
+
+VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, bool isLast) {
+  const Name &name = nameOf(op);
+  hasEdges = hasEdges || name.kind == Kind::Edge;
+  const Content content = contentOf(op, name, around, isLast);
+  const auto [isKnown, isKnownWithIgnored, number] = contents.enter(op, capi.mlirOperationGetBlock(op), content);
+  // What is in a container comes by itself, unless it is not gone into.
+  const std::size_t place = changed.size();
+  if (!isKnownWithIgnored)
+    changed.push_back({op, true});
+  Verdict verdict = Verdict::Valid;
+  if (!isKnown || !contents.areInOrder() || accepting) {
+    if (!accepting && !areVisible(op))
+      return Verdict::Unknown;
+    if (!isKnown)
+      verdict = visitChanged(op, name, around, isLast, place);
+    // Accepting goes on: what is not known of one operation does not matter for others.
+    if (accepting)
+      verdict = Verdict::Valid;
+  }
+  if (verdict == Verdict::Valid)
+    contents.keep(number, content);
+  return verdict;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast,
+                                               std::size_t place) {
+  if (name.kind == Kind::Container)
+    return visitBodies(op, name, around, place);
+  if (name.kind == Kind::Unknown)
+    return Verdict::Unknown;
+  return capi.mlirOperationGetFirstRegion(op) ? visitWhole(op, around) : visitLeaf(op, name, around, isLast);
+}
+
+VerifiedOps::Verdict VerifiedOps::known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op) {
+  if (accepting || keys.count(key)) {
+    keys.insert(std::move(key));
+    return Verdict::Valid;
+  }
+  const Verdict verdict = hostVerdict(op);
+  if (verdict == Verdict::Valid)
+    keys.insert(std::move(key));
+  return verdict;
+}
+
+// Uses of symbols are verified with the module that has these.
+VerifiedOps::Verdict VerifiedOps::knownByModule(Key key) {
+  if (!accepting)
+    return specialLeaves.count(key) ? Verdict::Valid : Verdict::Unknown;
+  specialLeaves.insert(std::move(key));
+  return Verdict::Valid;
+}
+
+VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast) {
+  const std::int32_t signature = signatures.of(op);
+  const bool isOfParent = isLast || name.kind == Kind::OfParent;
+  const std::int32_t place = isOfParent ? around.signature : around.name;
+  Key key{asPointer(signature), asPointer(place), asPointer(2 * isLast + isOfParent)};
+  switch (name.kind) {
+  case Kind::OfMeshes:
+    key.insert(key.end(), {meshes, around.manual});
+    return known(specialLeaves, std::move(key), op);
+  case Kind::Edge:
+    key.insert(key.end(), {meshes, around.manual, reinterpret_cast<const void *>(sourceOf(op))});
+    return known(specialLeaves, std::move(key), op);
+  case Kind::OfGrids:
+    key.push_back(meshes);
+    return knownByModule(std::move(key));
+  case Kind::Call:
+    return isCallOfFunction(op) ? known(specialLeaves, std::move(key), op) : Verdict::Unknown;
+  case Kind::OfConstants:
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+      key.push_back(asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
+    return known(specialLeaves, std::move(key), op);
+  default:
+    break;
+  }
+  const std::uint64_t packed = static_cast<std::uint64_t>(static_cast<std::uint32_t>(signature)) << 32 |
+                               static_cast<std::uint64_t>(static_cast<std::uint32_t>(place)) << 2 |
+                               static_cast<std::uint64_t>(2 * isLast + isOfParent);
+  if (accepting) {
+    leaves.insert(packed);
+    return Verdict::Valid;
+  }
+  if (leaves.count(packed))
+    return Verdict::Valid;
+  const Verdict verdict = hostVerdict(op);
+  if (verdict == Verdict::Valid)
+    leaves.insert(packed);
+  return verdict;
+}
+
+// What the verifier of an edge looks at in its operand.
+std::uint64_t VerifiedOps::sourceOf(MlirOperation edge) const {
+  const MlirValue operand = capi.mlirOperationGetOperand(edge, 0);
+  const bool isArgument = capi.mlirValueIsABlockArgument(operand);
+  const MlirOperation source = isArgument ? capi.mlirBlockGetParentOperation(capi.mlirBlockArgumentGetOwner(operand))
+                                          : capi.mlirOpResultGetOwner(operand);
+  const bool isOnlyUse = !capi.mlirOpOperandGetNextUse(capi.mlirValueGetFirstUse(operand));
+  return mixed(std::uint64_t(2 * isArgument + isOnlyUse), capi.mlirOperationGetName(source).pointer);
+}
+
+bool VerifiedOps::isCallOfFunction(MlirOperation call) const {
+  const MlirAttribute callee = capi.mlirOperationGetAttributeByName(call, toStringRef("callee"));
+  const auto found = functionTypes.find(std::string(toView(capi.mlirFlatSymbolRefAttrGetValue(callee))));
+  return found != functionTypes.end() && isCallOf(capi, found->second, call);
+}
+
+} // namespace mlir_shard

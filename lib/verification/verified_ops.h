@@ -1,0 +1,135 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Verification of what has changed: the host verifies one operation of each kind, and not all that are like it.
+#pragma once
+
+#include "ir/capi.h"
+#include "ir/mixed.h"
+#include "ir/pointer_map.h"
+#include "ir/signatures.h"
+#include "ir/walk.h"
+#include "verification/op_contents.h"
+#include "verification/verified_functions.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace mlir_shard {
+
+// What is known to be valid in one context.
+//
+// The verifier of an operation without regions looks at its name, attributes, types and place in its block; some look
+// further, at the operation around it, at constant operands, or at symbols. Operations that agree in all of that are
+// valid together. Those with regions are known by what is in these, or, for functions, loops and manual computations,
+// by the arguments and the terminators of their blocks. An operation that has not changed since the last run, nor what
+// its verifier looks at, is passed over; that values are defined before they are used is looked at again from the first
+// one on that has been moved.
+class VerifiedOps {
+public:
+  enum class Verdict { Valid, Invalid, Unknown };
+
+  // Attributes named in `ignored` are not for the host to verify.
+  VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored);
+
+  // Whether all in `root` is valid. Where an operation is not, the host has emitted an error; where that is not known,
+  // the host has to verify the whole.
+  Verdict verify(MlirOperation root);
+
+  // The same where nothing in `root` has changed since it was valid but for `made`, operations that were made, moved
+  // or given other operands, types or regions, and `attributed`, which were given other attributes. Unknown where that
+  // may concern others.
+  Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
+                        const std::vector<MlirOperation> &attributed);
+
+  // Remembers that the host has found `root` to be valid.
+  void accept(MlirOperation root);
+
+  // The operations that the last run over all has found to have changed, or not to be known.
+  const std::vector<Searched> &changedInRun() const { return changed; }
+
+private:
+  using Key = FunctionKeys::Key;
+
+  // How the verifier of operations of one name is known to work.
+  enum class Kind {
+    Unknown,
+    Plain,       // It looks at the operation alone.
+    OfConstants, // At constant operands as well.
+    OfParent,    // At the operation around it.
+    OfMeshes,    // At the meshes of the module, and at manual computations around it.
+    OfGrids,     // At the grids of the module, which is verified with that.
+    Call,        // At the function that is called.
+    Edge,        // At what its operand is of, and whether that has other uses.
+    Container,   // At its own types, and at the arguments and terminators of its blocks.
+  };
+
+  struct Name {
+    Kind kind;
+    std::int32_t number;
+    bool isModule, isFunction, isIsolated, isManual;
+  };
+
+  // A block whose operations are being visited.
+  struct Around {
+    std::int32_t signature, name;
+    const void *manual; // The manual computations around it.
+    MlirBlock block;
+  };
+
+  Verdict run(MlirOperation root, bool accepting);
+  bool beginIn(MlirOperation root);
+  Verdict visitAlone(MlirOperation op, bool isMade);
+  bool hasOperandWithEdge(MlirOperation op);
+  Verdict visitUsers(MlirOperation op);
+  Verdict visitUser(MlirOperation user);
+  Around aroundOf(MlirOperation op);
+  const void *manualInside(MlirOperation op, const void *outer, std::int32_t signature);
+  bool haveOwnSymbols(MlirOperation module) const;
+  bool dominates(MlirValue value, MlirOperation user);
+  Verdict visit(MlirOperation op, const Around &around, bool isLast);
+  Verdict visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast, std::size_t place);
+  Content contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast);
+  std::int32_t constantSignature(MlirValue value);
+  void addContent(MlirOperation op, Content &content);
+  Verdict visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast);
+  Verdict visitBodies(MlirOperation op, const Name &name, const Around &around, std::size_t place);
+  Verdict visitWhole(MlirOperation op, const Around &around);
+  Verdict hostVerdict(MlirOperation op);
+  Verdict knownByModule(Key key);
+  Verdict known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op);
+  bool containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature, Key &key);
+  std::uint64_t sourceOf(MlirOperation edge) const;
+  bool isCallOfFunction(MlirOperation call) const;
+  bool wholeKey(MlirOperation op, Key &key, PointerMap &local);
+  void readSymbols(MlirOperation module);
+  bool areVisible(MlirOperation op);
+  const Name &nameOf(MlirOperation op);
+
+  const Capi &capi;
+  FunctionKeys functionKeys;
+  Signatures signatures;
+  std::unordered_map<const void *, Name> names;
+  std::unordered_set<std::uint64_t> leaves;
+  std::unordered_set<Key, PointersHash> specialLeaves, containers, functions, wholes;
+
+  OpContents contents;
+  std::vector<Searched> changed;
+
+  // Of the run.
+  bool accepting = false;
+  MlirOperation module; // Around the root.
+  const void *meshes = nullptr;
+  std::map<std::string, MlirType, std::less<>> functionTypes;
+  std::uint64_t functionsContent = 0; // Of the names and types of the functions.
+  bool hasEdges = false;              // Whether there was one in the last run.
+  std::unordered_map<Key, std::int32_t, PointersHash> meshNumbers, manualNumbers;
+};
+
+} // namespace mlir_shard
