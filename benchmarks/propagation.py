@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Propagation on a parsed module: this project beside the C++ Shardy in jaxlib, in one run.
 
-    python benchmarks/propagation.py [--layers 12 48 400] [--different 12 48] [--linalg 10000] [--pass NAME]
+    python benchmarks/propagation.py [--layers 12 48 400] [--different 12 48] [--linalg 10000] [--pass NAME] [--fresh]
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
-alone; both verify the module after each pass, as they do by default, unless --no-verify is given. Prints the median
-seconds, their ratio, the memory that parsing and the pass together take at their peak (which Linux tells), once their
-code is loaded, and how many of the shardings in the resulting modules are the same. The layers are alike, or with
---different each has shapes of its own. Shardy has no rules for linalg, so a linalg module is measured here alone.
+alone; both verify the module after each pass, as they do by default, unless --no-verify is given. Modules are measured
+one after the other in that process, where a large one lies scattered in the memory of those before, or with --fresh
+each in a process of its own, as a command does. Prints the median seconds, their ratio, the memory that parsing and the
+pass together take at their peak (which Linux tells), once their code is loaded, and how many of the shardings in the
+resulting modules are the same. The layers are alike, or with --different each has shapes of its own. Shardy has no
+rules for linalg, so a linalg module is measured here alone.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linalg_layers import linalg_layers
@@ -96,16 +98,22 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Setting:
-    """What to measure, how often, whether modules are verified between passes, and where files go."""
+    """What to measure, how often, whether modules are verified between passes, where files go, and whether each
+    measurement has a process of its own."""
 
     name: str
     repeat: int
     verify: bool
     folder: Path
+    fresh: bool = False
 
 
 def measure(script: str, text: str, setting: Setting) -> Measurement:
-    """Measures one side in a process of its own."""
+    """Measures one side in a process of its own, or several."""
+    if setting.fresh:
+        once = replace(setting, repeat=1, fresh=False)
+        several = [measure(script, text, once) for _ in range(setting.repeat)]
+        return replace(several[-1], seconds=statistics.median(one.seconds for one in several))
     file = setting.folder / "module.mlir"
     file.write_text(text)
     command = [sys.executable, "-c", script, str(file), setting.name, str(setting.repeat), str(setting.verify)]
@@ -166,9 +174,10 @@ def main() -> None:
     parser.add_argument("--pass", dest="name", default="sdy-propagation-pipeline")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not verify between passes")
+    parser.add_argument("--fresh", action="store_true", help="measure each time in a process of its own")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        setting = Setting(arguments.name, arguments.repeat, arguments.verify, Path(folder))
+        setting = Setting(arguments.name, arguments.repeat, arguments.verify, Path(folder), arguments.fresh)
         for layers in arguments.layers:
             compare(lowered_gradient(layers), f"gradient of {layers} layers", setting)
         for layers in arguments.different:
