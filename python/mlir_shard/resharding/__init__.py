@@ -4,5 +4,6 @@
 
 Read `tensor_layout`, `grid` and `steps` for the problem, then `planner`, which compares `seed_plans` with the result of
 `grid_search`, whose search is native (`lib/resharding/reshard_search.h`). `plan` is the result, and `simulation`
-executes it. `greedy_plan` is Shardy's algorithm. `cost/` is the cost model, and `operator/` chooses the reshards around an op.
+executes it. `greedy_plan` is Shardy's algorithm. `cost/` is the cost model, and `operator/` chooses the reshards around
+an op.
 """
