@@ -160,3 +160,10 @@ def test_a_memory_limit_is_positive(limit: int) -> None:
 def test_an_axis_has_one_link() -> None:
     with pytest.raises(ValueError, match='"x" has two links'):
         CostModel(links=(("x", Link(0, 1)), ("x", Link(0, 2))))
+
+
+def test_links_are_of_axes_of_the_mesh() -> None:
+    model = CostModel(links=(("x", Link(0, 1)),))
+    model.check_axes(["y", "x"])
+    with pytest.raises(ValueError, match=r'^links\.x: not an axis of the mesh, which has "y", "z"$'):
+        model.check_axes(["y", "z"])

@@ -136,3 +136,5 @@ def test_bounds_with_partial_values_of_many_devices_hold_of_few(dims: Dims, monk
     monkeypatch.setattr(steps_of_plans, "MOST_DEVICES", 0)
     plan = Planner(CostModel(objective=Objective.BYTES)).plan(source, target, 4)
     assert 0 < plan.cost_bound <= exact.cost_bound <= plan.cost
+    least = steps_of_plans.least_cost(source, target, 4, CostModel(objective=Objective.BYTES))
+    assert 0 < least <= exact.cost_bound

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlir_shard.resharding.windows import WindowHalo, window_halo
+from mlir_shard.resharding.windows import Halo, WindowHalo, window_halo
 
 NOTHING = -1
 
@@ -90,3 +90,19 @@ def test_hops() -> None:
     halo = window_halo(32, 32, 8, 1, 11, -3)
     assert halo is not None
     assert list(halo.hops()) == [(1, 3, 4), (2, 0, 3)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shards", "expected"),
+    [
+        (0, 1, 2, False),
+        (1, 1, 3, False),
+        (2, 0, 3, True),
+        (0, 2, 3, True),
+        (2, 0, 4, False),
+        (1, 2, 4, True),
+        (1, 2, 5, False),
+    ],
+)
+def test_all_shards_over_several_hops(left: int, right: int, shards: int, expected: bool) -> None:
+    assert Halo(1, 1, left, right, (0,) * shards).gathers_everything is expected

@@ -39,6 +39,9 @@ RELATIONS = [
     ("c:(1)2", "c:(3)2", 0, 0, 0, 0, 0, 0),
     ("c:(1)3", "c:(2)3", 0, 0, 0, 1, 0, 0),
     ("c:(2)3", "c:(6)2", 0, 0, 0, 0, 1, 1),
+    # Of two axes, the parts may be any.
+    ("b:(1)2", "c:(1)3", 0, 0, 0, 0, 1, 0),
+    ("c:(1)3", "b:(1)2", 0, 0, 0, 0, 1, 0),
 ]
 
 # axis, other, overlap, prefix without overlap, suffix without overlap, greatest common prefix

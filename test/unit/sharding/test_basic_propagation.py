@@ -119,6 +119,12 @@ def test_nothing_follows_a_part_of_an_axis() -> None:
     assert after[0] == '[{"b":(1)2, ?}]'
 
 
+def test_what_a_part_of_an_axis_shards_is_taken_from_all_of_it() -> None:
+    # The second operand is closed behind a part of "b", which is what all can have.
+    before = ['[{"a", "b", ?}, {?}]', '[{"a", "b":(1)2}, {?}]', OPEN]
+    assert propagated(ADD, *before) == [before[0], before[1], '[{"a", "b":(1)2, ?}, {?}]']
+
+
 def test_axes_of_partial_sums_shard_nothing() -> None:
     assert propagated(ADD, '[{"a", ?}, {?}]', OPEN, '[{?}, {?}], unreduced={"a"}')[1:] == [
         OPEN,

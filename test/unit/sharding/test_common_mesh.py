@@ -11,7 +11,8 @@ from random import Random
 import pytest
 
 from mlir_shard.sharding import AxisRef, Mesh, MeshAxis, TensorSharding
-from mlir_shard.sharding.common_mesh import mesh_changes
+from mlir_shard.sharding.axes import SubAxisInfo
+from mlir_shard.sharding.common_mesh import mesh_changes, part_of
 from mlir_shard.sharding.layout import device_box
 
 SHAPE = (13, 8)
@@ -112,6 +113,16 @@ def test_any_other_order_is_kept() -> None:
 def test_what_has_no_common_axes_is_left_out(mesh: Mesh, used: tuple[AxisRef, ...]) -> None:
     first = Mesh([("a", 2), ("b", 3)])
     assert mesh_changes(first, (mesh,), {mesh: used}).keys() == {first}
+
+
+def test_parts_of_sub_axes() -> None:
+    # An axis of size 12, the minor part of which is the major one on the line.
+    parts = (SubAxisInfo(3, 4), SubAxisInfo(1, 3))
+    assert part_of(AxisRef("x"), parts) == parts
+    assert part_of(AxisRef.sub("x", 1, 4), parts) == parts[:1]
+    assert part_of(AxisRef.sub("x", 2, 2), parts) == (SubAxisInfo(6, 2),)
+    assert part_of(AxisRef.sub("x", 2, 6), parts) == (SubAxisInfo(6, 2), SubAxisInfo(1, 3))
+    assert part_of(AxisRef.sub("x", 1, 3), parts) is None
 
 
 def test_what_is_cut_otherwise_is_taken_in_another_order() -> None:
