@@ -154,3 +154,30 @@ func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh
   %0 = tensor.extract_slice %a[0, 0] [%n, 4] [1, 1] : tensor<8x4xf32> to tensor<?x4xf32>
   return
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+// Of a rule that somebody wrote: slices of two elements may begin in one block and end in the other.
+func.func @gather(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %i: tensor<3x1xi32>) -> tensor<3x2x4xf32> {
+  // expected-error@+1 {{'stablehlo.gather' cannot be partitioned: its slices reach over blocks of dimension 0}}
+  %0 = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 2, 4>}> {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}, {}], unreduced={"x"}>]>, sdy.sharding_rule = #sdy.op_sharding_rule<([i, j], [k, l])->([k, m, j]) {i=8, j=4, k=3, l=1, m=2} reduction={i}, custom>} : (tensor<8x4xf32>, tensor<3x1xi32>) -> tensor<3x2x4xf32>
+  %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {}, {}]> : tensor<3x2x4xf32>
+  return %1 : tensor<3x2x4xf32>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
+func.func @windows_behind_a_whole_dimension(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  // expected-error@+1 {{'stablehlo.reduce_window' cannot be partitioned: its windows along dimension 1 reach over blocks of 4}}
+  %0 = "stablehlo.reduce_window"(%a, %zero) <{padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>, window_dimensions = array<i64: 1, 3>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %1 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  return
+}

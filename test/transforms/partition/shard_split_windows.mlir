@@ -49,6 +49,22 @@ func.func @pad_of_sum(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %1 : tensor<8xf32>
 }
 
+// whatever constant of that value it is,
+// CHECK-LABEL: func.func @pad_with_another_zero
+// CHECK-NOT: stablehlo.pad
+// CHECK: "stablehlo.reduce_window"(%arg0, {{.*}}padding = dense<1>
+func.func @pad_with_another_zero(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %other = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %a, %other, low = [1], high = [1], interior = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<10xf32>
+  %1 = "stablehlo.reduce_window"(%0, %zero) <{window_dimensions = array<i64: 3>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<10xf32>, tensor<f32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
 // one with anything else is not,
 // CHECK-LABEL: func.func @pad_with_ones
 // CHECK: %[[PADDED:.*]] = stablehlo.pad %arg0

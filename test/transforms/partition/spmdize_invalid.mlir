@@ -112,3 +112,19 @@ func.func @callback(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   stablehlo.custom_call @print(%b) {has_side_effect = true} : (tensor<f32>) -> ()
   return %a : tensor<8xf32>
 }
+
+// -----
+
+// Of a rule that somebody wrote: devices exchange rows, and columns are taken for elements.
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+
+func.func @windows_behind_exchanged_rows(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  // expected-error@+1 {{'stablehlo.reduce_window' cannot be partitioned: its windows along dimension 1 reach over blocks of 4}}
+  %0 = "stablehlo.reduce_window"(%a, %zero) <{padding = dense<1> : tensor<2x2xi64>, window_dimensions = array<i64: 3, 3>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %1 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {"y"}]>]>, sdy.sharding_rule = #sdy.op_sharding_rule<([i, j], [])->([i, j]) {i=4, j=8} permutation={i}, custom>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  return
+}

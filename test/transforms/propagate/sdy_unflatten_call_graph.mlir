@@ -49,3 +49,23 @@ func.func private @f_2(%a: tensor<4xf32>) -> (tensor<4xf32> {sdy.sharding = #sdy
 func.func private @g(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %a : tensor<4xf32>
 }
+
+// What is called once, after what is called twice, is not called most.
+// FULLY-LABEL: func.func @once_behind_twice
+// FULLY-NEXT: call @h_0(
+// FULLY-NEXT: call @h_0(
+// FULLY-NEXT: call @h_0(
+func.func @once_behind_twice(%a: tensor<4xf32>) {
+  %0 = call @h_0(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @h_0(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = call @h(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+func.func private @h(%a: tensor<4xf32>) -> tensor<4xf32> {
+  return %a : tensor<4xf32>
+}
+
+func.func private @h_0(%a: tensor<4xf32>) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) attributes {sdy.original_func_name = "h"} {
+  return %a : tensor<4xf32>
+}

@@ -9,7 +9,14 @@ from rules.modules import ops, rule_of
 
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
-from mlir_shard.rules.reduction import Combination, Combiner, combination_of, neutral_number, reduction_op
+from mlir_shard.rules.reduction import (
+    Combination,
+    Combiner,
+    combination_of,
+    may_repeat_initial_values,
+    neutral_number,
+    reduction_op,
+)
 from mlir_shard.sharding import ReductionOp
 
 
@@ -201,3 +208,26 @@ def test_combinations_of_small_integers(name: str, element: str, expected: Combi
         return
       }}""")
     assert combination_of(reduce) == expected
+
+
+@pytest.mark.parametrize(
+    ("init", "body", "expected"),
+    [
+        ("0.0", "%1 = stablehlo.add %l, %r : tensor<f32>\n stablehlo.return %1 : tensor<f32>", True),
+        ("1.0", "%1 = stablehlo.add %l, %r : tensor<f32>\n stablehlo.return %1 : tensor<f32>", False),
+        ("1.0", "stablehlo.return %l : tensor<f32>", True),
+        # The interpreter, which is given the body alone, does not know what is outside.
+        ("0.0", "stablehlo.return %outer : tensor<f32>", False),
+        ("0.0", "%1 = stablehlo.maximum %l, %outer : tensor<f32>\n stablehlo.return %1 : tensor<f32>", False),
+    ],
+)
+def test_initial_values_that_may_be_combined_several_times(init: str, body: str, expected: bool) -> None:
+    *_, reduce, _ = ops(f"""(%a: tensor<4xf32>, %outer: tensor<f32>) {{
+        %z = stablehlo.constant dense<{init}> : tensor<f32>
+        %0 = "stablehlo.reduce"(%a, %z) <{{dimensions = array<i64: 0>}}> ({{
+        ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+          {body}
+        }}) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+        return
+    }}""")
+    assert may_repeat_initial_values(reduce) is expected

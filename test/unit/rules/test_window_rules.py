@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import pytest
-from rules.modules import rule_of
+from rules.modules import ops, rule_of
+
+from mlir_shard.rules import rule_for
+from mlir_shard.rules.windows import Window, windows_of
 
 ADDER = """({
   ^bb0(%x: tensor<f32>, %y: tensor<f32>):
@@ -131,3 +134,19 @@ def test_a_spatial_dimension_along_windows_and_inside_them() -> None:
 def test_a_conservative_convolution_leaves_out_what_windows_overlap_along() -> None:
     expected = "([i, l, j], [m, j, k])->([i, n, k]) {i=2, j=6, k=4, l=1, m=1, n=1} reduction=j"
     assert rule_of(*convolution("2x14x6", "3x6x4", "2x12x4"), conservative=True) == expected
+
+
+def test_operands_of_a_concatenation_are_windows_of_its_result() -> None:
+    *_, op, _ = ops("""(%a: tensor<2x7xf32>) {
+        %0 = stablehlo.slice %a [0:2, 3:7] : (tensor<2x7xf32>) -> tensor<2x4xf32>
+        %1 = stablehlo.slice %a [0:2, 0:3] : (tensor<2x7xf32>) -> tensor<2x3xf32>
+        %2 = stablehlo.concatenate %0, %1, dim = 1 : (tensor<2x4xf32>, tensor<2x3xf32>) -> tensor<2x7xf32>
+        return
+    }""")
+    rule = rule_for(op)
+    assert rule is not None
+    (factor,) = rule.permutation_factors
+    assert windows_of(op, rule) == (
+        Window(0, 1, factor, 1, 1, 0, is_part=True),
+        Window(1, 1, factor, 1, 1, -4, is_part=True),
+    )

@@ -250,7 +250,17 @@ func.func @main(%a: tensor<1x4x6x2xf32> {on('{}, {"x"}, {}, {}')}, %k: tensor<4x
 }}"""
 
 
-@pytest.mark.parametrize("text", [SORT, WHILE, CASE, SLICES, REVERSED, WINDOWS, IMAGE], ids=range(7))
+# The elements of the first block are at 1 and 3 of five, those of the second at 0 and 2.
+PADDED = f"""
+func.func @main(%a: tensor<4x6xf32> {on(X_)}) -> (tensor<10x7xf32> {on(X_)}) {{
+  %c = stablehlo.constant dense<2.0> : tensor<f32>
+  %0 = stablehlo.pad %a, %c, low = [1, 0], high = [2, 1], interior = [1, 0] {{{of(X_)}}}
+    : (tensor<4x6xf32>, tensor<f32>) -> tensor<10x7xf32>
+  return %0 : tensor<10x7xf32>
+}}"""
+
+
+@pytest.mark.parametrize("text", [SORT, WHILE, CASE, SLICES, REVERSED, WINDOWS, IMAGE, PADDED], ids=range(8))
 def test_programs(text: str) -> None:
     check(HALVES + text)
 

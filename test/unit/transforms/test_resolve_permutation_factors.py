@@ -11,6 +11,7 @@ from transforms import manual_simulation
 from mlir_shard import asm
 from mlir_shard import run as run_passes
 from mlir_shard.dialects.contexts import create_context
+from mlir_shard.transforms.halo.moving_ops import communicates_along
 
 MESH = 'sdy.mesh @mesh = <["x"=2, "y"=3, "z"=4]>'
 REORDERED = 'sdy.mesh @mesh = <["x"=2, "y"=3, "z"=4], device_ids=[{}]>'.format(
@@ -125,6 +126,24 @@ def test_splits(sizes: list[int], mesh: str, axes: list[str]) -> None:
       return %0 : {new}
     }}"""
     check(text, [size], RESOLVE)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "shards", "expected"),
+    [
+        ("[0:5]", 2, False),  # of three elements each, as before
+        ("[0:4]", 2, True),
+        ("[1:6]", 2, True),
+        ("[0:6:2]", 2, True),
+        ("[1:6]", 1, False),
+    ],
+)
+def test_slices_that_need_elements_of_others(bounds: str, shards: int, expected: bool) -> None:
+    size = len(range(6)[slice(*map(int, bounds.strip("[]").split(":")))])
+    slice_ = f"stablehlo.slice %a {bounds} : (tensor<6xi64>) -> tensor<{size}xi64>"
+    module = asm.parse_module(f"func.func @f(%a: tensor<6xi64>) {{\n %0 = {slice_}\n return\n}}", CONTEXT)
+    op = module.body.operations[0].operation.regions[0].blocks[0].operations[0].operation
+    assert communicates_along(op, 0, shards) is expected
 
 
 def test_a_matmul_alone_sums_over_uneven_shards() -> None:
