@@ -22,6 +22,19 @@ SYMMETRIC = MATRICES @ MATRICES.transpose(0, 2, 1) + 4 * np.eye(4)
 TRIANGULAR = MATRICES + 4 * np.eye(4)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_the_last_case_is_that_of_all_numbers_that_have_none(count: int) -> None:
+    branch = "{{\n %k = stablehlo.constant dense<{0}> : tensor<i32>\n stablehlo.return %k : tensor<i32>\n}}"
+    branches = ", ".join(branch.format(10 + number) for number in range(count))
+    text = f"""func.func @main(%n: tensor<i32>) -> tensor<i32> {{
+      %0 = "stablehlo.case"(%n) ({branches}) : (tensor<i32>) -> tensor<i32>
+      return %0 : tensor<i32>
+    }}"""
+    for number in (-1, *range(count), count, 7):
+        (found,) = run(text, np.array(number, np.int32))
+        assert found == 10 + (number if 0 <= number < count else count - 1)
+
+
 @pytest.mark.parametrize("is_lower", [True, False], ids=["lower", "upper"])
 def test_cholesky(is_lower: bool) -> None:
     type_ = "tensor<2x4x4xf64>"

@@ -63,6 +63,31 @@ def test_lowerings_build_ops_and_text_that_are_lowered_in_turn() -> None:
     assert "test." not in str(module)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda op: twice(op).results[0],
+        lambda op: [twice(op).results[0]],
+        lambda op: (twice(op).results[0],),
+        lambda op: twice(op).opview,
+    ],
+    ids=["value", "list", "tuple", "op"],
+)
+def test_lowerings_give_values_or_ops(made: Callable[[Any], Any]) -> None:
+    interfaces.lowering("test.twice")(made)
+    interfaces.lowering("test.four_times")(made)
+    module = parsed()
+    lower_registered(module)
+    assert str(module).count("stablehlo.add") == 2
+
+
+def test_a_lowering_of_an_op_without_results_may_give_nothing() -> None:
+    interfaces.lowering("test.note")(lambda op: None)
+    module = parsed('func.func @main(%a: tensor<4xf32>) {\n "test.note"(%a) : (tensor<4xf32>) -> ()\n return\n}')
+    lower_registered(module)
+    assert "test." not in str(module)
+
+
 def test_a_pipeline_lowers_all_ops_of_a_dialect() -> None:
     @mlir_shard.register
     class LowerTest(mlir_shard.Pass):
