@@ -163,6 +163,12 @@ class TestMesh:
         shardings = [sharding(text) for text in ("<@reversed, [{}]>", "[{}]", "<@none, [{}]>")]
         assert op_mesh(shardings, MESHES) == ("m", MESHES["m"])
 
+    def test_the_empty_mesh_goes_with_any_other(self) -> None:
+        shardings = [sharding(text) for text in ("[{}]", "<@none, [{}]>", '<@six, [{"s"}]>')]
+        assert op_mesh(shardings[:2], MESHES) == ("m", MESHES["m"])
+        assert op_mesh(shardings[1:], MESHES) == ("six", MESHES["six"])
+        assert op_mesh(shardings, MESHES) is None
+
     def test_different_meshes_are_none(self) -> None:
         for other in ('<@six, [{"s"}]>', "<@one, []>", "<@unknown, [{}]>"):
             assert op_mesh([sharding("[{}]"), sharding(other)], MESHES) is None

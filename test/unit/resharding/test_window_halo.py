@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlir_shard.resharding.windows import Halo, WindowHalo, window_halo
+from mlir_shard.resharding.windows import Halo, WindowHalo, halo_of_window, window_halo
 
 NOTHING = -1
 
@@ -106,3 +106,22 @@ def test_hops() -> None:
 )
 def test_all_shards_over_several_hops(left: int, right: int, shards: int, expected: bool) -> None:
     assert Halo(1, 1, left, right, (0,) * shards).gathers_everything is expected
+
+
+@pytest.mark.parametrize(
+    ("size", "result_size", "low", "hops", "starts"),
+    [
+        # Of two elements each: as they are, one further on, one back, with two in front of all, and the first half.
+        (8, 8, 0, (0, 0), (0, 0, 0, 0)),
+        (8, 8, 1, (1, 0), (1, 1, 1, 1)),
+        (8, 8, -1, (0, 1), (1, 1, 1, 1)),
+        (8, 12, 2, (1, 1), (0, 1, 2, 3)),
+        (8, 4, 0, (2, 0), (4, 3, 2, 1)),
+    ],
+)
+def test_shards_that_windows_reach(
+    size: int, result_size: int, low: int, hops: tuple[int, int], starts: tuple[int, ...]
+) -> None:
+    halo = halo_of_window(4, size, result_size, low)
+    assert (halo.left_hops, halo.right_hops) == hops
+    assert halo.starts == starts

@@ -106,11 +106,15 @@ def test_a_rule_may_look_at_more_than_its_op() -> None:
 
 
 def test_dynamic_shapes_have_no_rule() -> None:
-    (op, _) = ops("""(%a: tensor<?xf32>) {
+    (op, other, _) = ops("""(%a: tensor<?xf32>) {
         %0 = arith.negf %a : tensor<?xf32>
+        %1 = stablehlo.custom_call @Sharding(%a) : (tensor<?xf32>) -> tensor<4xf32>
         return
       }""")
-    assert rule_for(op) is None
+    cache = RuleCache()
+    for one in (op, other):
+        assert rule_for(one) is None
+        assert cache.rule_for(one) is None
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,17 @@ from mlir_shard.sharding import ReductionOp
             "stablehlo.select %p, %a, %a : tensor<i1>, tensor<4xf32>",
             "([], [i], [i])->([i]) {i=4}",
         ),
+        (
+            "%a: f32, %b: tensor<4x8xf32>, %i: index",
+            "tensor.insert %a into %b[%i, %i] : tensor<4x8xf32>",
+            "([], [i, j], [], [])->([i, j]) {i=4, j=8}",
+        ),
+        (
+            # Two rows for each of three indices.
+            "%a: tensor<2x8x4xf32>, %b: tensor<2x3xi32>, %n: tensor<1xi32>",
+            '"tosa.row_gather"(%a, %b, %n) : (tensor<2x8x4xf32>, tensor<2x3xi32>, tensor<1xi32>) -> tensor<2x6x4xf32>',
+            "([i, m, l], [i, j], [n])->([i, jk, l]) {i=2, j=3, k=2, l=4, m=8, n=1} need_replication=m",
+        ),
     ],
 )
 def test_rules(signature: str, op: str, expected: str) -> None:
@@ -133,6 +144,11 @@ def generic(combiner: str, element: str = "f32") -> str:
 )
 def test_reductions_of_bodies(combiner: str, element: str, expected: ReductionOp | None) -> None:
     assert reduction_op(ops(generic(combiner, element))[0]) is expected
+
+
+def test_what_has_no_results_is_no_reduction() -> None:
+    for op in ops("(%a: tensor<4xf32>) { stablehlo.custom_call @f(%a) : (tensor<4xf32>) -> ()\n return }"):
+        assert reduction_op(op) is None
 
 
 def test_reductions_of_named_ops() -> None:

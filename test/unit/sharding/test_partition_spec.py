@@ -29,6 +29,14 @@ def test_entries(entries: tuple[Any, ...], expected: str) -> None:
     assert str(sharding) == f"<@mesh, {expected}>"
 
 
+def test_partial_sums_are_along_axes_in_the_order_of_the_mesh() -> None:
+    mesh = Mesh([("z", 2), ("y", 2), ("x", 2)])
+    sharding = sharding_of_spec(PartitionSpec("y", unreduced={"x", "z"}), (8,), mesh, "mesh")
+    assert str(sharding) == '<@mesh, [{"y"}], unreduced={"z", "x"}>'
+    with pytest.raises(ValueError, match=r"^axis 'w' is not in the mesh"):
+        sharding_of_spec(PartitionSpec(unreduced={"w"}), (8,), mesh, "mesh")
+
+
 @pytest.mark.parametrize("entry", [1, ("data", 1), {"data": 1}, {"data"}])
 def test_what_is_no_entry(entry: Any) -> None:
     with pytest.raises(TypeError, match="is not an entry of a partition spec"):

@@ -30,6 +30,9 @@ def test_dimension_shardings():
     assert dim("x ?", 2).closed() == DimensionSharding(axes("x"), True, 2)
     assert dim("x", 2).opened() == DimensionSharding(axes("x"), False, 2)
     assert (dim("x").priority_or_default, dim("x", 3).priority_or_default) == (0, 3)
+    assert dim("x", 2).with_axes(axes("y")) == dim("y", 2)
+    assert dim("x", 2).with_axes(()) == dim("")
+    assert dim("x ?", 2).with_axes(()) == dim("?", 2)
 
 
 def test_constructors_and_questions():
