@@ -124,6 +124,9 @@ func.func @reverse_of_another_dimension(%a: tensor<8x2xf32> {sdy.sharding = #sdy
 // CHECK-LABEL: func @split
 // CHECK: %[[EVEN:.*]] = stablehlo.pad %arg0, %{{.*}}, low = [0], high = [2], interior = [0]
 // CHECK-NEXT: %[[LOCAL:.*]] = sdy.manual_computation(%[[EVEN]], %{{.*}}) in_shardings=[<@grid, [{"y"}]>, <@grid, []>] out_shardings=[<@grid, [{"y":(1)2}, {"y":(2)2}]>] manual_axes={"y"}
+// What a device gets that receives nothing is the padding, so it need not choose between them.
+// CHECK: "stablehlo.collective_permute"
+// CHECK-NOT: stablehlo.select
 // CHECK: stablehlo.reshape %{{.*}} : (tensor<2xf32>) -> tensor<1x2xf32>
 // CHECK: } : (tensor<8xf32>, tensor<f32>) -> tensor<2x4xf32>
 // CHECK-NEXT: stablehlo.slice %[[LOCAL]] [0:2, 0:3]

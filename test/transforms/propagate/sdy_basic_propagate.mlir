@@ -104,3 +104,17 @@ func.func @dynamic(%a: tensor<?xf32>) -> tensor<?xf32> {
   %0 = arith.negf %a : tensor<?xf32>
   return %0 : tensor<?xf32>
 }
+
+// -----
+
+// Ops that differ in their sizes alone have each a rule of its own sizes.
+sdy.mesh @mesh = <["x"=2]>
+
+// RULES-LABEL: func.func @own_sizes
+// RULES: stablehlo.add %arg0, %arg0 {{.*}}#sdy.op_sharding_rule<([i], [i])->([i]) {i=4}>
+// RULES: stablehlo.add %arg1, %arg1 {{.*}}#sdy.op_sharding_rule<([i], [i])->([i]) {i=8}>
+func.func @own_sizes(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<8xf32>) -> (tensor<4xf32>, tensor<8xf32>) {
+  %0 = stablehlo.add %a, %a : tensor<4xf32>
+  %1 = stablehlo.add %b, %b : tensor<8xf32>
+  return %0, %1 : tensor<4xf32>, tensor<8xf32>
+}
