@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 from runtime.in_process import lower, run
 
-from mlir_shard.runtime.launch.cpu import CPUS
+import mlir_shard
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.runtime.launch.cpu import CPUS, NATIVE, Cpu
 from mlir_shard.runtime.launch.libraries import vector_math
+from mlir_shard.runtime.lowering.loops import loop_order
 
 RANDOM = np.random.default_rng(3)
 DTYPES: dict[str, Any] = {
@@ -172,3 +176,30 @@ def test_a_sum_with_its_own_transpose(size: int) -> None:
       }}"""
     x = np.arange(size * size, dtype=np.float32).reshape(size, size)
     np.testing.assert_array_equal(run(text, x)[0], x - x.T)
+
+
+@pytest.mark.parametrize(
+    ("operand", "expected"),
+    [
+        # Both operands are gone through column by column: the loops change places.
+        ("memref<64x48xf32>", "affine_map<(d0, d1) -> (d0, d1)>"),
+        # How far apart elements are is not known.
+        ("memref<64x48xf32, strided<[?, ?], offset: ?>>", "affine_map<(d0, d1) -> (d1, d0)>"),
+    ],
+)
+def test_loops_go_along_memory(operand: str, expected: str) -> None:
+    with mlir_shard.create_context():
+        module = ir.Module.parse(f"""
+          #by_columns = affine_map<(d0, d1) -> (d1, d0)>
+          func.func @main(%a: {operand}, %b: memref<64x48xf32>) {{
+            linalg.generic {{indexing_maps = [#by_columns, #by_columns], iterator_types = ["parallel", "parallel"]}}
+                ins(%a : {operand}) outs(%b : memref<64x48xf32>) {{
+            ^bb0(%x: f32, %y: f32):
+              %0 = arith.addf %x, %x : f32
+              linalg.yield %0 : f32
+            }}
+            return
+          }}""")
+        loop_order.arrange(module, Cpu(NATIVE))
+        (op,) = operations_named(module, "linalg.generic")
+        assert [str(one) for one in op.attributes["indexing_maps"]] == [f"{expected}"] * 2

@@ -8,7 +8,9 @@ import pytest
 from runtime import in_process
 
 import mlir_shard
+from mlir_shard.host import ir
 from mlir_shard.runtime.compile import compile_module
+from mlir_shard.runtime.lowering.peak_memory import peak_bytes
 from mlir_shard.runtime.program import Program
 
 MIB = 2**20
@@ -55,6 +57,18 @@ def test_squares_that_are_held_at_once(body: str, expected: int) -> None:
     # Loops count in scalars, which are memory too.
     assert predicted is not None
     assert expected * MIB <= predicted < (expected + 0.01) * MIB
+
+
+@pytest.mark.parametrize(("element", "size"), [("i8", 1), ("f32", 4), ("f64", 8), ("index", 8), ("complex<f64>", 16)])
+def test_buffers_by_their_elements(element: str, size: int) -> None:
+    with mlir_shard.create_context():
+        module = ir.Module.parse(f"""func.func @main(%x: memref<3x4x{element}>) {{
+          %0 = memref.alloc() : memref<5x{element}>
+          memref.dealloc %0 : memref<5x{element}>
+          %1 = memref.alloc() : memref<7x{element}>
+          return
+        }}""")
+        assert peak_bytes(module, "main") == (12 + 7) * size
 
 
 def test_calls_hold_what_their_functions_do() -> None:

@@ -16,9 +16,10 @@ KEPT, IN_PARTS, FREE = "kept", "in parts", "free"
 
 def annotations(loops: str) -> list[str]:
     """What is said of each loop of a function on memory, from the outermost to the innermost."""
-    constants = [f"%c{one} = arith.constant {one} : index" for one in (0, 1, 3, 64, 1000)]
+    constants = [f"%c{one} = arith.constant {one} : index" for one in (0, 1, 3, 64, 256, 257, 1000)]
     text = f"""
-      func.func @main(%x: memref<1000x1000xf32>, %y: memref<1000xf32>, %at: memref<1000xindex>, %n: index) {{
+      func.func @main(%x: memref<1000x1000xf32>, %y: memref<1000xf32>, %at: memref<1000xindex>, %b: memref<1000xi8>,
+                      %n: index) {{
         {" ".join(constants)}
         {loops}
         return
@@ -53,6 +54,13 @@ def add(place: str) -> str:
       memref.store %2, %y[{place}] : memref<1000xf32>"""
 
 
+ADD_BYTES = """
+  %0 = memref.load %b[%i] : memref<1000xi8>
+  %1 = memref.load %b[%j] : memref<1000xi8>
+  %2 = arith.addi %0, %1 : i8
+  memref.store %2, %b[%j] : memref<1000xi8>"""
+
+
 SCATTER = """
   %place = memref.load %at[%j] : memref<1000xindex>
   %0 = memref.load %x[%i, %j] : memref<1000x1000xf32>
@@ -69,6 +77,8 @@ SCATTER = """
         pytest.param(nest("%c1000", "%c1000", add("%i")), [KEPT, IN_PARTS], id="a sum along the inner loop"),
         pytest.param(nest("%c1000", "%c1000", add("%j")), [KEPT, KEPT], id="many sums along the outer loop"),
         pytest.param(nest("%c1000", "%c64", add("%j")), [KEPT, FREE], id="sums in registers along the outer loop"),
+        pytest.param(nest("%c1000", "%c256", ADD_BYTES), [KEPT, FREE], id="as many sums as registers hold"),
+        pytest.param(nest("%c1000", "%c257", ADD_BYTES), [KEPT, KEPT], id="one more than registers hold"),
         pytest.param(nest("%c1000", "%c1000", SCATTER), [KEPT, FREE], id="places that are read from memory"),
     ],
 )
