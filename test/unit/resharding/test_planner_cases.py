@@ -205,6 +205,15 @@ def test_slices_and_gathers_are_one_move_each() -> None:
     assert plan.num_collectives == len(plan.steps) == 1
 
 
+def test_partial_values_are_reduced_first_where_that_takes_fewer_steps() -> None:
+    mesh, shape = mesh_of(4, 2), (12, 3)
+    whole = layout(mesh, shape, axes("a"), [])
+    source = TensorLayout(replace(whole.sharding, unreduced_axes=tuple(axes("b"))), mesh, shape)
+    plan = Planner().plan(source, layout(mesh, shape, [], axes("b")), 4)
+    assert plan.cost == plan.cost_bound
+    assert len(plan.steps) == 2
+
+
 def test_partial_values_are_scattered_before_they_are_reduced_along_other_axes() -> None:
     mesh = mesh_of(4, 4, 2, 8, 2)
     first, second, third, fourth, fifth = mesh.axis_names

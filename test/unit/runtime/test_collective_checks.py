@@ -42,6 +42,10 @@ CASES = {
         f"%r = shard.all_reduce %a on @g grid_axes = [0] reduction = bitwise_or : {T} -> {T}",
         "'shard.all_reduce' of tensor<4xf32> by #shard<partial bitwise_or> has no lowering to MPI",
     ),
+    "dimension of slices": (
+        f"%r = shard.all_slice %a on @g grid_axes = [1] slice_axis = 1 : {T} -> {T}",
+        "'shard.all_slice' of tensor<4xf32>: it has no dimension 1",
+    ),
     "negative halo": (
         "%n = arith.constant -1 : i64\n"
         f"  %r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [%n, 1] : {T}",
@@ -117,6 +121,13 @@ def test_elements_that_are_moved_as_they_are() -> None:
         assert [bits for bits, type_ in of_bits.items() if buffers.is_movable(type_)] == [1, 8, 16, 32, 64]
         assert buffers.is_movable(ir.ComplexType.get(ir.F64Type.get()))
         assert not buffers.is_movable(ir.IntegerType.get_unsigned(8))
+
+
+def test_a_device_alone_has_what_a_collective_gives() -> None:
+    lower(
+        f"%s = shard.all_gather %a on @g grid_axes = [1] gather_axis = 0 : {T} -> {T}\n"
+        f"  %r = shard.all_reduce %s on @g grid_axes = [] reduction = sum : {T} -> {T}"
+    )
 
 
 def test_what_is_sent_and_received_is_no_error() -> None:
