@@ -118,3 +118,11 @@ func.func @own_sizes(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   %1 = stablehlo.add %b, %b : tensor<8xf32>
   return %0, %1 : tensor<4xf32>, tensor<8xf32>
 }
+
+// An op whose rule depends on what is around it takes part.
+// CHECK-LABEL: func.func @own_context
+// CHECK: stablehlo.concatenate %arg0, %arg0, dim = 1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+func.func @own_context(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x16xf32> {
+  %0 = stablehlo.concatenate %a, %a, dim = 1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x16xf32>
+  return %0 : tensor<4x16xf32>
+}

@@ -1,0 +1,43 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where operands lie that data-flow edges take, also where edges take the same value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rules.modules import ops
+
+from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edges_of
+from mlir_shard.passes.registry import PassFailure
+from mlir_shard.resharding.steps import Placement
+from mlir_shard.transforms.partition.regions import passed_on
+
+WHOLE, FIRST, SECOND = Placement(((),)), Placement(((0,),)), Placement(((1,),))
+
+
+def whole(value: Any) -> Placement:
+    return WHOLE
+
+
+def test_each_edge_takes_an_operand_of_its_own() -> None:
+    loop, _ = ops("""(%a: tensor<4xf32>, %n: index) {
+        %0:2 = scf.for %i = %n to %n step %n iter_args(%x = %a, %y = %a) -> (tensor<4xf32>, tensor<4xf32>) {
+          scf.yield %x, %x : tensor<4xf32>, tensor<4xf32>
+        }
+        return
+      }""")
+    placements = passed_on(loop, edges_of(loop), [FIRST, SECOND], whole)
+    assert placements == [[WHOLE] * 3 + [FIRST, SECOND], [FIRST, SECOND]]
+
+
+def test_edges_that_take_one_operand_agree() -> None:
+    op, _ = ops("""(%a: tensor<4xf32>) {
+        %0:2 = "test.both"(%a) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+        return
+      }""")
+    edges = [DataFlowEdge(result, (op.operands[0],)) for result in op.results]
+    assert passed_on(op, edges, [FIRST, FIRST], whole)[0] == [FIRST]
+    with pytest.raises(PassFailure, match=r"two of its data-flow edges have operand 0 of 'test\.both' as a source"):
+        passed_on(op, edges, [FIRST, SECOND], whole)
