@@ -5,8 +5,11 @@
     python -m certified_programs [--sources random,lit,zoo] [--programs 200] [--seed 0] [--mesh-axes 1..3] [--even]
     python -m certified_programs --mutants 4 [--programs 200] [--seed 0]
     python -m certified_programs --table [--write ../docs/certificates.md]
+    python -m certified_programs --save FILE; python -m certified_programs --from FILE [--by lemmas]
 
-prints for each source how many local programs are proved whole, and why the others are not, by op and lemma. With
+prints for each source how many local programs are proved whole, how many of these by symbols, and why the others are
+not, by op and lemma. --by counts what is proved by symbols or by lemmas alone. --save writes the partitioned programs
+to a file, and --from checks those of a file again. With
 --mutants up to so many mistakes are made in each local program that is proved, one at a time. A mutant that is proved
 is run beside the local program, and 1 is the exit status where its results differ. With --table it prints what is not
 proved as tables in Markdown, by op and by pass, and --write puts them between two headings of a file. Models of the zoo
@@ -16,16 +19,18 @@ need XLA_FLAGS=--xla_force_host_platform_device_count=8.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from random_programs import generate
 
 from certified_programs import partitioned
-from certified_programs.partitioned import Source
+from certified_programs.partitioned import Partitioned, Source
 from certified_programs.table import Table, write
 
 
@@ -46,9 +51,15 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="print tables in Markdown")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the file to put the tables in")
     parser.add_argument("--list", action="store_true", help="print the verdict on each program")
+    parser.add_argument("--by", default="", choices=("symbols", "lemmas"), help="the only way to prove them")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="the file to put partitioned programs in")
+    parser.add_argument("--from", type=Path, metavar="FILE", dest="source", help="a file of partitioned programs")
     arguments = parser.parse_args()
     targets = tuple(arguments.targets.split(","))
     wrong, table = 0, Table()
+    if arguments.source is not None:
+        _count(arguments.source.name, partitioned.read(arguments.source), targets, arguments)
+        return 0
     for name in arguments.sources.split(","):
         sources = list(_sources(name, arguments))
         if arguments.table:
@@ -58,7 +69,7 @@ def main() -> int:
 
             wrong += mutate(name, sources, targets, arguments.mutants, arguments.seed)
         else:
-            _count(name, sources, targets, lists=arguments.list)
+            _count(name, _partitioned(sources, targets), targets, arguments)
     if arguments.table:
         print(table.text())
         if arguments.write is not None:
@@ -78,31 +89,52 @@ def _sources(name: str, arguments: argparse.Namespace) -> Iterable[Source]:
     )
 
 
-def _count(name: str, sources: Iterable[Source], targets: Iterable[str], *, lists: bool) -> None:
-    for target in targets:
-        proved = total = operations = 0
-        seconds = 0.0
-        reasons: Counter[str] = Counter()
-        for source in sources:
-            if target not in source.targets:
+def _partitioned(sources: Iterable[Source], targets: Iterable[str]) -> Iterator[tuple[str, str, Partitioned]]:
+    for source in sources:
+        for target in targets:
+            one = partitioned.partitioned(source, target) if target in source.targets else None
+            if one is not None:
+                yield source.name, target, one
+
+
+@dataclass
+class _Counts:
+    """What is counted for a target."""
+
+    total: int = 0
+    proved: Counter[str] = field(default_factory=Counter)
+    operations: int = 0
+    seconds: float = 0.0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+def _count(
+    name: str,
+    programs: Iterable[tuple[str, str, Partitioned]],
+    targets: Iterable[str],
+    arguments: argparse.Namespace,
+) -> None:
+    counts = {target: _Counts() for target in targets}
+    with open(arguments.save or os.devnull, "a") as file:
+        for source, target, one in programs:
+            if target not in counts:
                 continue
-            one = partitioned.partitioned(source, target)
-            if one is None:
-                continue
-            started = time.perf_counter()
-            verdict = partitioned.checked(one, one.module)
-            seconds += time.perf_counter() - started
-            total += 1
-            operations += verdict.ops
-            proved += verdict.is_proved
+            of, started = counts[target], time.perf_counter()
+            verdict = partitioned.checked(one, one.module, arguments.by)
+            of.seconds += time.perf_counter() - started
+            of.total, of.operations = of.total + 1, of.operations + verdict.ops
+            of.proved.update([verdict.by] if verdict.is_proved else [])
             found = set(_reasons(verdict))
-            reasons.update(found)
-            if lists:
-                print(f"{source.name} {target}: {'; '.join(sorted(found)) or 'proved'}", flush=True)
-        share = f"{proved / total:.0%}" if total else "none"
-        rate = f"{1e6 * seconds / operations:.0f} µs each" if operations else ""
-        print(f"{name}, {target}: {proved} of {total} proved ({share}); {operations} operations read, {rate}")
-        for reason, count in reasons.most_common():
+            of.reasons.update(found)
+            if arguments.list:
+                print(f"{source} {target}: {'; '.join(sorted(found)) or f'proved by {verdict.by}'}", flush=True)
+            file.write(partitioned.saved(one, source, target) + "\n")
+    for target, of in counts.items():
+        proved = of.proved.total()
+        share = f"{proved / of.total:.0%}, {of.proved['symbols']} by symbols" if of.total else "none"
+        rate = f"{1e6 * of.seconds / of.operations:.0f} µs each" if of.operations else ""
+        print(f"{name}, {target}: {proved} of {of.total} proved ({share}); {of.operations} operations read, {rate}")
+        for reason, count in of.reasons.most_common():
             print(f"  {count:4} {reason}")
         sys.stdout.flush()
 

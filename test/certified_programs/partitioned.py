@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -66,12 +67,17 @@ def lit_sources() -> Iterator[Source]:
 
 @dataclass(frozen=True)
 class Partitioned:
-    """A local program with what is needed to check it; `module` belongs to the context of `whole`."""
+    """A local program with what is needed to check it; `module` belongs to the context of `whole`.
+
+    Attributes:
+        texts: of the global program and of the certificate.
+    """
 
     whole: Any
     module: Any
     certificate: Certificate
     verdict: Verdict
+    texts: tuple[str, str]
 
 
 def partitioned(source: Source, target: str) -> Partitioned | None:
@@ -83,7 +89,7 @@ def partitioned(source: Source, target: str) -> Partitioned | None:
         module = parse(source.text, context, "global.mlir")
         options = f"collectives={target} certificate={path} remarks-above=none"
         mlir_shard.run(module, f"builtin.module(spmd-pipeline{{{options}}})", report=lambda _: None)
-        kept.append((module, Certificate.read(Path(path).read_text())))
+        kept.append((module, Path(path).read_text()))
         return module
 
     try:
@@ -91,10 +97,25 @@ def partitioned(source: Source, target: str) -> Partitioned | None:
         verdict = certify(whole, partition)
     except (ParseError, PassFailure, FileNotFoundError):
         return None
-    module, certificate = kept[0]
-    return Partitioned(whole, module, certificate, verdict)
+    module, text = kept[0]
+    return Partitioned(whole, module, Certificate.read(text), verdict, (source.text, text))
 
 
-def checked(one: Partitioned, module: Any) -> Verdict:
+def checked(one: Partitioned, module: Any, by: str = "") -> Verdict:
     """Returns the verdict on another local program of the same global one."""
-    return check(one.whole, module, one.certificate)
+    return check(one.whole, module, one.certificate, by=by)
+
+
+def saved(one: Partitioned, name: str, target: str) -> str:
+    """Returns a line of a file of partitioned programs, which another checker can check again."""
+    return json.dumps([name, target, one.texts[0], str(one.module), one.texts[1]])
+
+
+def read(path: Path) -> Iterator[tuple[str, str, Partitioned]]:
+    """Yields the partitioned programs of a file, with their names and targets."""
+    with path.open() as lines:
+        for line in lines:
+            name, target, whole, local, text = json.loads(line)
+            context = create_context()
+            modules = parse(whole, context, "global.mlir"), parse(local, context, "local.mlir")
+            yield name, target, Partitioned(*modules, Certificate.read(text), Verdict(), (whole, text))

@@ -128,6 +128,14 @@ def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> An
     return np.ravel_multi_index(positions, mesh)
 
 
+@reads("shard.shift")
+def _shift(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
+    """Each device has what the one `offset` before it along an axis had; nothing is known where there is none."""
+    axis, offset = op.attributes["shift_axis"].value, op.attributes["offset"].value
+    mesh = reading.tensors.mesh.axes
+    return [reading.tensors.received(values[0], _neighbours(mesh, [axis], -offset, rotates="rotate" in op.attributes))]
+
+
 @reads("shard.update_halo")
 def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     """Neighbours along the axes of a dimension fill what is before and behind the middle; at the ends it is kept."""
@@ -167,11 +175,12 @@ def with_halos(
     return found
 
 
-def _neighbours(mesh: Sequence[int], axes: Sequence[int], offset: int) -> Any:
-    """The device that is `offset` further along axes, -1 where there is none."""
+def _neighbours(mesh: Sequence[int], axes: Sequence[int], offset: int, *, rotates: bool = False) -> Any:
+    """The device that is `offset` further along axes, -1 where there is none; or from the first one on again."""
     places = np.indices(mesh).reshape(len(mesh), -1)
     sizes = [mesh[axis] for axis in axes]
     position = np.ravel_multi_index([places[axis] for axis in axes], sizes) + offset
+    position = position % prod(sizes) if rotates else position
     inside = (position >= 0) & (position < prod(sizes))
     moved = np.unravel_index(np.where(inside, position, 0), sizes)
     for axis, at in zip(axes, moved, strict=True):

@@ -1,0 +1,42 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What proofs by symbols rest on: the kernel is small, and programs are proved by it and by lemmas each alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from certified_programs.partitioned import Source, checked, partitioned
+from check.test_mutants import MESH, PROGRAMS
+
+import mlir_shard.check.kernel
+
+TOO_LARGE = re.sub(r"\b(8|12|16)x(12|16)xf32", r"\g<1>00x\g<2>00xf32", PROGRAMS["contraction"])
+
+
+def test_the_kernel_is_small_enough_to_be_read() -> None:
+    folder = Path(mlir_shard.check.kernel.__path__[0])
+    assert sum(len(path.read_text().splitlines()) for path in folder.glob("*.py")) < 1000
+
+
+@pytest.mark.parametrize("by", ["symbols", "lemmas"])
+@pytest.mark.parametrize("target", ["shard", "stablehlo"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_way_proves_alone(name: str, target: str, by: str) -> None:
+    one = partitioned(Source(name, MESH + PROGRAMS[name]), target)
+    assert one is not None
+    assert one.verdict.is_proved
+    if name != "looked up" or by == "lemmas":
+        # Whether a shard has what is looked for is not known of symbols.
+        assert checked(one, one.module, by).is_proved
+
+
+@pytest.mark.parametrize("target", ["shard", "stablehlo"])
+def test_large_programs_are_proved_by_lemmas(target: str) -> None:
+    one = partitioned(Source("large", MESH + TOO_LARGE), target)
+    assert one is not None
+    assert one.verdict.is_proved
+    assert one.verdict.by == "lemmas"
+    assert not checked(one, one.module, "symbols").is_proved
