@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable
 
 from differential.compare import Comparison, Difference
@@ -21,8 +20,9 @@ _FOUND_RULE = re.compile(r" ?\{sdy\.sharding_rule = #sdy\.op_sharding_rule<(?:(?
 # What the sharding of a tensor says of partial values.
 _UNREDUCED = re.compile(r", unreduced=\{[^}]*\}")
 _NAME = re.compile(r"%[\w:#]+")
+_DEFINITION = re.compile(r"(?P<name>%\w+)(?::\d+)? = (?P<op>[\w.]+)(?: \{[^}]*\})? (?P<operand>%\w+)?")
 # What makes another sharding of a tensor.
-_CONVERSION = re.compile(r"sdy\.(?:replicated_to_unreduced|reshard)\b")
+_CONVERSIONS = ("sdy.reshard", "sdy.all_reduce", "sdy.replicated_to_unreduced")
 # The error where Shardy ends the process.
 _ABORT = "aborted"
 
@@ -131,17 +131,29 @@ def ignores_unreduced_results(difference: Difference, comparison: Comparison) ->
 
 
 def declares_no_partial_results(difference: Difference, comparison: Comparison) -> bool:
-    """As above, where propagation finds out only that a result is unreduced, or the caller returns it so: here there
-    are operations more, which make the result of the call so, or they come right after the call."""
+    """As above, where propagation finds out only that a result is unreduced, or function and caller differ in that:
+    here the result is reduced, or made unreduced, right after the call."""
     if not difference.name.startswith(_PIPELINES[1]) or difference.shardy.text is None:
         return False
-    if " call @" not in difference.shardy.text:
-        return False
-    ours, theirs = ([_NAME.sub("%", line) for line in side.lines] for side in (difference.here, difference.shardy))
-    converted = [[line for line in side if _CONVERSION.search(line)] for side in (ours, theirs)]
-    kept = [[line for line in side if not _CONVERSION.search(line)] for side in (ours, theirs)]
-    is_unreduced = any("sdy.replicated_to_unreduced" in line for line in converted[0])
-    return is_unreduced and kept[0] == kept[1] and not Counter(converted[1]) - Counter(converted[0])
+    ours, theirs = (_without_conversions_of_calls(side.lines) for side in (difference.here, difference.shardy))
+    return ours == theirs and len(ours) < len(difference.here.lines)
+
+
+def _without_conversions_of_calls(lines: list[str]) -> list[str]:
+    """The lines, without names, but for those that make another sharding of the result of a call."""
+    kept: list[str] = []
+    converted: set[str] = set()
+    for line in lines:
+        defined = _DEFINITION.match(line)
+        if line.startswith("func.func"):
+            converted.clear()
+        if defined and defined["op"] == "call":
+            converted.add(defined["name"])
+        elif defined and defined["op"] in _CONVERSIONS and defined["operand"] in converted:
+            converted.add(defined["name"])
+            continue
+        kept.append(_NAME.sub("%", line))
+    return kept
 
 
 def takes_manual_axes(difference: Difference, comparison: Comparison) -> bool:

@@ -54,6 +54,16 @@ func.func private @f(%0: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
   return %0, %0 : tensor<f32>, tensor<f32>
 }
 """
+_UNREDUCED_RESULT_OF_A_FUNCTION = """
+func.func @main(%0: tensor<4x8xf32>) {
+  %1 = call @f(%0) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+func.func private @f(%0: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %1 = sdy.reshard %0 <@m, [{}, {}], unreduced={"b"}> : tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}
+"""
 # Shardy does not come back to the edge of %3 after the reshape has sharded %1, and the dead code shards it before.
 _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE = """
 func.func @main(%0: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {"b", ?}]>}, %1: tensor<8x12xf32>) {
@@ -87,6 +97,7 @@ def comparison() -> Iterator[Comparison]:
         ("aborts_on_returned_arguments", _BASIC, _RETURNED_ARGUMENT),
         ("aborts_on_groups_that_meet", _BASIC, _TWO_GROUPS),
         ("declares_no_partial_results", f"{_WHOLE}{{dedup-functions-fully=true}}", _PARTIAL_RESULT_OF_A_CALL),
+        ("declares_no_partial_results", _WHOLE, _UNREDUCED_RESULT_OF_A_FUNCTION),
         ("visits_dead_code", _BASIC, _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE),
     ],
 )
