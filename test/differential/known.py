@@ -11,6 +11,7 @@ from differential.compare import Comparison, Difference
 from differential.stages import REMOVAL_OF_DEAD_CODE, pipeline
 
 _PIPELINES = ("sdy-import-pipeline", "sdy-propagation-pipeline")
+_PROPAGATION = "sdy-user-priority-propagate"
 _SPLITTER = "sdy-constant-or-scalar-splitter"
 _GROUP = "sdy.sharding_group "
 Recogniser = Callable[[Difference, Comparison], bool]
@@ -212,6 +213,21 @@ def loses_members_of_groups(difference: Difference, comparison: Comparison) -> b
     return _is_explained_on("".join(line for line in lines if _GROUP not in line), difference, comparison)
 
 
+def follows_order_of_uses(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy's driver visits the users of a value in the order that these have in memory, which passes turn round and
+    text does not keep: it propagates otherwise when the module is written and read before, and then as here."""
+    if not difference.name.startswith(_PIPELINES[1]):
+        return False
+    imported = difference.name.replace(*reversed(_PIPELINES))
+    before = f"{imported},sdy-add-func-data-flow-edges,sdy-pre-order-funcs"
+    read = comparison.shardy.run(difference.before, f"builtin.module({before})").text
+    if read is None:
+        return False
+    at_once = comparison.shardy.run(difference.before, f"builtin.module({before},{_PROPAGATION})")
+    theirs, again = comparison.difference(difference.stage, _PROPAGATION, read)
+    return again is None and theirs.lines != at_once.lines
+
+
 RECOGNISERS: tuple[Recogniser, ...] = (
     aborts_on_partial_results,
     aborts_on_returned_arguments,
@@ -227,6 +243,7 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     takes_manual_axes,
     stops_early,
     comes_back_by_chance,
+    follows_order_of_uses,
 )
 
 

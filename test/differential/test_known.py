@@ -64,6 +64,28 @@ func.func private @f(%0: tensor<4x8xf32>) -> tensor<4x8xf32> {
   return %1 : tensor<4x8xf32>
 }
 """
+_TWO_USES_OF_AN_ARGUMENT = """
+func.func @main(%0: tensor<2x2xf32>) {
+  %1:2 = call @f(%0) : (tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<1x2xf32>)
+  return
+}
+func.func private @f(%0: tensor<2x2xf32>)
+    -> (tensor<2x2xf32>, tensor<1x2xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {}]>}) {
+  %1:2 = stablehlo.while(%2 = %0, %3 = %0) : tensor<2x2xf32>, tensor<2x2xf32> cond {
+    %4 = stablehlo.custom_call @source() : () -> tensor<i1>
+    stablehlo.return %4 : tensor<i1>
+  } do {
+    %4 = stablehlo.transpose %2, dims = [1, 0] : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    stablehlo.return %4, %4 : tensor<2x2xf32>, tensor<2x2xf32>
+  }
+  %5 = stablehlo.custom_call @source() : () -> tensor<f32>
+  %6 = "stablehlo.reduce_window"(%0, %5) <{window_dimensions = array<i64: 2, 1>, window_strides = array<i64: 2, 1>}> ({
+  ^bb0(%7: tensor<f32>, %8: tensor<f32>):
+    stablehlo.return %5 : tensor<f32>
+  }) : (tensor<2x2xf32>, tensor<f32>) -> tensor<1x2xf32>
+  return %1#1, %6 : tensor<2x2xf32>, tensor<1x2xf32>
+}
+"""
 # Shardy does not come back to the edge of %3 after the reshape has sharded %1, and the dead code shards it before.
 _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE = """
 func.func @main(%0: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {"b", ?}]>}, %1: tensor<8x12xf32>) {
@@ -98,6 +120,7 @@ def comparison() -> Iterator[Comparison]:
         ("aborts_on_groups_that_meet", _BASIC, _TWO_GROUPS),
         ("declares_no_partial_results", f"{_WHOLE}{{dedup-functions-fully=true}}", _PARTIAL_RESULT_OF_A_CALL),
         ("declares_no_partial_results", _WHOLE, _UNREDUCED_RESULT_OF_A_FUNCTION),
+        ("follows_order_of_uses", f"{_WHOLE}{{dedup-functions-fully=true}}", _TWO_USES_OF_AN_ARGUMENT),
         ("visits_dead_code", _BASIC, _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE),
     ],
 )

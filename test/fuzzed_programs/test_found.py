@@ -126,6 +126,13 @@ func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?},
   %1 = sdy.all_reduce {"c"} %0 out_sharding=<@m, [{"a", ?}, {?}]> : tensor<8x8xf32>
   return %1 : tensor<8x8xf32>
 }"""
+RESULT_OF_ALL_REDUCE = """
+sdy.mesh @m = <["a"=2, "b"=2, "c"=2]>
+func.func @main(%x: tensor<8x8xf32>) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {"b", ?}]>}) {
+  %0 = stablehlo.negate %x {sdy.sharding = #sdy.sharding_per_value<[<@m, [{?}, {}]>]>} : tensor<8x8xf32>
+  %1 = sdy.all_reduce {"c"} %0 out_sharding=<@m, [{?}, {?}]> : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}"""
 FUNC_EDGES = (
     MESH
     + """
@@ -256,8 +263,28 @@ def test_what_passes_made_invalid(program: str, pipeline: str, kind: str) -> Non
 
 @pytest.mark.parametrize(
     "program",
-    [EMPTY_MESH, DYNAMIC, ALL_REDUCE, FUNC_EDGES, OPEN_RESULT_OF_MANUAL, EMPTY_MESH_OF_MANUAL, TWO_ORDERS, CONCAT],
-    ids=["empty mesh", "dynamic", "all-reduce", "edges", "open result", "empty mesh of manual", "two orders", "concat"],
+    [
+        EMPTY_MESH,
+        DYNAMIC,
+        ALL_REDUCE,
+        RESULT_OF_ALL_REDUCE,
+        FUNC_EDGES,
+        OPEN_RESULT_OF_MANUAL,
+        EMPTY_MESH_OF_MANUAL,
+        TWO_ORDERS,
+        CONCAT,
+    ],
+    ids=[
+        "empty mesh",
+        "dynamic",
+        "all-reduce",
+        "result of all-reduce",
+        "edges",
+        "open result",
+        "empty mesh of manual",
+        "two orders",
+        "concat",
+    ],
 )
 def test_every_pass(program: str) -> None:
     runner = Runner()

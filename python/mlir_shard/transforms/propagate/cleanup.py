@@ -32,7 +32,6 @@ from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms import debug_record
 from mlir_shard.transforms.call_graph import has_body, main_function
-from mlir_shard.transforms.collective_operands import kept_operands
 from mlir_shard.transforms.constant_expressions import expression_kind
 from mlir_shard.transforms.data_flow_edges import (
     EDGE,
@@ -46,6 +45,7 @@ from mlir_shard.transforms.data_flow_edges import (
     shardings_of_edges,
 )
 from mlir_shard.transforms.func_edges import FUNC_EDGE, sink_func_edges
+from mlir_shard.transforms.kept_collectives import kept_collectives
 from mlir_shard.transforms.shardings import (
     SHARDING_HOLDERS,
     Side,
@@ -256,7 +256,7 @@ class UpdateNonDivisibleInputOutputShardings(ModulePass):
     summary = "Makes the shardings of inputs and outputs divide their dimensions evenly"
 
     def run(self, op: Any) -> bool:
-        with kept_operands(op):
+        with kept_collectives(op):
             return self._make_even(op)
 
     def _make_even(self, op: Any) -> bool:

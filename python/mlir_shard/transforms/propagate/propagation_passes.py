@@ -21,9 +21,9 @@ from mlir_shard.rules import RuleError, RuleOptions
 from mlir_shard.rules.registry import check_order, is_among, op_priorities
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import without_priorities
-from mlir_shard.transforms.collective_operands import kept_operands
 from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.debug_record import Record
+from mlir_shard.transforms.kept_collectives import kept_collectives
 from mlir_shard.transforms.limits import is_dynamic
 from mlir_shard.transforms.propagate.module_parts import set_argument_sharding
 from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, disagreeing_groups, phases, propagate
@@ -140,7 +140,7 @@ class PropagationPass(ModulePass):
         if record is not None:
             for observe in self.observers:
                 observe(reader, original, record)
-        with kept_operands(op) as resharded:
+        with kept_collectives(op) as resharded:
             written = write_shardings(reader, original)
         if record is not None:
             write_record(reader, record, origins=origins, edges=edges)

@@ -17,7 +17,7 @@ from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import DimensionSharding, TensorSharding
 from mlir_shard.transforms.call_graph import main_function
-from mlir_shard.transforms.collective_operands import kept_operands
+from mlir_shard.transforms.kept_collectives import kept_collectives
 from mlir_shard.transforms.shardings import Side, replace_shardings, set_shardings, shardings_in, shardings_of
 
 
@@ -34,7 +34,7 @@ class DropShardingAndMesh(Pass):
     summary = "Removes meshes, and shardings from everything but operations of sdy"
 
     def run(self, op: Any) -> None:
-        with kept_operands(op):
+        with kept_collectives(op):
             remove_attributes(op, sdy.SHARDING)
             for function in operations_named(op, "func.func"):
                 for side in Side:
