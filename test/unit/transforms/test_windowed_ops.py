@@ -14,6 +14,7 @@ from transforms import xla_devices
 from mlir_shard import asm
 from mlir_shard import run as run_passes
 from mlir_shard.dialects.contexts import create_context
+from mlir_shard.transforms.partition.shard_split_windows import SplitWindows
 
 pytestmark = needs_jax
 
@@ -93,3 +94,30 @@ def test_random_windows(form: str, others: dict[str, Any]) -> None:
         np.testing.assert_array_equal(np.concatenate([of for (of,) in blocks], axis=1), expected, err_msg=local)
         exchanged += "all_gather" not in local
     assert exchanged > 3 or others.get("initial") == 1
+
+
+def test_a_gradient_of_a_pool_that_stays_has_not_changed() -> None:
+    module = asm.parse_module(
+        """sdy.mesh @m = <["x"=2]>
+        func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}, %b: tensor<8xf32>) {
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %p = stablehlo.pad %a, %zero, low = [0], high = [1], interior = [1] : (tensor<8xf32>, tensor<f32>)
+              -> tensor<16xf32>
+          %0 = "stablehlo.select_and_scatter"(%p, %b, %zero) <{window_dimensions = array<i64: 2>,
+              window_strides = array<i64: 2>}> ({
+          ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+            %1 = stablehlo.compare GE, %l, %r : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            stablehlo.return %1 : tensor<i1>
+          }, {
+          ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+            %1 = stablehlo.add %l, %r : tensor<f32>
+            stablehlo.return %1 : tensor<f32>
+          }) : (tensor<16xf32>, tensor<8xf32>, tensor<f32>) -> tensor<16xf32>
+          %2 = stablehlo.slice %0 [0:15] : (tensor<16xf32>) -> tensor<15xf32>
+          return
+        }""",
+        create_context(),
+    )
+    (_, function) = (op.operation for op in module.body.operations)
+    with module.context:
+        assert SplitWindows().run(function) is False
