@@ -3,6 +3,6 @@
 """Mistakes put into the project's own code, one at a time: how many of them its tests catch.
 
 `python -m mutated_code` runs this. In the order in which to read: `areas` says which code is changed and which tests
-are run on it, `mistakes` makes the changes, `recorded` knows which tests execute a line, `checkout` runs tests on a
-copy of the project, `campaign` counts.
+are run on it, `mistakes` makes the changes, `equivalent` says which of them change nothing, `recorded` knows which
+tests execute a line, `checkout` runs tests on a copy of the project, `campaign` counts.
 """

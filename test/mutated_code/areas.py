@@ -32,7 +32,7 @@ class Area:
 
     def test_groups(self, path: Path) -> list[list[str]]:
         """The tests for a file in groups, first those that are named as it is or import it."""
-        own = _related(path)
+        own = related_tests(path)
         groups = [own, *([test] for test in self.tests)]
         return [group for group in groups if group]
 
@@ -92,7 +92,7 @@ def is_lit(test: str) -> bool:
     return not any((ROOT / test).rglob("test_*.py"))
 
 
-def _related(path: Path) -> list[str]:
+def related_tests(path: Path) -> list[str]:
     """Tests that have the name of a file, or import it: at most some, those of lit behind the others."""
     module = ".".join(path.relative_to("python").with_suffix("").parts).removesuffix(".__init__")
     name = path.stem if path.stem != "__init__" else path.parent.name

@@ -3,7 +3,8 @@
 """Many mistakes, one after the other: how many are caught in each area, and which are not.
 
 Tests are run on a mistake in two rounds. The first has those that are recorded to execute its line, the quickest first;
-the second, for mistakes that nothing has caught yet, the tests of the area. Verdicts may be kept in a file.
+the second, for mistakes that nothing has caught yet, the tests of the area, but none that is recorded not to execute
+the line. Verdicts may be kept in a file.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from mutated_code.areas import AREAS, ROOT, Area
+from mutated_code.areas import AREAS, ROOT, Area, related_tests
 from mutated_code.checkout import Checkout, Verdict
 from mutated_code.mistakes import Mistake
-from mutated_code.recorded import Recording
+from mutated_code.recorded import Recording, is_in_function
 
 # Starting pytest takes longer than what is saved by fewer tests at once.
 _SECONDS_AT_FIRST, _SECONDS_RECORDED = 10.0, 40.0
@@ -31,6 +32,7 @@ class Report:
     """What came of a campaign."""
 
     caught: Counter[str] = field(default_factory=Counter)
+    equivalent: list[Numbered] = field(default_factory=list)
     survivors: list[Numbered] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -40,11 +42,13 @@ class Report:
         count, total = self.caught.total(), self.caught.total() + len(self.survivors)
         return "\n".join(
             [
-                f"{count} of {total} mistakes caught, {count / max(1, total):.1%}, in {self.seconds:.0f} s",
+                f"{count} of {total} mistakes caught, {count / max(1, total):.1%}, in {self.seconds:.0f} s; "
+                f"{len(self.equivalent)} others change nothing",
                 *(
                     f"  {area.name}: {self.caught[area.name]} of {self.caught[area.name] + survived[area.name]}"
                     for area in AREAS
                 ),
+                *(f"changes nothing: {number} {one.report()}: {one.why_equivalent}" for number, one in self.equivalent),
                 *(f"survives: {number} {one.report()}" for number, one in self.survivors),
             ]
         )
@@ -93,7 +97,9 @@ def run(
 
     Of the tests of an area `most_groups` groups are run.
     """
-    report, begin, left = Report(), time.monotonic(), list(mistakes)
+    report, begin = Report(), time.monotonic()
+    report.equivalent = [numbered for numbered in mistakes if numbered[1].why_equivalent]
+    left = [numbered for numbered in mistakes if not numbered[1].why_equivalent]
     by_name = {area.name: area for area in areas}
     kept = verdicts or Verdicts(None)
 
@@ -101,7 +107,10 @@ def run(
         return list(_recorded_groups(recording, one)) if recording is not None else []
 
     def of_area(one: Mistake) -> list[list[str]]:
-        return by_name[one.area].test_groups(one.path)[:most_groups]
+        groups = by_name[one.area].test_groups(one.path)[:most_groups]
+        if recording is None or not is_in_function(one.path, one.line):
+            return groups
+        return [left for group in groups if (left := [file for test in group for file in recording.without(test)])]
 
     for turn, groups in enumerate((recorded, of_area)):
         survivors = []
@@ -122,8 +131,12 @@ def run(
 
 
 def _recorded_groups(recording: Recording, one: Mistake) -> Iterator[list[str]]:
-    """The tests that execute the line of a mistake, those that take some seconds together, then others."""
-    tests = recording.tests(one.path, one.line)
+    """The tests that execute the line of a mistake, those that take some seconds together, then others.
+
+    In front are those of the files that are named as the code is, or import it.
+    """
+    related = set(related_tests(one.path))
+    tests = sorted(recording.tests(one.path, one.line), key=lambda of: of[0].partition("::")[0] not in related)
     totals = list(accumulate(seconds for _, seconds in tests))
     bounds = (0.0, _SECONDS_AT_FIRST, _SECONDS_RECORDED)
     for low, high in pairwise(bounds):

@@ -21,6 +21,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 
 from mutated_code.areas import ROOT, Area
+from mutated_code.equivalent import EQUIVALENT
 
 _Position = tuple[int, int]
 # Python has no such thing, or only what is not of this project.
@@ -42,6 +43,11 @@ class Mistake:
     def report(self) -> str:
         """Where what is changed."""
         return f"{self.path}:{self.line}: `{self.before}` becomes `{self.after}`"
+
+    @property
+    def why_equivalent(self) -> str | None:
+        """Why the change is known to change nothing; None where it may."""
+        return EQUIVALENT.get(f"{self.path}: `{self.before}` becomes `{self.after}`")
 
 
 def mistakes(areas: Sequence[Area], count: int, seed: int) -> list[Mistake]:

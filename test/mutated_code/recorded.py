@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -52,17 +53,20 @@ class Recording:
         self._data = coverage.CoverageData(str(folder / _LINES))
         self._data.read()
         self._seconds: dict[str, float] = json.loads((folder / _SECONDS).read_text(encoding="utf-8"))
+        self._files = {test.partition("::")[0] for test in self._seconds}
+
+    def without(self, test: str) -> list[str]:
+        """Returns the files of tests in a folder, or the file itself, that have not been recorded."""
+        path = ROOT / test
+        files = sorted([*path.rglob("test_*.py"), *path.rglob("*.mlir")]) if path.is_dir() else [path]
+        names = [str(file.relative_to(ROOT)) for file in files if "Inputs" not in file.parts]
+        return [name for name in names if name not in self._files]
 
     def tests(self, path: Path, line: int) -> list[tuple[str, float]]:
         """Returns tests that execute a line and their seconds, the quickest first, but the first of each function in
         front of the second of any.
-
-        Of a statement of several lines, only some may be known, so lines before the one are looked at too.
         """
-        by_line = self._data.contexts_by_lineno(str(ROOT / path))
-        lines = range(line, max(0, line - _MOST_LINES_BEFORE), -1)
-        known = next((by_line[one] for one in lines if any(by_line.get(one, ()))), [])
-        timed = sorted((self._seconds[test], test) for test in set(known) if test in self._seconds)
+        timed = sorted((self._seconds[test], test) for test in self._known(path, line) if test in self._seconds)
         turns: dict[str, int] = {}
         ranked = []
         for seconds, test in timed:
@@ -70,6 +74,24 @@ class Recording:
             turns[function] = turns.get(function, -1) + 1
             ranked.append((turns[function], seconds, test))
         return [(test, seconds) for _, seconds, test in sorted(ranked)[:_MOST_TESTS]]
+
+    def _known(self, path: Path, line: int) -> set[str]:
+        """The tests that execute a line; of one outside of functions, which an import executes, all tests of the file.
+
+        Of a statement of several lines, only some may be known, so lines before the one are looked at too.
+        """
+        by_line = self._data.contexts_by_lineno(str(ROOT / path))
+        if not is_in_function(path, line):
+            return set().union(*by_line.values())
+        lines = range(line, max(0, line - _MOST_LINES_BEFORE), -1)
+        return set(next((by_line[one] for one in lines if any(by_line.get(one, ()))), ()))
+
+
+def is_in_function(path: Path, line: int) -> bool:
+    """Whether a line is in the body of a function, and not executed where the file is imported."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return any(one.body[0].lineno <= line <= (one.end_lineno or line) for one in functions)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mutated_code.areas import AREAS, ROOT, Area, is_lit, split
+from mutated_code.equivalent import EQUIVALENT
 
 MERGED_LOOPS = Path("python/mlir_shard/runtime/lowering/loops/merged_loops.py")
 
@@ -30,6 +31,14 @@ def test_lit_tests_are_told_from_others() -> None:
     tests = ["test/unit/rules", "test/transforms/halo", "test/transforms/halo/a.mlir", "test/unit/test_interfaces.py"]
     assert split(tests) == ([tests[0], tests[3]], tests[1:3])
     assert is_lit("test/dialects")
+
+
+def test_what_changes_nothing_is_there() -> None:
+    for change in EQUIVALENT:
+        path, _, rest = change.partition(": `")
+        before, _, after = rest.removesuffix("`").partition("` becomes `")
+        assert before != after
+        assert before in (ROOT / path).read_text(encoding="utf-8"), change
 
 
 def test_mistakes_are_python_that_means_something_else() -> None:
