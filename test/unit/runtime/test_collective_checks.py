@@ -46,6 +46,10 @@ CASES = {
         f"%r = shard.all_slice %a on @g grid_axes = [1] slice_axis = 1 : {T} -> {T}",
         "'shard.all_slice' of tensor<4xf32>: it has no dimension 1",
     ),
+    "dimension of what is put side by side": (
+        f"%r = shard.all_to_all %a on @g grid_axes = [1] split_axis = 0 concat_axis = 1 : {T} -> {T}",
+        "'shard.all_to_all' of tensor<4xf32>: it has no dimension 1",
+    ),
     "negative halo": (
         "%n = arith.constant -1 : i64\n"
         f"  %r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [%n, 1] : {T}",

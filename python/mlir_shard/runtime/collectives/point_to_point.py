@@ -71,18 +71,24 @@ def check_type(op: Any, type_: Any) -> None:
 def _check_shape(op: Any, group: DeviceGroup, shape: list[int], result: list[int]) -> None:
     for name, divides in (("split_axis", True), ("slice_axis", True), ("scatter_dim", True), ("gather_axis", False)):
         if name in op.attributes:
-            dim = op.attributes[name].value
-            if dim >= len(shape):
-                raise error(f"'{op.name}' of {op.operands[0].type}: it has no dimension {dim}", op)
+            dim = _dimension(op, name)
             if divides and shape[dim] % group.size:
                 wrong = f"dimension {dim} of {op.operands[0].type} does not divide into {group.size} blocks"
                 raise error(f"'{op.name}': {wrong}, one for each device of a group", op)
             shape[dim] = shape[dim] // group.size if divides else shape[dim] * group.size
     if "concat_axis" in op.attributes:
-        shape[op.attributes["concat_axis"].value] *= group.size
+        shape[_dimension(op, "concat_axis")] *= group.size
     if shape != result:
         right = shard.resized(op.result.type, shape)
         raise error(f"'{op.name}' gives {op.result.type} where the devices along its axes make it {right}", op)
+
+
+def _dimension(op: Any, name: str) -> int:
+    """The dimension that an attribute names; RunError where the operand has none of this number."""
+    dim: int = op.attributes[name].value
+    if dim >= op.operands[0].type.rank:
+        raise error(f"'{op.name}' of {op.operands[0].type}: it has no dimension {dim}", op)
+    return dim
 
 
 def _check_device(op: Any, name: str, group: DeviceGroup) -> None:
