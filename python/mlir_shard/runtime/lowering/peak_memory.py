@@ -18,7 +18,6 @@ _VIEWS: Final = frozenset(
     f"memref.{name}"
     for name in ("cast", "collapse_shape", "expand_shape", "extract_strided_metadata", "reinterpret_cast", "subview")
 )
-_BYTES_OF_INDEX: Final = 8
 
 
 class _NotStaticError(Exception):
@@ -36,8 +35,8 @@ class _Memory:
 def peak_bytes(module: Any, entry: str) -> int | None:
     """Returns the bytes of the arguments of a function and of all that it allocates, at their most.
 
-    Constants are not counted, nor what libraries need for themselves; None where buffers are of dynamic size, or
-    functions have several blocks.
+    Constants are not counted, nor what libraries need for themselves; None where buffers are of dynamic size or of
+    elements of unknown size, or functions have several blocks.
     """
     found = functions(module)
     try:
@@ -95,6 +94,7 @@ def _viewed(value: Any) -> Any:
 def _bytes(type_: Any) -> int:
     if not isinstance(type_, ir.ShapedType):
         return 0
-    if not type_.has_static_shape:
+    size = element_size(type_)
+    if size is None or not type_.has_static_shape:
         raise _NotStaticError
-    return prod(type_.shape) * (element_size(type_) or _BYTES_OF_INDEX)
+    return prod(type_.shape) * size
