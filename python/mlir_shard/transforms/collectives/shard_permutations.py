@@ -139,12 +139,9 @@ def _renumbered(own: Mapping[int, Any], by: Sequence[int], to: Sequence[int], si
                 part_by.append(left_by.pop(0))
             else:
                 part_to.append(left_to.pop(0))
-        if len(part_by) == len(part_to) == 1:
-            found[part_to[0]] = own[part_by[0]]
-        else:
-            number = linear([own[axis] for axis in part_by], [sizes[axis] for axis in part_by])
-            positions = _coordinates(number, [sizes[axis] for axis in part_to])
-            found.update(zip(part_to, positions, strict=True))
+        number = linear([own[axis] for axis in part_by], [sizes[axis] for axis in part_by])
+        positions = _coordinates(number, [sizes[axis] for axis in part_to])
+        found.update(zip(part_to, positions, strict=True))
     return found
 
 
