@@ -24,11 +24,15 @@ from museum import exhibits
 from museum.exhibit import EXHIBITS, Exhibit
 
 
-def load_exhibits() -> None:
-    """Imports all families of exhibits, which adds them to `EXHIBITS`, with as many virtual devices as they need."""
+def load_exhibits(*, optimized: bool = True) -> None:
+    """Imports all families of exhibits, which adds them to `EXHIBITS`, with as many virtual devices as they need.
+
+    Ours are right or wrong however little XLA optimizes the local programs; its own partitioner is left as it is.
+    """
     from model_zoo.program import DEVICES
 
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
+    flags = f"--xla_force_host_platform_device_count={DEVICES}"
+    os.environ["XLA_FLAGS"] = flags if optimized else f"{flags} --xla_backend_optimization_level=0"
     os.environ["JAX_PLATFORMS"] = "cpu"
     for module in pkgutil.iter_modules(exhibits.__path__):
         importlib.import_module(f"{exhibits.__name__}.{module.name}")
@@ -43,7 +47,7 @@ def main() -> int:
     parser.add_argument("--format", choices=("text", "markdown"), default="text")
     parser.add_argument("--ours", action="store_true", help="leave jaxlib's partitioner out")
     arguments = parser.parse_args()
-    load_exhibits()
+    load_exhibits(optimized=not arguments.ours)
     if unknown := [name for name in arguments.threads if name not in EXHIBITS]:
         parser.error(f"no exhibit is of {', '.join(unknown)}; there are {', '.join(EXHIBITS)}")
     from museum.visit import JAXLIB, RIGHT, Visit

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -26,7 +27,7 @@ from mlir_shard.runtime.backends import MPI, PJRT, SHARD, STABLEHLO, backend
 from mlir_shard.runtime.compile import Lower, Pipelines, compile_module
 from mlir_shard.runtime.execution import run_program
 from mlir_shard.runtime.pjrt import xla_module
-from mlir_shard.runtime.program import Engine
+from mlir_shard.runtime.program import Engine, Lowered, Program
 from museum.exhibit import EXHIBITS, Exhibit
 
 RIGHT = "right"
@@ -65,6 +66,7 @@ class Visit:
 
     def __init__(self, *, with_jaxlib: bool) -> None:
         self._routes = routes()
+        self._context = mlir_shard.create_context()
         self._with_jaxlib = with_jaxlib
         self._other: ProcessPoolExecutor | None = None
 
@@ -78,9 +80,11 @@ class Visit:
         model = exhibit.make()
         with jax.enable_x64(_is_wide(model)):
             program, wanted = measured(model), expected(model)
+            partitioned = functools.cache(lambda pipelines: _partitioned(program.text, pipelines, self._context))
             found = []
             for route in self._routes:
-                found.append(_verdict(lambda route=route: _run(program.text, program.arrays, route), wanted))
+                run = functools.partial(_run, lambda route=route: partitioned(route.pipelines), program.arrays, route)
+                found.append(_verdict(run, wanted))
         return [*found, *([self._by_jaxlib(exhibit)] if self._with_jaxlib else [])]
 
     def _by_jaxlib(self, exhibit: Exhibit) -> str:
@@ -103,10 +107,20 @@ def jaxlib_verdict(name: str) -> str:
         return _verdict(lambda: jax.tree.leaves(lowered(model).compile()(*model.arguments)), expected(model))
 
 
-def _run(text: str, inputs: Sequence[Any], route: Route) -> list[Any]:
-    module = mlir_shard.parse(text, mlir_shard.create_context())
-    compiled = compile_module(module, pipelines=route.pipelines, with_unsharded=False, lower=route.lower)
-    results = run_program(compiled.sharded, inputs, route.engine)
+def _partitioned(text: str, pipelines: Pipelines, context: Any) -> Program:
+    """The local program, which each engine lowers in its way."""
+
+    def as_it_is(texts: Sequence[str], _: str) -> list[Lowered]:
+        return list(map(Lowered, texts))
+
+    module = mlir_shard.parse(text, context)
+    return compile_module(module, pipelines=pipelines, with_unsharded=False, lower=as_it_is).sharded
+
+
+def _run(partitioned: Callable[[], Program], inputs: Sequence[Any], route: Route) -> list[Any]:
+    program = partitioned()
+    (lowered,) = route.lower([program.text], program.entry)
+    results = run_program(replace(program, lowered=lowered), inputs, route.engine)
     for result in results:
         if result.disagreement:
             raise ValueError(result.disagreement)
