@@ -33,6 +33,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
       !haveOwnSymbols(module))
     return Verdict::Unknown;
   accepting = false;
+  lastParent = {};
   Verdict verdict = Verdict::Valid;
   for (auto op = made.begin(); op != made.end() && verdict == Verdict::Valid; ++op)
     verdict = visitAlone(*op, true);
@@ -117,10 +118,14 @@ VerifiedOps::Verdict VerifiedOps::visitUser(MlirOperation user) {
 
 VerifiedOps::Around VerifiedOps::aroundOf(MlirOperation op) {
   const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
-  const std::int32_t signature = signatures.of(parent);
-  const void *manual = nameOf(parent).isModule ? nullptr : aroundOf(parent).manual;
-  return {signature, nameOf(parent).number, manualInside(parent, manual, signature),
-          capi.mlirOperationGetBlock(op)};
+  if (!(parent == lastParent)) {
+    const std::int32_t signature = signatures.of(parent);
+    const void *manual = nameOf(parent).isModule ? nullptr : aroundOf(parent).manual;
+    lastAround = {signature, nameOf(parent).number, manualInside(parent, manual, signature), {}};
+    lastParent = parent;
+  }
+  lastAround.block = capi.mlirOperationGetBlock(op);
+  return lastAround;
 }
 
 // Whether no two operations right in a module have one symbol.

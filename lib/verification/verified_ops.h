@@ -129,6 +129,8 @@ private:
   std::map<std::string, MlirType, std::less<>> functionTypes;
   std::uint64_t functionsContent = 0; // Of the names and types of the functions.
   bool hasEdges = false;              // Whether there was one in the last run.
+  MlirOperation lastParent;           // Of the operations that are verified alone, which often have one parent.
+  Around lastAround;
   std::unordered_map<Key, std::int32_t, PointersHash> meshNumbers, manualNumbers;
 };
 
