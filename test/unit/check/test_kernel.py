@@ -12,6 +12,9 @@ from certified_programs.partitioned import Source, checked, partitioned
 from check.test_mutants import MESH, PROGRAMS
 
 import mlir_shard.check.kernel
+from mlir_shard.check.checker import Certificate, check
+from mlir_shard.dialects.contexts import create_context
+from mlir_shard.dialects.parsing import parse
 
 TOO_LARGE = re.sub(r"\b(8|12|16)x(12|16)xf32", r"\g<1>00x\g<2>00xf32", PROGRAMS["contraction"])
 
@@ -40,3 +43,28 @@ def test_large_programs_are_proved_by_lemmas(target: str) -> None:
     assert one.verdict.is_proved
     assert one.verdict.by == "lemmas"
     assert not checked(one, one.module, "symbols").is_proved
+
+
+MEAN = """func.func @main(%a: tensor<SIZExTYPE>) -> tensor<TYPE> {
+  %zero = stablehlo.constant dense<ZERO> : tensor<TYPE>
+  %two = stablehlo.constant dense<TWO> : tensor<TYPE>
+  %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<SIZExTYPE>, tensor<TYPE>) -> tensor<TYPE>
+  %1 = stablehlo.divide %0, %two : tensor<TYPE>
+  REDUCED
+}"""
+LAYOUTS = '{"mesh": [["x", 2]], "functions": {"main": {"arguments": [[["x"]]], "results": [[]]}}}'
+
+
+@pytest.mark.parametrize("by", ["symbols", "lemmas"])
+@pytest.mark.parametrize(("type_", "zero", "two"), [("f32", "0.0", "2.0"), ("i32", "0", "2")])
+def test_a_quotient_of_a_sum_is_a_sum_of_quotients_of_floats_alone(type_: str, zero: str, two: str, by: str) -> None:
+    text = MEAN.replace("ZERO", zero).replace("TWO", two)
+    reduced = (
+        "%2 = shard.all_reduce %1 on @m grid_axes = [0] : tensor<TYPE> -> tensor<TYPE>\n  return %2 : tensor<TYPE>"
+    )
+    whole = text.replace("SIZE", "8").replace("REDUCED", "return %1 : tensor<TYPE>").replace("TYPE", type_)
+    local = text.replace("SIZE", "4").replace("REDUCED", reduced).replace("TYPE", type_)
+    context = create_context()
+    modules = parse(whole, context, "global"), parse(f"shard.grid @m(shape = 2)\n{local}", context, "local")
+    assert check(*modules, Certificate.read(LAYOUTS), by=by).is_proved == (type_ == "f32")

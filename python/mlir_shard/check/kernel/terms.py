@@ -219,7 +219,9 @@ class Terms:
         return self.combined("add", (self.combined("multiply", [*others, part]) for part in self._parts(sums[0])))
 
     def _is_short(self, term: int, factors: Iterable[int]) -> bool:
-        """Whether a sum is multiplied part by part."""
+        """Whether a term is a sum that is multiplied part by part."""
+        if self.keys[term][0] != "add":
+            return False
         are_numbers = all(self.keys[one][0] == "number" for one in factors)
         return sum(times for _, times in self.keys[term][1]) <= (_LONGEST_OF_NUMBERS if are_numbers else _LONGEST)
 
@@ -260,13 +262,14 @@ class Terms:
             return self._negated(terms[0])
         if name in ("stablehlo.subtract", "arith.subf"):
             return self.combined("add", (terms[0], self._negated(terms[1])))
-        if name in _DIVISIONS and self.keys[terms[0]][0] == "add" and self._is_short(terms[0], terms[1:]):
+        if name in _DIVISIONS and not width(op[1]) and self._is_short(terms[0], terms[1:]):
+            # Integers are rounded.
             return self.combined("add", (self.applied(op, (part, terms[1])) for part in self._parts(terms[0])))
         return self.term("op", op, *terms)
 
     def _negated(self, term: int) -> int:
         key, of = self.keys[term], self.value(term)
-        if of is not None:
+        if isinstance(of, float):
             return self.number(-of)
         if key[0] == "negative":
             return int(key[1])

@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from mlir_shard.check.kernel.indices import Entry, entry_of
-from mlir_shard.check.kernel.kinds import IDEMPOTENT, KINDS
+from mlir_shard.check.kernel.kinds import IDEMPOTENT, KINDS, width
 from mlir_shard.check.kernel.mesh import Mesh
 from mlir_shard.check.kernel.terms import folded, number
 from mlir_shard.check.lemmas.indices import is_inside, linear, span, substituted
@@ -254,6 +254,9 @@ class Lemmas(Moves):
             any(variable in summed for entry in entries for _, variable in substituted(entry, by)[1])
             for _, entries in node.reads
         ]
+        if node.op[0] == "stablehlo.divide" and width(node.op[1]):
+            # Integers are rounded.
+            return None
         if linear_in == "any one":
             linear_in = (depends.index(True),) if depends.count(True) == 1 else ()
         if not linear_in or any(depends[at] for at in range(len(operands)) if at not in linear_in):

@@ -108,6 +108,9 @@ class Reading:
                     # Whether a constant is in the region or around it does not matter.
                     numbers[one.results[0]] = self.constant(one.attributes["value"], one.results[0].type)
                     continue
+                outer = [self.environment[operand] for operand in one.operands if operand not in numbers]
+                if any(map(self.tensors.differs, outer)):
+                    raise NotCertified("a region reads what devices have differently", "region")
                 operands = tuple(
                     numbers[operand] if operand in numbers else self.environment[operand] for operand in one.operands
                 )
