@@ -109,6 +109,10 @@ class Analyses:
         opened = self._opened[uri] = _Opened(name, text)
         opened.reading = asyncio.ensure_future(self._read(opened, delay))
 
+    def has(self, uri: str) -> bool:
+        """Whether the text of a URI is open."""
+        return uri in self._opened
+
     def close(self, uri: str) -> None:
         """Forgets a text."""
         if (opened := self._opened.pop(uri, None)) is not None:

@@ -132,9 +132,9 @@ class Server(LanguageServer):
     async def hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
         """The shardings of the values that are defined in a range."""
         uri = params.text_document.uri
-        if uri not in self.workspace.text_documents:
+        if not self._analyses.has(uri):
             return []
-        places = self._places(self.workspace.text_documents[uri].source)
+        places = self._places(self.workspace.get_text_document(uri).source)
         found = await self._analyses.ask(uri, "hints", params.range.start.line, params.range.end.line)
         return [
             types.InlayHint(
@@ -148,9 +148,9 @@ class Server(LanguageServer):
     async def symbols(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
         """The functions, meshes and modules of a document."""
         uri = params.text_document.uri
-        if uri not in self.workspace.text_documents:
+        if not self._analyses.has(uri):
             return []
-        places = self._places(self.workspace.text_documents[uri].source)
+        places = self._places(self.workspace.get_text_document(uri).source)
         try:
             result = await self._analyses.result(uri)
         except Ended:
@@ -159,9 +159,9 @@ class Server(LanguageServer):
 
     async def _ask(self, method: str, params: Any) -> tuple[_Places, Any]:
         uri, position = params.text_document.uri, params.position
-        if uri not in self.workspace.text_documents:
+        if not self._analyses.has(uri):
             return self._places(""), None
-        places = self._places(self.workspace.text_documents[uri].source)
+        places = self._places(self.workspace.get_text_document(uri).source)
         return places, await self._analyses.ask(uri, method, position.line, places.column(position))
 
     def _places(self, text: str) -> _Places:

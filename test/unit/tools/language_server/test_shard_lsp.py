@@ -38,7 +38,8 @@ func.func @f(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
   return %0 : tensor<8xf32>
 }
 """
-URI = "file:///programs/layer.mlir"
+# Editors write a space of a path so.
+URI = "file:///my%20programs/layer.mlir"
 UTF16, UTF8 = types.PositionEncodingKind.Utf16, types.PositionEncodingKind.Utf8
 
 
