@@ -186,6 +186,17 @@ def stops_early(difference: Difference, comparison: Comparison) -> bool:
     return again[1] in (difference.here.lines, again[0])
 
 
+def forgets_arguments_without_edges(difference: Difference, comparison: Comparison) -> bool:
+    """In a module without edges, Shardy does not come back to the users of an argument of a loop whose sharding the
+    result of the loop holds, and an axis then goes another way first: with edges it makes the same as here."""
+    if "propagate" not in difference.name or "stablehlo.while" not in difference.before:
+        return False
+    if "sdy.data_flow_edge" in difference.before:
+        return False
+    edged = comparison.shardy.run(difference.before, pipeline("sdy-add-data-flow-edges")).text
+    return _is_explained_on(edged, difference, comparison)
+
+
 def comes_back_by_chance(difference: Difference, comparison: Comparison) -> bool:
     """An operation that has a value twice does not come back to itself, in Shardy or here. In a module without edges
     Shardy visits the users of a call again when the function changes, and only by that finds more."""
@@ -242,6 +253,7 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     declares_no_partial_results,
     takes_manual_axes,
     stops_early,
+    forgets_arguments_without_edges,
     comes_back_by_chance,
     follows_order_of_uses,
 )

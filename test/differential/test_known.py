@@ -86,6 +86,23 @@ func.func private @f(%0: tensor<2x2xf32>)
   return %1#1, %6 : tensor<2x2xf32>, tensor<1x2xf32>
 }
 """
+_LOOP_WITHOUT_EDGES = """
+func.func @main(%0: tensor<6x8xf32>)
+    -> (tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {"b"}]>},
+        tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"b"}, {}]>}) {
+  %1 = stablehlo.while(%2 = %0) : tensor<6x8xf32> cond {
+    %3 = stablehlo.custom_call @source() : () -> tensor<i1>
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %3 = stablehlo.add %0, %2 : tensor<6x8xf32>
+    stablehlo.return %3 : tensor<6x8xf32>
+  }
+  %4 = stablehlo.abs %1 : tensor<6x8xf32>
+  %5 = stablehlo.abs %0 : tensor<6x8xf32>
+  %6 = stablehlo.negate %5 : tensor<6x8xf32>
+  return %4, %6 : tensor<6x8xf32>, tensor<6x8xf32>
+}
+"""
 # Shardy does not come back to the edge of %3 after the reshape has sharded %1, and the dead code shards it before.
 _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE = """
 func.func @main(%0: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {"b", ?}]>}, %1: tensor<8x12xf32>) {
@@ -121,6 +138,7 @@ def comparison() -> Iterator[Comparison]:
         ("declares_no_partial_results", f"{_WHOLE}{{dedup-functions-fully=true}}", _PARTIAL_RESULT_OF_A_CALL),
         ("declares_no_partial_results", _WHOLE, _UNREDUCED_RESULT_OF_A_FUNCTION),
         ("follows_order_of_uses", f"{_WHOLE}{{dedup-functions-fully=true}}", _TWO_USES_OF_AN_ARGUMENT),
+        ("forgets_arguments_without_edges", _BASIC, _LOOP_WITHOUT_EDGES),
         ("visits_dead_code", _BASIC, _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE),
     ],
 )
