@@ -86,6 +86,32 @@ func.func private @f(%0: tensor<2x2xf32>)
   return %1#1, %6 : tensor<2x2xf32>, tensor<1x2xf32>
 }
 """
+_GROUP_OF_A_CONSTANT_CALL = """
+func.func @main() -> tensor<4x24xf32> {
+  %0 = stablehlo.constant dense<0.0> : tensor<8x4xf32>
+  %1:2 = call @f(%0) : (tensor<8x4xf32>) -> (tensor<3x8x4xf32>, tensor<8x4xf32>)
+  sdy.sharding_group %1#0 group_id=1 : tensor<3x8x4xf32>
+  %2:2 = sdy.manual_computation(%1#0, %0) in_shardings=[<@m, [{}, {"b", ?}, {}]>, <@m, [{"b", "a", ?}, {}]>]
+      out_shardings=[<@m, [{"b"}, {"a"}]>, <@m, [{"b", ?}, {"a"}]>] manual_axes={"a", "b"}
+      (%3: tensor<3x4x4xf32>, %4: tensor<2x4xf32>) {
+    %5 = stablehlo.custom_call @source() : () -> tensor<2x4xf32>
+    sdy.return %5, %5 : tensor<2x4xf32>, tensor<2x4xf32>
+  } : (tensor<3x8x4xf32>, tensor<8x4xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  %6:2 = stablehlo.while(%7 = %2#1, %8 = %1#1) : tensor<4x8xf32>, tensor<8x4xf32> cond {
+    %9 = stablehlo.custom_call @source() : () -> tensor<i1>
+    stablehlo.return %9 : tensor<i1>
+  } do {
+    stablehlo.return %2#1, %8 : tensor<4x8xf32>, tensor<8x4xf32>
+  }
+  %10 = stablehlo.concatenate %2#1, %2#0, %6#0, dim = 1
+    : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x24xf32>
+  return %10 : tensor<4x24xf32>
+}
+func.func private @f(%0: tensor<8x4xf32>) -> (tensor<3x8x4xf32>, tensor<8x4xf32>) {
+  %1 = stablehlo.broadcast_in_dim %0, dims = [1, 2] : (tensor<8x4xf32>) -> tensor<3x8x4xf32>
+  return %1, %0 : tensor<3x8x4xf32>, tensor<8x4xf32>
+}
+"""
 _LOOP_WITHOUT_EDGES = """
 func.func @main(%0: tensor<6x8xf32>)
     -> (tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {"b"}]>},
@@ -138,6 +164,7 @@ def comparison() -> Iterator[Comparison]:
         ("declares_no_partial_results", f"{_WHOLE}{{dedup-functions-fully=true}}", _PARTIAL_RESULT_OF_A_CALL),
         ("declares_no_partial_results", _WHOLE, _UNREDUCED_RESULT_OF_A_FUNCTION),
         ("follows_order_of_uses", f"{_WHOLE}{{dedup-functions-fully=true}}", _TWO_USES_OF_AN_ARGUMENT),
+        ("loses_members_of_groups", _WHOLE, _GROUP_OF_A_CONSTANT_CALL),
         ("forgets_arguments_without_edges", _BASIC, _LOOP_WITHOUT_EDGES),
         ("visits_dead_code", _BASIC, _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE),
     ],
