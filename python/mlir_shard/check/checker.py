@@ -164,6 +164,9 @@ def _check(name: str, signature: Signature, tensors: Tensors, whole: Program, lo
         given = [
             tensors.leaf(("argument", name, at), whole.type_of(type_)[0]) for at, type_ in enumerate(types[0].inputs)
         ]
+        for at, (value, axes) in enumerate(zip(given, signature.arguments, strict=True)):
+            if len(axes) != value.rank:
+                raise NotCertified(f"argument {at} has {value.rank} dimensions, and its layout {len(axes)}", "layout")
         shards = [tensors.given(value, axes) for value, axes in zip(given, signature.arguments, strict=True)]
         devices = len(local.position_of)
         for at, value in enumerate(shards):

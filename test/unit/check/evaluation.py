@@ -43,7 +43,7 @@ class Evaluation:
         if name == "number":
             return float(number(parts[0]))
         if name == "leaf":
-            of, at = parts
+            of, at = parts[0], parts[-1]
             return float(self._leaves[getattr(of, "op", of)].flat[at])
         if name in COMBINED:
             return float(COMBINED[name]([self.number(one) for one, times in parts[0] for _ in range(times)]))

@@ -68,3 +68,47 @@ def test_a_quotient_of_a_sum_is_a_sum_of_quotients_of_floats_alone(type_: str, z
     context = create_context()
     modules = parse(whole, context, "global"), parse(f"shard.grid @m(shape = 2)\n{local}", context, "local")
     assert check(*modules, Certificate.read(LAYOUTS), by=by).is_proved == (type_ == "f32")
+
+
+LOOPS = """func.func @main(%a: tensor<8x4xf32>, %b: tensor<8xf32>) -> (tensor<8x4xf32>, tensor<8xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %end = stablehlo.constant dense<3> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %x = %a) : tensor<i32>, tensor<8x4xf32> cond {
+    %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %y = stablehlo.tanh %x : tensor<8x4xf32>
+    stablehlo.return %next, %y : tensor<i32>, tensor<8x4xf32>
+  }
+  %1:2 = stablehlo.while(%i = %zero, %x = %b) : tensor<i32>, tensor<8xf32> cond {
+    %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %y = stablehlo.exponential %x : tensor<8xf32>
+    stablehlo.return %next, %y : tensor<i32>, tensor<8xf32>
+  }
+  return %0#1, %1#1 : tensor<8x4xf32>, tensor<8xf32>
+}"""
+LAYOUTS_OF_LOOPS = """{"mesh": [["x", 2]], "functions": {"main": {
+  "arguments": [[["x"], []], [["x"]]], "results": [[["x"], []], [["x"]]]}},
+  "loops": [[[], [["x"], []]], [[], [["x"]]]]}"""
+
+
+@pytest.mark.parametrize("by", ["symbols", "lemmas"])
+def test_loops_that_carry_tensors_of_other_shapes(by: str) -> None:
+    context = create_context()
+    local = LOOPS.replace("8x4xf32", "4x4xf32").replace("8xf32", "4xf32")
+    modules = parse(LOOPS, context, "global"), parse(local, context, "local")
+    assert check(*modules, Certificate.read(LAYOUTS_OF_LOOPS), by=by).is_proved
+
+
+@pytest.mark.parametrize("side", ["arguments", "results"])
+def test_a_layout_of_other_dimensions_is_refused(side: str) -> None:
+    context = create_context()
+    local = LOOPS.replace("8x4xf32", "4x4xf32").replace("8xf32", "4xf32")
+    modules = parse(LOOPS, context, "global"), parse(local, context, "local")
+    wrong = LAYOUTS_OF_LOOPS.replace(f'"{side}": [[["x"], []]', f'"{side}": [[["x"]]')
+    assert not check(*modules, Certificate.read(wrong)).is_proved

@@ -80,15 +80,16 @@ class Symbols:
             raise NotCertified("too many elements to be compared one by one", "symbols")
 
     def leaf(self, op: tuple[Any, ...], shape: Sequence[int]) -> Tensor:
-        if op not in self._leaves:
+        key = op, tuple(shape)
+        if key not in self._leaves:
             self.spend(_PER_TERM * prod(shape))
             entries = entries_of(op[1]) if op[0] == "table" else None
-            if entries is not None and entries.shape == tuple(shape):
+            if entries is not None and entries.shape == key[1]:
                 found = [self.terms.number(one) for one in entries.ravel().tolist()]
             else:
-                found = [self.terms.term("leaf", op, at) for at in range(prod(shape))]
-            self._leaves[op] = np.array(found, np.int64).reshape(1, *shape)
-        return Tensor(self._leaves[op])
+                found = [self.terms.term("leaf", *key, at) for at in range(prod(shape))]
+            self._leaves[key] = np.array(found, np.int64).reshape(1, *shape)
+        return Tensor(self._leaves[key])
 
     def constant(self, type_: str, number_: str, shape: Sequence[int]) -> Tensor:
         of = number(number_)
