@@ -10,12 +10,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-# Each of these registers its readers in READERS when it is imported.
-import mlir_shard.check.ops.collectives
-import mlir_shard.check.ops.places
-import mlir_shard.check.ops.stablehlo
-import mlir_shard.check.ops.tosa
-import mlir_shard.check.ops.upstream  # noqa: F401
 from mlir_shard.check.kernel.kinds import NotCertified
 from mlir_shard.check.ops.reading import READERS, Reading, reads
 from mlir_shard.check.ops.structured import is_structured, structured

@@ -103,16 +103,11 @@ class Canonical(Tensors):
         places: Sequence[tuple[Entry, Sequence[tuple[int, str]]]] = (),
         others: Mapping[str, int] | None = None,
     ) -> Value:
-        """An op that does the same for each position of labels that are not in `core`.
+        """An op that does the same for each position of labels that are not in `core`, as in `ops/tensors.py`.
 
         Args:
-            op: its name with all that matters of it.
-            values: the operands, with a label for each dimension.
-            results: the labels of the result; core: labels that the op works along; made: sizes of new ones.
-            kind: the reduction along labels that are in no result and not in `core`.
             extra: mesh axes that are reduced too.
-            places: positions that the op compares with what it reads: an entry and labels that are added to it.
-            others: sizes of labels that no operand has.
+            keeps: whether the digits of dimensions stay as they are.
         """
         dims, indices, starts = self._aligned(values, str(op[0]))
         for label, size in (others or {}).items():

@@ -113,6 +113,17 @@ def _component(reading: Reading, indices: Value, vector: int, at: int) -> Value:
     return reading.tensors.reshaped(part, [*part.shape[:vector], *part.shape[vector + 1 :]])
 
 
+def _labels(
+    operand: Value, indices: Value, batching: Sequence[int], of_indices: Sequence[int]
+) -> tuple[list[str], list[str]]:
+    """The labels of the dimensions of indices and of the operand, which share those that are batches of both."""
+    of_start = [f"s{dim}" for dim in range(indices.rank)]
+    labels = [f"d{dim}" for dim in range(operand.rank)]
+    for dim, other in zip(batching, of_indices, strict=True):
+        labels[dim] = of_start[other]
+    return of_start, labels
+
+
 @reads("stablehlo.gather")
 def _gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     text, (operand, indices) = str(op.attributes["dimension_numbers"]), values
@@ -120,10 +131,7 @@ def _gather(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     offsets, collapsed = dims_in(text, "offset_dims"), dims_in(text, "collapsed_slice_dims")
     batching, of_indices = dims_in(text, "operand_batching_dims"), dims_in(text, "start_indices_batching_dims")
     vector = _dim(text, "index_vector_dim")
-    of_start = [f"s{dim}" for dim in range(indices.rank)]
-    labels = [f"d{dim}" for dim in range(operand.rank)]
-    for dim, other in zip(batching, of_indices, strict=True):
-        labels[dim] = of_start[other]
+    of_start, labels = _labels(operand, indices, batching, of_indices)
     core, made, inner = [label for dim, label in enumerate(of_start) if dim == vector], dict[str, int](), list[str]()
     for dim, size in enumerate(sizes):
         if dim in batching:
@@ -157,10 +165,7 @@ def _scatter(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     windows, inserted = dims_in(text, "update_window_dims"), dims_in(text, "inserted_window_dims")
     batching, of_indices = dims_in(text, "input_batching_dims"), dims_in(text, "scatter_indices_batching_dims")
     vector = _dim(text, "index_vector_dim")
-    of_start = [f"s{dim}" for dim in range(indices.rank)]
-    labels = [f"d{dim}" for dim in range(operand.rank)]
-    for dim, other in zip(batching, of_indices, strict=True):
-        labels[dim] = of_start[other]
+    of_start, labels = _labels(operand, indices, batching, of_indices)
     outer = [label for dim, label in enumerate(of_start) if dim != vector]
     inner = [dim for dim in range(operand.rank) if dim not in inserted and dim not in batching]
     of_update = [""] * update.rank
