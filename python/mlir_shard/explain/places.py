@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from mlir_shard.host import ir
-from mlir_shard.ir.python_frames import is_of_front_end, is_python
+from mlir_shard.ir.python_frames import frame_to_show
 
 _TAG = "mlir-shard "
 # The names of an op's results, as they are in front of it.
@@ -55,12 +55,12 @@ class Place:
     @property
     def in_text(self) -> Place:
         """What of the place is in text: of a call stack one frame, and the name of the op."""
-        frame, around = self, self.called_from
-        while around is not None and is_python(around.file):
-            if is_of_front_end(frame.file) and not is_of_front_end(around.file):
-                frame = around
-            around = around.called_from
-        return Place(frame.file, frame.line, frame.column, self.name, around)
+        places = [self]
+        while (around := places[-1].called_from) is not None:
+            places.append(around)
+        shown, count = frame_to_show([one.file for one in places])
+        frame = places[shown]
+        return Place(frame.file, frame.line, frame.column, self.name, places[count - 1].called_from)
 
 
 def place_of(location: Any) -> Place:

@@ -5,17 +5,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import takewhile
 
 # Python calls the source of what has no file `<stdin>` or `<string>`.
 _PYTHON = re.compile(r".*\.py|<.*>")
 _FRONT_END = re.compile(r"(.*[/\\])?(site|dist)-packages[/\\](jax|jaxlib)[/\\].*")
 
 
-def is_python(file: str) -> bool:
-    """Returns whether the name of a file in a location is that of Python code."""
-    return _PYTHON.fullmatch(file) is not None
+def frame_to_show(files: Sequence[str]) -> tuple[int, int]:
+    """Finds the frame of a call stack that a message shows: the innermost that is not in JAX, or else the innermost.
 
+    Args:
+        files: of a place and of where it was called from, innermost first, not empty.
 
-def is_of_front_end(file: str) -> bool:
-    """Returns whether a file is a part of JAX, and not of the program that uses it."""
-    return _FRONT_END.fullmatch(file) is not None
+    Returns:
+        The number of the frame, and how many of the places are frames of one call stack of Python.
+    """
+    count = 1 + len(list(takewhile(_PYTHON.fullmatch, files[1:])))
+    if _FRONT_END.fullmatch(files[0]) is None:
+        return 0, count
+    return next((number for number in range(count) if _FRONT_END.fullmatch(files[number]) is None), 0), count

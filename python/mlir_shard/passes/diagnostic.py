@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
-import itertools
 import os
 import re
 import sys
@@ -19,7 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
-from mlir_shard.ir.python_frames import is_of_front_end, is_python
+from mlir_shard.ir.python_frames import frame_to_show
 
 OPERATION_NOTE = "see current operation: "
 """What notes begin with in which the host shows an operation."""
@@ -115,10 +114,10 @@ def at(severity: str, message: str, location: Any, notes: tuple[Diagnostic, ...]
     Of a call stack of JAX it shows the innermost frame that is not in JAX.
     """
     position, callers = _position(location)
-    frames = list(itertools.takewhile(lambda one: is_python(one.file), callers))
-    if position is not None and is_of_front_end(position.file):
-        position = next((one for one in frames if not is_of_front_end(one.file)), position)
-    callers = callers[len(frames) :]
+    if position is not None:
+        places = (position, *callers)
+        shown, count = frame_to_show([one.file for one in places])
+        position, callers = places[shown], places[count:]
     called = tuple(Diagnostic("note", "called from", caller) for caller in callers)
     return Diagnostic(severity, message, position, "" if position else _place(location), called + notes)
 

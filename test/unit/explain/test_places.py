@@ -32,7 +32,7 @@ def location(text: str) -> Any:
             'model.py:7:11 "jit(step)/max"',
             id="the innermost frame that is not in JAX",
         ),
-        pytest.param(f'"tanh"("{LIBRARY}":5:2)', f'{LIBRARY}:5:2 "tanh"', id="a frame in JAX where there is no other"),
+        pytest.param(f'"tanh"("{LIBRARY}":5:2)', f'{LIBRARY}:5:2 "tanh"', id="frames of JAX alone"),
         pytest.param(
             f"callsite({CALL} at {CALL})", "program.mlir:9:3, called from program.mlir:9:3", id="an inlined call"
         ),
