@@ -18,15 +18,8 @@ namespace {
 // `visit` takes the state around an operation and returns the one inside.
 template <typename State, typename Visit>
 void walk(const Capi &capi, MlirOperation op, const State &outer, const Visit &visit) {
-  State inner = visit(op, outer);
-  for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
-       region = capi.mlirRegionGetNextInOperation(region))
-    for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block))
-      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-           child = capi.mlirOperationGetNextInBlock(child)) {
-        fetchNext(capi, child);
-        walk(capi, child, inner, visit);
-      }
+  const State inner = visit(op, outer);
+  eachChild(capi, op, [&](MlirOperation child) { walk(capi, child, inner, visit); });
 }
 
 // Turns locations in the parsed buffer into locations in the user's file.

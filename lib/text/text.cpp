@@ -33,6 +33,17 @@ bool startsComment(std::string_view text, std::size_t position) {
   return text[position] == '/' && position + 1 < text.size() && text[position + 1] == '/';
 }
 
+// Whether a string or a comment starts at `position`, which becomes the offset behind it.
+bool skipStringOrComment(std::string_view text, std::size_t &position) {
+  if (text[position] == '"')
+    position = skipString(text, position);
+  else if (startsComment(text, position))
+    position = skipComment(text, position);
+  else
+    return false;
+  return true;
+}
+
 bool startsNameOf(std::string_view text, std::size_t position, const std::vector<std::string_view> &namespaces,
                   bool sigil) {
   for (std::string_view name : namespaces) {
@@ -62,12 +73,10 @@ std::size_t skipAliases(std::string_view text, std::size_t position) {
   position = skipSpace(text, position);
   while (position < text.size() && (text[position] == '#' || text[position] == '!')) {
     while (position < text.size() && text[position] != '\n') {
+      if (skipStringOrComment(text, position))
+        continue;
       const char c = text[position];
-      if (c == '"') {
-        position = skipString(text, position);
-      } else if (startsComment(text, position)) {
-        position = skipComment(text, position);
-      } else if (c == '(' || c == '[' || c == '{' || c == '<') {
+      if (c == '(' || c == '[' || c == '{' || c == '<') {
         const std::size_t close = findClosing(text, position);
         if (close == std::string_view::npos)
           return text.size();
@@ -118,17 +127,10 @@ std::size_t findClosing(std::string_view text, std::size_t open) {
   const bool angles = text[open] == '<';
   std::vector<char> expected;
   for (std::size_t position = open; position < text.size();) {
-    char c = text[position];
-    switch (c) {
-    case '"':
-      position = skipString(text, position);
+    if (skipStringOrComment(text, position))
       continue;
-    case '/':
-      if (startsComment(text, position)) {
-        position = skipComment(text, position);
-        continue;
-      }
-      break;
+    const char c = text[position];
+    switch (c) {
     case '(':
       expected.push_back(')');
       break;
@@ -170,16 +172,9 @@ std::size_t findClosing(std::string_view text, std::size_t open) {
 std::size_t findDeepBracket(std::string_view text, std::size_t most) {
   std::size_t depth = 0;
   for (std::size_t position = 0; position < text.size();) {
-    switch (text[position]) {
-    case '"':
-      position = skipString(text, position);
+    if (skipStringOrComment(text, position))
       continue;
-    case '/':
-      if (startsComment(text, position)) {
-        position = skipComment(text, position);
-        continue;
-      }
-      break;
+    switch (text[position]) {
     case '(':
     case '[':
     case '{':
