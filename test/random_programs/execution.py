@@ -39,7 +39,7 @@ RIGHT, MISMATCH, REFUSAL, INVALID = "right", "mismatch", "refusal", "invalid"
 # Stages in which a failure is none of sharding's.
 WITHOUT_SHARDING = ("compile without sharding", "run without sharding")
 CRASH, HANG, ENGINE = "crash", "hang", "engine failure"
-# What the runner of passes reports of an exception that is no failure of the pass.
+# How the runner of passes reports an exception other than PassFailure.
 _RAISED = re.compile(r"error: pass '[\w-]+' raised \w")
 
 

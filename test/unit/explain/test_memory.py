@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from explain.small_programs import BYTES, LOOP, SQUARE, STAGED, main, of, product, returned, unary
+from small_programs import BYTES, SQUARE, STAGED, loop, main, of, product, returned, unary
 
 import mlir_shard
 from mlir_shard.explain.allocation.buffers import Buffer, into_results, most_live, packed_size
@@ -69,7 +69,7 @@ def test_a_value_is_live_up_to_its_last_use(engine: Engine) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_loop_holds_what_goes_in_and_comes_out_of_an_iteration(engine: Engine) -> None:
-    found = of(main(LOOP), engine)
+    found = of(main(loop()), engine)
 
     # Counters and their tables are small.
     assert 3 * BYTES <= found.peak < 3.2 * BYTES

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from explain.small_programs import BYTES, SQUARE, STAGED, main, of, product, returned, unary
+from small_programs import BYTES, SQUARE, STAGED, main, of, product, returned, unary
 
 from mlir_shard.explain.memory import PeakMemory
 

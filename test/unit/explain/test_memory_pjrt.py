@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from explain.small_programs import BYTES, LOOP, SQUARE, main, of, product, returned, unary
+from small_programs import BYTES, SQUARE, loop, main, of, product, returned, unary
 
 
 def test_xla_computes_elementwise_results_in_place() -> None:
@@ -52,7 +52,7 @@ def test_heads_of_attention_are_copied_for_a_product_in_xla() -> None:
 
 
 def test_what_a_loop_reads_too_late_is_copied_in_xla() -> None:
-    late = LOOP.replace(product("w", "v"), f"{product('u', 'v')}\n%w = stablehlo.add %u, %v : {SQUARE}")
+    late = loop().replace(product("w", "v"), f"{product('u', 'v')}\n%w = stablehlo.add %u, %v : {SQUARE}")
 
     # The product, and the next value where the last one was.
     assert 3 * BYTES <= of(main(late), "pjrt").peak < 3.2 * BYTES

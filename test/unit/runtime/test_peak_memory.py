@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from runtime import in_process
+from small_programs import loop, product
 
 import mlir_shard
 from mlir_shard.host import ir
@@ -23,24 +24,15 @@ def compiled(body: str, functions: str = "") -> Program:
     return compile_module(module, with_unsharded=False, lower=in_process.lower_whole).sharded
 
 
-def product(result: str, of: str) -> str:
-    return f"%{result} = stablehlo.dot %{of}, %{of} : ({SQUARE}, {SQUARE}) -> {SQUARE}"
-
-
-CHAIN = "\n".join([product("a", "x"), product("b", "a"), product("c", "b"), f"return %c : {SQUARE}"])
-LOOP = f"""%zero = stablehlo.constant dense<0> : tensor<i32>
-%n:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, {SQUARE}
-cond {{
-  %end = stablehlo.constant dense<5> : tensor<i32>
-  %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
-  stablehlo.return %more : tensor<i1>
-}} do {{
-  %one = stablehlo.constant dense<1> : tensor<i32>
-  %next = stablehlo.add %i, %one : tensor<i32>
-  {product("w", "v")}
-  stablehlo.return %next, %w : tensor<i32>, {SQUARE}
-}}
-return %n#1 : {SQUARE}"""
+CHAIN = "\n".join(
+    [
+        product("a", "x", square=SQUARE),
+        product("b", "a", square=SQUARE),
+        product("c", "b", square=SQUARE),
+        f"return %c : {SQUARE}",
+    ]
+)
+LOOP = loop(SQUARE)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +65,6 @@ def test_buffers_by_their_elements(element: str, size: int) -> None:
 
 def test_calls_hold_what_their_functions_do() -> None:
     function = f"func.func private @f(%x: {SQUARE}) -> {SQUARE} attributes {{no_inline}} {{\n{CHAIN}\n}}"
-    call = f"%y = call @f(%x) : ({SQUARE}) -> {SQUARE}\n{product('z', 'y')}\nreturn %z : {SQUARE}"
+    call = f"%y = call @f(%x) : ({SQUARE}) -> {SQUARE}\n{product('z', 'y', square=SQUARE)}\nreturn %z : {SQUARE}"
 
     assert compiled(call, function).peak_bytes == 3 * MIB

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small programs on squares of 1 KiB, and the memory that is predicted for them."""
+"""Small programs on squares, and the memory that is predicted for them. Squares are of 1 KiB unless given."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def main(body: str, arguments: str = f"%x: {SQUARE}", results: str = SQUARE) -> 
     return f"func.func @main({arguments}) -> ({results}) {{\n{body}\n}}"
 
 
-def product(result: str, of: str, by: str = "") -> str:
-    return f"%{result} = stablehlo.dot %{of}, %{by or of} : ({SQUARE}, {SQUARE}) -> {SQUARE}"
+def product(result: str, of: str, by: str = "", square: str = SQUARE) -> str:
+    return f"%{result} = stablehlo.dot %{of}, %{by or of} : ({square}, {square}) -> {square}"
 
 
 def unary(result: str, op: str, of: str) -> str:
@@ -31,9 +31,10 @@ def returned(*names: str) -> str:
     return f"return {', '.join(f'%{name}' for name in names)} : {', '.join([SQUARE] * len(names))}"
 
 
-LOOP = f"""
+def loop(square: str = SQUARE) -> str:
+    return f"""
   %zero = stablehlo.constant dense<0> : tensor<i32>
-  %n:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, {SQUARE}
+  %n:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, {square}
   cond {{
     %end = stablehlo.constant dense<5> : tensor<i32>
     %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
@@ -41,10 +42,11 @@ LOOP = f"""
   }} do {{
     %one = stablehlo.constant dense<1> : tensor<i32>
     %next = stablehlo.add %i, %one : tensor<i32>
-    {product("w", "v")}
-    stablehlo.return %next, %w : tensor<i32>, {SQUARE}
+    {product("w", "v", square=square)}
+    stablehlo.return %next, %w : tensor<i32>, {square}
   }}
-  return %n#1 : {SQUARE}"""
+  return %n#1 : {square}"""
+
 
 STAGED = """
   shard.grid @mesh(shape = 4)
