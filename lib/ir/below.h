@@ -4,24 +4,30 @@
 // Iterating over the operations in an operation, and over its attributes.
 #pragma once
 
+#include "ir/block_order.h"
 #include "ir/capi.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace mlir_shard {
 
-// Has the next operation in the block of `op` come from memory meanwhile: what is walked over is larger than a cache.
-// Most operations lie in memory in their order, so those after the next are likely to be a little further on.
-inline void fetchNext(const Capi &capi, MlirOperation op) {
-  const auto *here = static_cast<const char *>(op.pointer);
-  for (const std::size_t ahead : {768, 832, 896})
-    __builtin_prefetch(here + ahead);
-  const auto *next = static_cast<const char *>(capi.mlirOperationGetNextInBlock(op).pointer);
-  __builtin_prefetch(next);
-  __builtin_prefetch(next + 64);
+// Calls `visit` on the operations of a block, which it may not erase, until it returns false.
+template <typename Visit> void eachInBlock(const Capi &capi, MlirBlock block, const Visit &visit) {
+  BlockWalk walk(capi, block);
+  for (MlirOperation op = capi.mlirBlockGetFirstOperation(block); op; op = capi.mlirOperationGetNextInBlock(op)) {
+    walk.come(op);
+    if constexpr (std::is_same_v<decltype(visit(op)), bool>) {
+      if (!visit(op))
+        return;
+    } else {
+      visit(op);
+    }
+  }
+  walk.end();
 }
 
 // Calls `visit` on the operations right in the regions of `op`, which it may not erase.
@@ -29,11 +35,7 @@ template <typename Visit> void eachChild(const Capi &capi, MlirOperation op, con
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
        region = capi.mlirRegionGetNextInOperation(region))
     for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block))
-      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-           child = capi.mlirOperationGetNextInBlock(child)) {
-        fetchNext(capi, child);
-        visit(child);
-      }
+      eachInBlock(capi, block, visit);
 }
 
 // Calls `visit` on all operations in the regions of `op`, each before or after those inside it.

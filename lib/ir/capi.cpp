@@ -3,6 +3,8 @@
 
 #include "ir/capi.h"
 
+#include "ir/block_order.h"
+
 #include <dlfcn.h>
 
 #include <memory>
@@ -25,6 +27,7 @@ Capi::Capi(const std::string &path) {
   MLIR_SHARD_CAPI(MLIR_SHARD_REQUIRE)
 #undef MLIR_SHARD_REQUIRE
 #undef MLIR_SHARD_LOOK_UP
+  blockOrders = std::make_shared<BlockOrders>();
 }
 
 } // namespace mlir_shard

@@ -182,6 +182,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
 #define MLIR_SHARD_OPTIONAL_CAPI(FUNCTION)                                                                             \
   FUNCTION(bool, mlirOperationHasInherentAttributeByName, (MlirOperation, MlirStringRef))
 
+class BlockOrders;
 class InherentNames;
 
 // The functions above, found in one library.
@@ -197,6 +198,9 @@ struct Capi {
 
   // What is known of the attributes of operations; null where nothing is.
   std::shared_ptr<InherentNames> inherentNames;
+
+  // By which walks have operations come from memory in time.
+  std::shared_ptr<BlockOrders> blockOrders;
 };
 
 } // namespace mlir_shard

@@ -25,9 +25,7 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
     for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
       for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
         add(capi.mlirBlockGetArgument(block, i), -1);
-      for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-           child = capi.mlirOperationGetNextInBlock(child)) {
-        fetchNext(capi, child);
+      eachInBlock(capi, block, [&](MlirOperation child) {
         const auto number = static_cast<std::int32_t>(ops.size());
         ops.push_back(child);
         parents.push_back(parent);
@@ -41,7 +39,7 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
           results.numbers.push_back(add(capi.mlirOperationGetResult(child, i), number));
         results.endGroup();
         visit(child, number);
-      }
+      });
     }
 }
 

@@ -80,18 +80,17 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
     if (!block)
       continue;
     const Around inside{signature, name.number, manual, block};
-    MlirOperation child = capi.mlirBlockGetFirstOperation(block);
-    while (child && verdict == Verdict::Valid) {
-      const MlirOperation next = capi.mlirOperationGetNextInBlock(child);
-      fetchNext(capi, child);
+    eachInBlock(capi, block, [&](MlirOperation child) {
       if (name.isModule) {
         const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
-        if (symbol && !symbols.insert(symbol.pointer).second)
-          return Verdict::Unknown;
+        if (symbol && !symbols.insert(symbol.pointer).second) {
+          verdict = Verdict::Unknown;
+          return false;
+        }
       }
-      verdict = visit(child, inside, !next && !name.isModule);
-      child = next;
-    }
+      verdict = visit(child, inside, !name.isModule && !capi.mlirOperationGetNextInBlock(child));
+      return verdict == Verdict::Valid;
+    });
   }
   return verdict;
 }

@@ -1,0 +1,114 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The order of the operations in large blocks, by which walks have those further on come from memory.
+//
+// A block is a linked list: where the operation after the next one lies is known once the next has come from memory, and
+// a module of many operations is larger than a cache. Walks mostly come to the operations that the walk before came to.
+#pragma once
+
+#include "ir/capi.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace mlir_shard {
+
+// The operations of some blocks as walks have last come to them. Any may be gone since: they are only fetched.
+class BlockOrders {
+public:
+  struct Order {
+    const void *block = nullptr;
+    std::vector<const void *> ops; // But for the first few.
+  };
+
+  std::shared_ptr<Order> of(MlirBlock block) {
+    for (const std::shared_ptr<Order> &order : orders)
+      if (order && order->block == block.pointer)
+        return order;
+    std::shared_ptr<Order> &oldest = orders[next++ % orders.size()];
+    oldest = std::make_shared<Order>();
+    oldest->block = block.pointer;
+    return oldest;
+  }
+
+private:
+  std::array<std::shared_ptr<Order>, 16> orders;
+  std::size_t next = 0;
+};
+
+// One walk over the operations of a block.
+class BlockWalk {
+public:
+  BlockWalk(const Capi &capi, MlirBlock block) : capi(capi), block(block) {}
+
+  // Comes to an operation of the block, which still is in it.
+  void come(MlirOperation op) {
+    if (count < small) {
+      ++count;
+      fetch(capi.mlirOperationGetNextInBlock(op).pointer);
+      return;
+    }
+    if (!order)
+      order = capi.blockOrders->of(block);
+    const std::vector<const void *> &before = order->ops;
+    const bool isNext = next < before.size() && before[next] == op.pointer;
+    if (!isNext && !isNew) {
+      now.assign(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(std::min(next, before.size())));
+      isNew = true;
+    }
+    if (isNew)
+      now.push_back(op.pointer);
+    if (isNext)
+      ++next;
+    else
+      findIn(before, op);
+    fetch(next + ahead < before.size() ? before[next + ahead] : capi.mlirOperationGetNextInBlock(op).pointer);
+  }
+
+  // The walk has come to all operations.
+  void end() {
+    if (isNew) {
+      now.shrink_to_fit();
+      order->ops = std::move(now);
+    } else if (order && next < order->ops.size()) {
+      order->ops.resize(next);
+    }
+  }
+
+private:
+  static constexpr std::size_t small = 32; // In a block of fewer operations no order is kept.
+  static constexpr std::size_t ahead = 24; // As many are visited while one comes from memory.
+  static constexpr std::size_t mostGone = 64;
+
+  static void fetch(const void *op) {
+    const auto *at = static_cast<const char *>(op);
+    // Results lie before an operation, and operands behind it.
+    for (const int line : {-64, 0, 64, 128})
+      __builtin_prefetch(at + line);
+  }
+
+  // Goes on behind `op`, where others have gone from before it; one that is not found is taken for new.
+  void findIn(const std::vector<const void *> &before, MlirOperation op) {
+    if (next >= before.size())
+      return;
+    const auto from = before.begin() + static_cast<std::ptrdiff_t>(next);
+    const auto to = from + static_cast<std::ptrdiff_t>(std::min(before.size() - next, mostGone));
+    if (const auto found = std::find(from, to, op.pointer); found != to)
+      next = static_cast<std::size_t>(found - before.begin()) + 1;
+  }
+
+  const Capi &capi;
+  MlirBlock block;
+  std::size_t count = 0;
+  std::size_t next = 0; // Of the order before.
+  std::shared_ptr<BlockOrders::Order> order;
+  bool isNew = false; // Whether the order is another one than before.
+  std::vector<const void *> now;
+};
+
+} // namespace mlir_shard
