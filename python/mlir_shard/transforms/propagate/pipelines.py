@@ -58,8 +58,10 @@ def propagation_pipeline(
         "sdy-pre-order-funcs",
         step(
             "sdy-user-priority-propagate",
-            # Reshards are to keep to the rules that propagation kept to; others can be had again.
+            # Reshards are to keep to the rules that propagation kept to. Most can be had again; what others depend on
+            # has changed by then, as constants are merged.
             keep_sharding_rules=keep_sharding_rules or conservative_propagation,
+            keep_particular_rules=True,
             conservative_propagation=conservative_propagation,
             op_priorities=op_priorities or None,
             debug_sharding_origins=debug_sharding_origins,

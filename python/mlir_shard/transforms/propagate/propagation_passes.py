@@ -19,7 +19,7 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, PassFailure, register
 from mlir_shard.rules import RuleError, RuleOptions
 from mlir_shard.rules.registry import check_order, is_among, op_priorities
-from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding import OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import without_priorities
 from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.debug_record import Record
@@ -99,6 +99,9 @@ class PropagationPass(ModulePass):
     """A pass that propagates by a plan."""
 
     keep_sharding_rules: bool = option(False, "keep the sharding rules of ops, given and found, as attributes")
+    keep_particular_rules: bool = option(
+        False, "keep, as attributes, the rules that are given and those found that depend on the ops around"
+    )
     conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication")
     debug_sharding_origins: bool = option(False, "attach the origins of the sharding of each tensor")
     debug_propagation_edge_sharding: bool = option(False, "attach the steps in which axes went through each op")
@@ -145,7 +148,9 @@ class PropagationPass(ModulePass):
         if record is not None:
             write_record(reader, record, origins=origins, edges=edges)
         if self.keep_sharding_rules:
-            _attach_rules(reader)
+            _attach_rules(reader.ops_with_rules())
+        elif self.keep_particular_rules:
+            _attach_rules(reader.ops_with_rules_of_context())
         else:
             _remove_rules(reader)
         return resharded, written
@@ -202,8 +207,8 @@ def _spelled(sharding: TensorSharding | None) -> str:
     return "none" if sharding is None else str(sharding)
 
 
-def _attach_rules(reader: ModuleReader) -> None:
-    for op, rule in reader.ops_with_rules():
+def _attach_rules(ops: Iterable[tuple[Any, OpShardingRule]]) -> None:
+    for op, rule in ops:
         if is_describable(op):
             op.attributes[sdy.SHARDING_RULE] = sdy.attribute(rule)
 

@@ -17,7 +17,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import is_static
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules.builder import rank_of, shape_of
-from mlir_shard.rules.registry import has_rule_for_any_sizes
+from mlir_shard.rules.registry import depends_on_context, has_rule_for_any_sizes
 from mlir_shard.sharding import OpShardingRule, PropagationDirection
 from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.propagate.module_parts import (
@@ -101,6 +101,15 @@ class ModuleReader:
             rule = self._rule_for(self.arrays.operation(op)) if signature.asks_each else signature.rule
             if rule is not None:
                 yield self.arrays.operation(op), rule
+
+    def ops_with_rules_of_context(self) -> Iterator[tuple[Any, OpShardingRule]]:
+        """Those ops of `ops_with_rules` whose rules look at other ops around, such as what defines an operand."""
+        looks_around = list(map(depends_on_context, self._representatives))
+        for op in (op for op, number in enumerate(self._numbers) if looks_around[number]):
+            operation = self.arrays.operation(op)
+            rule = self._rule_for(operation)
+            if rule is not None:
+                yield operation, rule
 
     def first_ops(self) -> list[Any]:
         """The first op of each signature."""
