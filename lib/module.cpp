@@ -299,12 +299,15 @@ PYBIND11_MODULE(_native, module) {
 
   py::class_<Fixpoint>(module, "Fixpoint", "Steps over nodes that share values, until none changes a value's state.")
       .def(py::init<const Nodes &, const Nodes &, std::size_t, std::int32_t, const std::vector<std::int32_t> &,
+                    const std::vector<std::int32_t> &, const std::vector<std::int32_t> &,
                     const std::vector<std::int32_t> &>(),
            py::arg("nodes"), py::arg("boundary"), py::arg("value_count"), py::arg("constant"), py::arg("tied"),
-           py::arg("deferred"),
+           py::arg("deferred"), py::arg("loops"), py::arg("elsewhere"),
            "The nodes of `boundary` are stepped through once before the others and once after. The value `constant`\n"
            "never changes; changes of the values in `tied` are followed. Nodes of the kinds in `deferred` wait, where a\n"
-           "value that they use has changed, until nothing else is left.")
+           "value that they use has changed, until nothing else is left. Where a value changes that a node of the kinds\n"
+           "in `loops` defines, the nodes before that one that use it, but for those of the kinds in `elsewhere`, come\n"
+           "last of those around it.")
       .def("run", &runFixpoint, py::arg("states"), py::arg("behaviours"), py::arg("step"), py::arg("follow"),
            py::arg("observe") = py::none(),
            "Brings the states of all values, a writable buffer of 32-bit integers, to the fixpoint.\n\n"

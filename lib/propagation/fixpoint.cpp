@@ -62,6 +62,14 @@ Groups usersOf(const Nodes &nodes, std::size_t valueCount) {
   return users;
 }
 
+// For each node whether it is of one of the kinds.
+std::vector<char> areOf(const Nodes &nodes, const std::vector<std::int32_t> &kinds) {
+  std::vector<char> answers(nodes.size(), 0);
+  for (std::size_t node = 0; node < nodes.size(); ++node)
+    answers[node] = std::find(kinds.begin(), kinds.end(), nodes.kind(node)) != kinds.end();
+  return answers;
+}
+
 } // namespace
 
 std::size_t Fixpoint::StatesHash::operator()(const States &states) const {
@@ -72,17 +80,16 @@ std::size_t Fixpoint::StatesHash::operator()(const States &states) const {
 }
 
 Fixpoint::Fixpoint(Nodes allNodes, Nodes boundaryNodes, std::size_t valueCount, std::int32_t constant,
-                   const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred)
+                   const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred,
+                   const std::vector<std::int32_t> &loops, const std::vector<std::int32_t> &elsewhere)
     : nodes(std::move(allNodes)), boundary(std::move(boundaryNodes)), constant(constant), isTied(valueCount, 0),
-      definers(valueCount, -1), users(usersOf(nodes, valueCount)), isDeferred(nodes.size(), 0),
-      settled(nodes.size(), nothing), last(valueCount, unknown) {
+      definers(valueCount, -1), users(usersOf(nodes, valueCount)), isDeferred(areOf(nodes, deferred)),
+      isOfLoop(areOf(nodes, loops)), isElsewhere(areOf(nodes, elsewhere)), settled(nodes.size(), nothing), last(valueCount, unknown) {
   for (std::int32_t value : tied)
     isTied.at(value) = 1;
   for (std::size_t node = 0; node < nodes.size(); ++node)
-    if (std::find(deferred.begin(), deferred.end(), nodes.kind(node)) != deferred.end()) {
+    if (isDeferred[node])
       deferredNodes.push_back(static_cast<std::int32_t>(node));
-      isDeferred[node] = 1;
-    }
   for (std::size_t node = 0; node < nodes.size(); ++node)
     for (const std::int32_t *value = nodes.definitions(node); value != nodes.end(node); ++value) {
       if (*value == constant)
@@ -163,6 +170,11 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
         visit(boundary, static_cast<std::int32_t>(node), behaviour);
   };
 
+  // Whether a node that uses the value of `definer` is in the loop that this one is of.
+  auto isInLoop = [&](std::int32_t user, std::int32_t definer) {
+    return definer >= 0 && isOfLoop[definer] && user < definer && !isElsewhere[user];
+  };
+
   throughBoundary();
   Worklist worklist(nodes.size());
   auto addDeferred = [&] {
@@ -180,11 +192,16 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
     if (changed.empty())
       settled[number] = behaviour;
     for (std::int32_t value : changed) {
-      if (definers[value] >= 0 && definers[value] != number)
-        worklist.add(definers[value]);
-      for (const std::int32_t *user = users.end(value); user != users.begin(value);)
-        if (*--user != number && !isDeferred[*user])
-          worklist.add(*user);
+      const std::int32_t definer = definers[value];
+      auto addUsers = [&](bool inLoop) {
+        for (const std::int32_t *user = users.end(value); user != users.begin(value);)
+          if (*--user != number && !isDeferred[*user] && isInLoop(*user, definer) == inLoop)
+            worklist.add(*user);
+      };
+      addUsers(true);
+      if (definer >= 0 && definer != number)
+        worklist.add(definer);
+      addUsers(false);
     }
   }
   throughBoundary();

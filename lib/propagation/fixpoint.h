@@ -43,9 +43,12 @@ public:
 
   // The state of the value `constant` never changes; changes of the values in `tied` are followed. The nodes of
   // `boundary` are stepped through once before all others, and once after. Nodes of the kinds in `deferred` wait, where
-  // a value that they use has changed, until nothing else is left.
+  // a value that they use has changed, until nothing else is left. A node of the kinds in `loops` defines a value that
+  // the nodes in a loop before it use too: where that changes, they are visited after the node and what follows it, as
+  // in Shardy. Nodes of the kinds in `elsewhere` are in no loop.
   Fixpoint(Nodes nodes, Nodes boundary, std::size_t valueCount, std::int32_t constant,
-           const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred);
+           const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred,
+           const std::vector<std::int32_t> &loops, const std::vector<std::int32_t> &elsewhere);
 
   // Steps through all nodes in order, then through those around each value whose state has changed, the node that
   // defines it and its users, the last touched first, until none is left. `states` has that of each value, before and
@@ -72,6 +75,8 @@ private:
   // The nodes of deferred kinds, in order, and for each node whether it is one.
   std::vector<std::int32_t> deferredNodes;
   std::vector<char> isDeferred;
+  // For each node whether the value that it defines is used in a loop before it, and whether it is in no loop.
+  std::vector<char> isOfLoop, isElsewhere;
   // The behaviour that last changed nothing at a node, none of whose values has changed since; or `nothing`.
   std::vector<std::int32_t> settled;
   States last;

@@ -241,6 +241,8 @@ class Fixpoint:
         constant: int,
         tied: Sequence[int],
         deferred: Sequence[int],
+        loops: Sequence[int],
+        elsewhere: Sequence[int],
     ) -> None: ...
     def run(
         self,

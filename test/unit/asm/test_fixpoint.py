@@ -43,8 +43,10 @@ def fixpoint_of(
     constant: int = -1,
     tied: Sequence[int] = (),
     deferred: Sequence[int] = (),
+    loops: Sequence[int] = (),
+    elsewhere: Sequence[int] = (),
 ) -> _native.Fixpoint:
-    return _native.Fixpoint(nodes_of(*nodes), nodes_of(*boundary), values, constant, tied, deferred)
+    return _native.Fixpoint(nodes_of(*nodes), nodes_of(*boundary), values, constant, tied, deferred, loops, elsewhere)
 
 
 def run(
@@ -65,8 +67,13 @@ nodes = st.lists(
 )
 
 
-@given(nodes, st.lists(st.integers(-1, 5), min_size=VALUES, max_size=VALUES), st.sets(st.integers(0, 1)))
-def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list[int], deferred: set[int]) -> None:
+kinds = st.sets(st.integers(0, 1))
+
+
+@given(nodes, st.lists(st.integers(-1, 5), min_size=VALUES, max_size=VALUES), kinds, kinds, kinds)
+def test_reaches_the_fixpoint(
+    network: list[tuple[int, list[int]]], states: list[int], deferred: set[int], loops: set[int], elsewhere: set[int]
+) -> None:
     asked: list[tuple[int, tuple[int, ...]]] = []
 
     def step(kind: int, before: list[int]) -> list[int] | None:
@@ -74,7 +81,8 @@ def test_reaches_the_fixpoint(network: list[tuple[int, list[int]]], states: list
         return spread(kind, before)
 
     network_nodes = [(kind, uses, [definition]) for definition, (kind, uses) in enumerate(network)]
-    fixpoint = fixpoint_of(VALUES, *network_nodes, deferred=sorted(deferred))
+    orders = {"deferred": sorted(deferred), "loops": sorted(loops), "elsewhere": sorted(elsewhere)}
+    fixpoint = fixpoint_of(VALUES, *network_nodes, **orders)
     found = run(fixpoint, states, step)
 
     expected, changed = list(states), True
@@ -106,6 +114,26 @@ def test_deferred_nodes_wait_until_nothing_else_is_left() -> None:
     nodes, states = [(0, [0], [3]), (1, [1], [0]), (1, [2, 3], [])], [-1, 5, 7, -1]
     assert run(fixpoint_of(4, *nodes), states, first_come) == [5, 5, 7, 5]
     assert run(fixpoint_of(4, *nodes, deferred=[0]), states, first_come) == [5, 5, 7, 7]
+
+
+def test_nodes_in_a_loop_come_after_what_follows_it() -> None:
+    # Node 3 changes value 0, which node 1 defines and node 0, before that, uses too, as node 2 does.
+    seen: list[int] = []
+
+    def step(kind: int, before: list[int]) -> list[int] | None:
+        seen.append(kind)
+        return [5, *before[1:]] if kind == 3 and before[0] == 1 else None
+
+    def order(**kinds: Sequence[int]) -> list[int]:
+        seen.clear()
+        nodes = [(0, [0], [1]), (1, [2], [0]), (2, [0], [3]), (3, [0], [4])]
+        run(fixpoint_of(5, *nodes, **kinds), [1, 1, 1, 1, 1], step, behaviours=range(4))
+        assert seen[:4] == [0, 1, 2, 3]
+        return seen[4:]
+
+    assert order() == [0, 2, 1]
+    assert order(loops=[1]) == [2, 1, 0]
+    assert order(loops=[1], elsewhere=[0]) == [0, 2, 1]
 
 
 def test_a_value_twice_in_a_node_keeps_the_change_of_one_place() -> None:

@@ -73,7 +73,7 @@ class ModuleReader:
         self._representatives = self._survey.representatives
         # The places of values that do not have that of a result or, block arguments, NOWHERE.
         self._moved: dict[int, int] = {}
-        self._special_kinds: dict[tuple[int, int, bool, EdgeFrame | None, bool], int | None] = {}
+        self._special_kinds: dict[tuple[int, int, bool, EdgeFrame | None, bool, bool], int | None] = {}
         self._functions = {self._symbol(op): op for op in self._survey.functions}
         self._arguments: dict[int, list[int]] = {op: self._place_arguments(op) for op in self._survey.functions}
         self.argument_of = {v: (op, i) for op, numbers in self._arguments.items() for i, v in enumerate(numbers)}
@@ -225,7 +225,7 @@ class ModuleReader:
 
     def _special_nodes(self, op: int) -> list[_Node]:
         signature, (operand,), (result,) = self._numbers[op], self.arrays.operands(op), self.arrays.results(op)
-        frame, is_deferred = None, False
+        frame, is_deferred, is_of_loop = None, False, False
         sources: Sequence[int]
         match self._survey.signature(signature).name:
             case "sdy.propagation_barrier":
@@ -237,16 +237,23 @@ class ModuleReader:
                 if edge is None:
                     return []
                 frame, sources, is_deferred = edge.frame, edge.sources, edge.is_of_argument
+                is_of_loop = bool(edge.other_targets)
         if not sources:
             return []
-        key = (signature, len(sources), self.arrays.use_counts[operand] != 1, frame, is_deferred)
+        key = (signature, len(sources), self.arrays.use_counts[operand] != 1, frame, is_deferred, is_of_loop)
         if not self._reuses or key not in self._special_kinds:
             self._special_kinds[key] = self._special_kind(*key)
         kind = self._special_kinds[key]
         return [] if kind is None else [(kind, tuple(map(self.place, sources)), (result + 1,))]
 
     def _special_kind(
-        self, signature: int, sources: int, shared: bool, frame: EdgeFrame | None, is_deferred: bool
+        self,
+        signature: int,
+        sources: int,
+        shared: bool,
+        frame: EdgeFrame | None,
+        is_deferred: bool,
+        is_of_loop: bool,
     ) -> int | None:
         """The kind of the node of an edge or a barrier; None for a value that is never sharded."""
         # What is asked of an op is in its signature, and so the same for the first op of that.
@@ -258,7 +265,18 @@ class ModuleReader:
         if first.name == "sdy.propagation_barrier":
             direction = PropagationDirection(first.attributes["allowed_direction"].value)
             return self.graph.kind(NodeKind(rule, OpClass.ELEMENTWISE, fixed_direction=direction, is_op=False))
-        return self.graph.kind(NodeKind(rule, OpClass.EDGE, shared, frame=frame, is_op=False, is_deferred=is_deferred))
+        return self.graph.kind(
+            NodeKind(
+                rule,
+                OpClass.EDGE,
+                shared,
+                frame=frame,
+                is_op=False,
+                is_deferred=is_deferred,
+                is_of_loop=is_of_loop,
+                is_between_functions=first.name == "sdy.func_data_flow_edge",
+            )
+        )
 
     def _function_sources(self, value: int) -> list[int]:
         """What flows into a function's argument, the operands of calls, or into the result of a call."""

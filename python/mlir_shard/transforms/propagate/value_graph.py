@@ -50,7 +50,8 @@ class NodeKind:
     `shared_operands`: an operand has other uses. `fixed_direction` comes before that of the phase. `frame` is that of
     the only result. `is_op` tells ops from identities between places, which may always take sub-axes. `op_name` is set
     where propagation goes by it. A node that `is_deferred` waits, where an operand has changed, until all else is at
-    the fixpoint. Kinds compare without their rules.
+    the fixpoint. The place of an edge that `is_of_loop` is also that of arguments inside the loop; one that
+    `is_between_functions` is that of a function's argument or of what a call gives. Kinds compare without their rules.
     """
 
     rule: OpShardingRule = field(compare=False)
@@ -61,6 +62,8 @@ class NodeKind:
     is_op: bool = True
     op_name: str = ""
     is_deferred: bool = False
+    is_of_loop: bool = False
+    is_between_functions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +190,17 @@ class Fixpoint:
                 record.share(members)
         tied = {*graph.siblings, *graph.groups}
         nodes, returns = graph.nodes.native, graph.returns.native
-        deferred = [number for number, kind in enumerate(graph.kinds) if kind.is_deferred]
-        self._native = _native.Fixpoint(nodes, returns, len(graph.states), NOWHERE, sorted(tied), deferred)
+        kinds = list(enumerate(graph.kinds))
+        self._native = _native.Fixpoint(
+            nodes,
+            returns,
+            len(graph.states),
+            NOWHERE,
+            sorted(tied),
+            [number for number, kind in kinds if kind.is_deferred],
+            [number for number, kind in kinds if kind.is_of_loop],
+            [number for number, kind in kinds if kind.is_between_functions],
+        )
 
     def run(self, behaviours: Sequence[int]) -> None:
         """Brings the shardings of the graph to the fixpoint of the step, the behaviour of each kind given."""
