@@ -130,6 +130,39 @@ def test_a_filled_tensor_is_the_destination_of_several_ops() -> None:
     np.testing.assert_array_equal(filled, np.ones((4, 3), np.float32))
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_branch_yields_a_slice_and_the_other_a_view_of_a_scalar(is_first: bool) -> None:
+    sliced = "scf.yield %slice : tensor<1xf64>"
+    viewed = """
+          %0 = stablehlo.broadcast_in_dim %scalar, dims = [] : (tensor<f64>) -> tensor<1xf64>
+          %1 = stablehlo.negate %0 : tensor<1xf64>
+          scf.yield %1 : tensor<1xf64>"""
+    # The default is the first region of a switch.
+    branches = (
+        f"if %is_zero -> (tensor<1xf64>) {{ {sliced} }} else {{ {viewed} }}"
+        if is_first
+        else f"index_switch %index -> tensor<1xf64> case 0 {{ {viewed} }} default {{ {sliced} }}"
+    )
+    text = f"""
+      func.func @main(%x: tensor<6xf64>, %scalar: tensor<f64>, %at: tensor<i32>, %size: tensor<i32>) -> tensor<1xf64> {{
+        %zero = arith.constant 0 : i32
+        %number = tensor.extract %at[] : tensor<i32>
+        %index = arith.index_cast %number : i32 to index
+        %is_zero = arith.cmpi eq, %number, %zero : i32
+        %one = tensor.extract %size[] : tensor<i32>
+        %length = arith.index_cast %one : i32 to index
+        %negated = stablehlo.negate %x : tensor<6xf64>
+        %part = tensor.extract_slice %negated[%index] [%length] [1] : tensor<6xf64> to tensor<?xf64>
+        %slice = tensor.cast %part : tensor<?xf64> to tensor<1xf64>
+        %result = scf.{branches}
+        return %result : tensor<1xf64>
+      }}"""
+    x = np.arange(3, 9, dtype=np.float64)
+    for index in (0, 2):
+        (result,) = in_process.run(text, x, np.array(50.0), np.array(index, np.int32), np.array(1, np.int32))
+        np.testing.assert_array_equal(result, [-x[index] if (index == 0) == is_first else -50.0])
+
+
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 X = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)

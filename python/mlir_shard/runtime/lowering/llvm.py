@@ -31,6 +31,7 @@ from mlir_shard.runtime.lowering import (
     message_times,
     nonblocking_messages,
     peak_memory,
+    scalar_views,
     tosa_ops,
 )
 from mlir_shard.runtime.lowering.blas import blas_calls, contractions
@@ -186,6 +187,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     _drop_destinations(module)
     destinations.separate(module)
     function_results.separate(module, entry)
+    scalar_views.separate(module)
     _run(module, _TO_BUFFERS)
     if cpu.name == NATIVE:
         # Elsewhere results do not depend on the machine: OpenBLAS has kernels for each.
