@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import groupby
 
 from differential.compare import Comparison, Difference
 from differential.stages import REMOVAL_OF_DEAD_CODE, pipeline
@@ -24,6 +25,8 @@ _NAME = re.compile(r"%[\w:#]+")
 _DEFINITION = re.compile(r"(?P<name>%\w+)(?::\d+)? = (?P<op>[\w.]+)(?: \{[^}]*\})? (?P<operand>%\w+)?")
 # What makes another sharding of a tensor.
 _CONVERSIONS = ("sdy.reshard", "sdy.all_reduce", "sdy.replicated_to_unreduced")
+# What becomes a reshard.
+_RESHARDS = re.compile(r" = sdy\.(reshard|sharding_constraint) ")
 # The error where Shardy ends the process.
 _ABORT = "aborted"
 
@@ -52,6 +55,17 @@ def aborts_on_partial_results(difference: Difference, comparison: Comparison) ->
         return False
     lines = difference.before.splitlines(keepends=True)
     whole = [_UNREDUCED.sub("", line) if "sdy.sharding_per_value" in line else line for line in lines]
+    return _is_explained_on("".join(whole), difference, comparison)
+
+
+def aborts_on_exchanged_partial_axes(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy ends the process at a reshard of a value that is unreduced along some axes to one that is along others and
+    not along all of the former: it makes no all-reduce before, as it does for other operations. It does not where
+    reshards do not speak of partial values."""
+    if difference.shardy.error != _ABORT or not difference.name.startswith(_PIPELINES[1]):
+        return False
+    lines = difference.before.splitlines(keepends=True)
+    whole = [_UNREDUCED.sub("", line) if _RESHARDS.search(line) else line for line in lines]
     return _is_explained_on("".join(whole), difference, comparison)
 
 
@@ -224,6 +238,21 @@ def loses_members_of_groups(difference: Difference, comparison: Comparison) -> b
     return _is_explained_on("".join(line for line in lines if _GROUP not in line), difference, comparison)
 
 
+def reorders_memberships(difference: Difference, comparison: Comparison) -> bool:
+    """Shardy gives a copy of a constant the memberships of sharding groups in the order of the uses in memory, which is
+    the reverse of that in the text. Nothing depends on it."""
+    if not difference.name.startswith((_SPLITTER, *_PIPELINES)):
+        return False
+    theirs, ours = (_with_sorted_memberships(side.lines) for side in (difference.shardy, difference.here))
+    return theirs == ours and difference.here.text is not None
+
+
+def _with_sorted_memberships(lines: list[str]) -> list[str]:
+    """The lines, those in order that stand together and tell of which groups a value is."""
+    runs = groupby(lines, key=lambda line: line if not line.startswith(_GROUP) else None)
+    return [line for key, run in runs for line in (sorted(run) if key is None else [key for _ in run])]
+
+
 def follows_order_of_uses(difference: Difference, comparison: Comparison) -> bool:
     """Shardy's driver visits the users of a value in the order that these have in memory, which passes turn round and
     text does not keep: it propagates otherwise when the module is written and read before, and then as here."""
@@ -241,12 +270,14 @@ def follows_order_of_uses(difference: Difference, comparison: Comparison) -> boo
 
 RECOGNISERS: tuple[Recogniser, ...] = (
     aborts_on_partial_results,
+    aborts_on_exchanged_partial_axes,
     aborts_on_returned_arguments,
     aborts_on_groups_that_meet,
     aborts_on_dead_code,
     adds_edges_twice,
     leaves_rules_on_constraints,
     loses_members_of_groups,
+    reorders_memberships,
     visits_dead_code,
     allows_lost_reductions,
     ignores_unreduced_results,

@@ -14,6 +14,7 @@ from differential.sides import Here, Shardy
 
 _WHOLE = "sdy-propagation-pipeline"
 _BASIC = "sdy-basic-propagate"
+_SPLITTER = "sdy-constant-or-scalar-splitter"
 _MESH = 'sdy.mesh @m = <["a"=2, "b"=2]>\n'
 
 _ONE_PARTIAL_RESULT = """
@@ -22,6 +23,12 @@ func.func @main(%0: tensor<8xf32>) -> tensor<8xf32> {
     {sdy.sharding = #sdy.sharding_per_value<[<@m, [{}], unreduced={"a"}>, <@m, [{}]>]>}
     : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
   return %1#0 : tensor<8xf32>
+}
+"""
+_OTHER_PARTIAL_AXES = """
+func.func @main(%0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{}], unreduced={"a"}>}) -> tensor<8xf32> {
+  %1 = sdy.reshard %0 <@m, [{}], unreduced={"b"}> : tensor<8xf32>
+  return %1 : tensor<8xf32>
 }
 """
 _RETURNED_ARGUMENT = """
@@ -112,6 +119,14 @@ func.func private @f(%0: tensor<8x4xf32>) -> (tensor<3x8x4xf32>, tensor<8x4xf32>
   return %1, %0 : tensor<3x8x4xf32>, tensor<8x4xf32>
 }
 """
+_TWO_GROUPS_OF_A_CONSTANT = """
+func.func @main(%0: tensor<f32>) -> tensor<4xf32> {
+  %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<4xf32>
+  sdy.sharding_group %1 group_id=1 : tensor<4xf32>
+  sdy.sharding_group %1 group_id=0 : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+"""
 _LOOP_WITHOUT_EDGES = """
 func.func @main(%0: tensor<6x8xf32>)
     -> (tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {"b"}]>},
@@ -159,12 +174,14 @@ def comparison() -> Iterator[Comparison]:
     ("mistake", "name", "program"),
     [
         ("aborts_on_partial_results", _WHOLE, _ONE_PARTIAL_RESULT),
+        ("aborts_on_exchanged_partial_axes", _WHOLE, _OTHER_PARTIAL_AXES),
         ("aborts_on_returned_arguments", _BASIC, _RETURNED_ARGUMENT),
         ("aborts_on_groups_that_meet", _BASIC, _TWO_GROUPS),
         ("declares_no_partial_results", f"{_WHOLE}{{dedup-functions-fully=true}}", _PARTIAL_RESULT_OF_A_CALL),
         ("declares_no_partial_results", _WHOLE, _UNREDUCED_RESULT_OF_A_FUNCTION),
         ("follows_order_of_uses", f"{_WHOLE}{{dedup-functions-fully=true}}", _TWO_USES_OF_AN_ARGUMENT),
         ("loses_members_of_groups", _WHOLE, _GROUP_OF_A_CONSTANT_CALL),
+        ("reorders_memberships", _SPLITTER, _TWO_GROUPS_OF_A_CONSTANT),
         ("forgets_arguments_without_edges", _BASIC, _LOOP_WITHOUT_EDGES),
         ("visits_dead_code", _BASIC, _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE),
     ],
