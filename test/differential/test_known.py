@@ -119,6 +119,27 @@ func.func private @f(%0: tensor<8x4xf32>) -> (tensor<3x8x4xf32>, tensor<8x4xf32>
   return %1, %0 : tensor<3x8x4xf32>, tensor<8x4xf32>
 }
 """
+# Shardy does not come back to the division either, after the broadcast has sharded %2.
+_MANUAL_AXES_THAT_HIDE_ANOTHER_MISTAKE = """
+func.func @main(%0: tensor<4x4xf32>) -> (tensor<3x4xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {}]>}) {
+  %1 = stablehlo.abs %0 : tensor<4x4xf32>
+  %2 = stablehlo.while(%3 = %1) : tensor<4x4xf32> cond {
+    %4 = stablehlo.custom_call @source() : () -> tensor<i1>
+    stablehlo.return %4 : tensor<i1>
+  } do {
+    %4 = stablehlo.divide %3, %1 : tensor<4x4xf32>
+    stablehlo.return %4 : tensor<4x4xf32>
+  }
+  %5 = stablehlo.broadcast_in_dim %2, dims = [0, 1]
+    {sdy.sharding = #sdy.sharding_per_value<[<@m, [{}, {"a", ?}, {}]>]>} : (tensor<4x4xf32>) -> tensor<4x4x2xf32>
+  %6:2 = sdy.manual_computation(%5) in_shardings=[<@m, [{}, {}, {}]>] out_shardings=[<@m, [{}, {"a"}]>, <@m, [{?}, {}]>]
+      manual_axes={"a"} (%7: tensor<4x4x2xf32>) {
+    %8 = stablehlo.custom_call @source() : () -> tensor<3x4xf32>
+    sdy.return %8, %8 : tensor<3x4xf32>, tensor<3x4xf32>
+  } : (tensor<4x4x2xf32>) -> (tensor<3x8xf32>, tensor<3x4xf32>)
+  return %6#1 : tensor<3x4xf32>
+}
+"""
 _TWO_GROUPS_OF_A_CONSTANT = """
 func.func @main(%0: tensor<f32>) -> tensor<4xf32> {
   %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<4xf32>
@@ -181,6 +202,7 @@ def comparison() -> Iterator[Comparison]:
         ("declares_no_partial_results", _WHOLE, _UNREDUCED_RESULT_OF_A_FUNCTION),
         ("follows_order_of_uses", f"{_WHOLE}{{dedup-functions-fully=true}}", _TWO_USES_OF_AN_ARGUMENT),
         ("loses_members_of_groups", _WHOLE, _GROUP_OF_A_CONSTANT_CALL),
+        ("takes_manual_axes", _BASIC, _MANUAL_AXES_THAT_HIDE_ANOTHER_MISTAKE),
         ("reorders_memberships", _SPLITTER, _TWO_GROUPS_OF_A_CONSTANT),
         ("forgets_arguments_without_edges", _BASIC, _LOOP_WITHOUT_EDGES),
         ("visits_dead_code", _BASIC, _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE),
