@@ -21,13 +21,14 @@ from differential.sides import Shardy
 
 import mlir_shard
 from explained_programs.shardy_record import PROPAGATION, Recorded, Traced, origin_of, traced
+from mlir_shard import ParseError
 from mlir_shard.explain.values import AnnotationKind, Chain, Link, Tensor
 from mlir_shard.ir.editing import functions
 from mlir_shard.passes.instrumentation import Instrumentation
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.sharding.propagation_edges import computation_input_origin, input_origin, output_origin
-from mlir_shard.transforms.debug_record import EDGE, PROPAGATION_EDGES, SHARDING_ORIGINS
+from mlir_shard.transforms.debug_record import PROPAGATION_EDGES, SHARDING_ORIGINS
 from mlir_shard.transforms.shardings import Side, shardings_of
 
 _CONSTRAINTS = "sdy-apply-sharding-constraints"
@@ -43,7 +44,6 @@ OF_FUNCTION = (
     "steps to the results of a function: Shardy notes those of all results as of the first, and of several of one axis "
     "only one"
 )
-OTHER_EDGE = "the edges of a loop that swaps values are visited in another order"
 OTHER_NUMBER = "the same step with another number, behind edges that are visited in another order"
 RETURNED_AGAIN = "Shardy notes the origins of a value that a function returns several times with one of the results"
 UNSET = "an op is annotated, and Shardy, which has no origins for ops, reads memory that it has not set"
@@ -132,7 +132,10 @@ def agreement(text: str, shardy: Shardy) -> Agreement:
         ours = traced(live, before.annotated)
     except PassFailure:
         return refused("not valid after propagation")
-    theirs = Recorded(recorded[0], ours)
+    try:
+        theirs = Recorded(recorded[0], ours)
+    except ParseError:
+        return refused("Shardy makes a module that is not valid here")
     if theirs.op_names != ours.op_names:
         return refused("Shardy erased ops")
     return _Comparison(ours, theirs, has_origins=recorded[1]).run()
@@ -176,7 +179,7 @@ class _Comparison:
             return _UNRECORDED[link.op]
         if self._has_move(link, chain.axis):
             return OTHER_NUMBER
-        return OTHER_EDGE if self._has_edge(link, chain.axis) else self._other(tensor, chain, f"no step {link}")
+        return self._other(tensor, chain, f"no step {link}")
 
     def _compare_origins(self, tensor: Tensor, chain: Chain) -> None:
         found = self._found
@@ -238,16 +241,6 @@ class _Comparison:
         """Whether the axis goes between the tensors of a step through its op, in whichever step."""
         move = (self._op_of(link), link.source_role, link.target_role)
         return any(moved.overlaps(axis) for _, moved in self._theirs.steps.get(move, ()))
-
-    def _has_edge(self, link: Link, axis: AxisRef) -> bool:
-        """Whether the axis reaches the target of a step through an edge of an op with regions."""
-        trace = self._traced.trace
-        return any(
-            target == trace.nodes[number].role(position) and any(moved.overlaps(axis) for _, moved in steps)
-            for number, position in trace.nodes_of.get(link.target, ())
-            if trace.op_name(trace.nodes[number].op) == EDGE
-            for (_, _, target), steps in self._theirs.steps_of.get(trace.nodes[number].op, ())
-        )
 
     def _op_of(self, link: Link) -> int:
         trace = self._traced.trace

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from differential.sides import Shardy
-from explained_programs.shardy_steps import OTHER_EDGE, Agreement, agreement
+from explained_programs.shardy_steps import OF_FUNCTION, Agreement, agreement
 from random_programs.generate import Scale, program
 
 
@@ -17,6 +17,5 @@ def test_chains_are_made_of_the_steps_that_shardy_records() -> None:
             found += agreement(program(f"5/{number}", scale=Scale.of(1, 4)).write(), shardy)
     assert not found.lines
     assert found.programs == 7 and found.axes > 100
-    assert found.other_steps[OTHER_EDGE]
-    assert found.same_steps + found.other_steps.total() == found.axes
+    assert found.same_steps + found.other_steps[OF_FUNCTION] == found.axes
     assert found.same_origins > found.other_origins.total() > 0
