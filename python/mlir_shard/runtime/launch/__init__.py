@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Starting ranks, and being one.
 
-`mpi` finds an installation and starts ranks by `processes`, which run `rank` and share a `run_folder`; `launched` is
-for ranks that a site's launcher has started. `jit` compiles and calls a program, with what is in
-`libraries`, and `mpi_library` has MPI's binary interfaces.
+`mpi` finds an installation and starts ranks by `processes`, which run `rank`, share a `run_folder`, and remove the
+`shared_memory` of ranks that were killed; `launched` is for ranks that a site's launcher has started. `jit` compiles
+and calls a program, with what is in `libraries`, and `mpi_library` has MPI's binary interfaces.
 """

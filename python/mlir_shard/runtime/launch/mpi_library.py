@@ -19,6 +19,7 @@ import numpy as np
 
 from mlir_shard import _native
 from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.launch import shared_memory
 
 MPICH = "MPICH"
 OPEN_MPI = "Open MPI"
@@ -139,15 +140,6 @@ def implementation_of(library: ctypes.CDLL) -> str:
 
 
 _MOST_BYTES = 2**30
-_SHARED_MEMORY_FOLDER = "/dev/shm"
-_SHARED_MEMORY = f"{_SHARED_MEMORY_FOLDER}/mpich_sh"
-
-
-def shared_memory() -> list[str]:
-    """Returns the files of MPICH's shared memory that this process has mapped."""
-    maps = Path("/proc/self/maps")
-    lines = maps.read_text(encoding="utf-8").splitlines() if maps.exists() else []
-    return sorted({path for line in lines if (path := line.split(maxsplit=5)[-1]).startswith(_SHARED_MEMORY)})
 
 
 class MpiProcess:
@@ -166,7 +158,7 @@ class MpiProcess:
         self.has_begun = not is_initialized.value
         if self.has_begun and self.implementation == MPICH:
             # Where there is no space for its shared memory, MPI_Init ends the process by this signal.
-            _native.remove_mapped_at_bus_error(_SHARED_MEMORY_FOLDER, _SHARED_MEMORY)
+            _native.remove_mapped_at_bus_error(shared_memory.FOLDER, shared_memory.PREFIX)
         if self.has_begun and self.library.MPI_Init(None, None) != 0:
             raise OSError(f"MPI_Init of {library} failed")
         self.rank = self._number("MPI_Comm_rank")
@@ -216,7 +208,7 @@ class MpiProcess:
         All ranks do this at once, and keep the memory. Only for the MPICH of PyPI, of which it is known to be no harm.
         """
         self.barrier()
-        for path in shared_memory():
+        for path in shared_memory.mapped():
             Path(path).unlink(missing_ok=True)
 
     def abort(self, status: int) -> None:

@@ -261,11 +261,12 @@ class _Clock:
 
 
 def _begin_mpi(library: Path, run: RankStatus, rank: int) -> MpiProcess:
-    from mlir_shard.runtime.launch.mpi_library import MpiProcess, shared_memory
+    from mlir_shard.runtime.launch import shared_memory
+    from mlir_shard.runtime.launch.mpi_library import MpiProcess
 
     process = MpiProcess(library)
     # MPICH removes these when it finalizes, and only then.
-    run.write(rank, SHARED_MEMORY, shared_memory())
+    run.write(rank, SHARED_MEMORY, shared_memory.mapped())
     return process
 
 

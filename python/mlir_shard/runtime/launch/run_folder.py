@@ -8,10 +8,10 @@ with None, once it has compiled and to every message but the last.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 
 from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.launch import shared_memory
 from mlir_shard.runtime.program import Program
+
+_PROGRAM = "program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Fetch:
     numbers: tuple[int, ...]
 
 
-@contextmanager
+@contextlib.contextmanager
 def socket_address(directory: Path) -> Iterator[str]:
     """The address of the socket, which has to be short: paths of folders for temporary files may be long."""
     folder = os.open(directory, os.O_RDONLY)
@@ -72,7 +75,7 @@ class Exchange:
 
     def write_program(self, program: Program, owner: int) -> None:
         """Writes what to run; the ranks end when the process `owner` does."""
-        (self.directory / "program").write_bytes(pickle.dumps((program, owner)))
+        (self.directory / _PROGRAM).write_bytes(pickle.dumps((program, owner)))
 
     def write_input(self, index: int, array: Array) -> None:
         """Writes a global input."""
@@ -85,7 +88,7 @@ class Exchange:
 
     def read_program(self) -> tuple[Program, int]:
         """The program and its owner."""
-        program: tuple[Program, int] = pickle.loads((self.directory / "program").read_bytes())
+        program: tuple[Program, int] = pickle.loads((self.directory / _PROGRAM).read_bytes())
         return program
 
     def read_input(self, index: int) -> Array:
@@ -160,19 +163,34 @@ class RankStatus:
         return [value for rank in ranks for value in self.read(rank, kind) or ()]
 
     def remove_shared_memory(self) -> None:
-        """Removes the files of shared memory of ranks that cannot do so any more."""
-        for name in self.read_all(SHARED_MEMORY):
-            Path(name).unlink(missing_ok=True)
+        """Removes the files of shared memory of ranks that cannot do so any more.
+
+        They have written the names once MPI had begun. Of those that had not come so far, it is what they have mapped,
+        or, where they are gone, what nobody has.
+        """
+        running = [path for pid in self.read_all(PIDS) for path in shared_memory.mapped(pid)]
+        for path in {*self.read_all(SHARED_MEMORY), *running}:
+            Path(path).unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            # It was written before ranks began.
+            shared_memory.remove_unused((self.directory / _PROGRAM).stat().st_mtime)
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is a process of that number that has not ended."""
+    """Whether there is a process of that number of which not all threads have ended."""
     try:
         os.kill(pid, 0)
         # What has ended is there until somebody waits for it, which the first process of a system may be slow to do.
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+        return any(map(_is_thread_running, Path(f"/proc/{pid}/task").iterdir()))
     except (ProcessLookupError, FileNotFoundError):
         return False
     except PermissionError:
         return True
+
+
+def _is_thread_running(thread: Path) -> bool:
+    try:
+        state = (thread / "stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+    except (ProcessLookupError, FileNotFoundError):
+        return False
     return state not in ("Z", "X")
