@@ -171,8 +171,14 @@ def _position(location: Any) -> tuple[Position | None, tuple[Position, ...]]:
 def of_exception(exception: BaseException, prefix: str, file: str | None, severity: str = "error") -> Diagnostic:
     """An exception in a user's Python: `prefix`, its type and message, at the innermost line inside `file`.
 
-    Where no frame is in `file`, or it is None, the innermost of all.
+    Where no frame is in `file`, or it is None, the innermost of all. Raises the KeyboardInterrupt that is its cause, if
+    one is: before version 3.12, Python wraps what a class's `__set_name__` raises.
     """
+    cause: BaseException | None = exception
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            raise cause
+        cause = cause.__cause__
     frames = traceback.extract_tb(exception.__traceback__)
     inside = [frame for frame in frames if frame.filename == file] or list(frames)
     text = str(exception).strip()

@@ -279,16 +279,21 @@ def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
     """What `drive` returns; `failure` for any error, 130 where it was interrupted, after a line on standard error."""
     standard_streams.reserve()
     try:
-        return _flushed(drive)
-    except UsageError as error:
-        complain(tool, str(error))
-        return failure
+        return _status_or_failure(tool, drive, failure)
     except KeyboardInterrupt:
         # The process ends anyway, and a second one would end it with a traceback.
         with contextlib.suppress(ValueError):
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         complain(tool, "interrupted")
         return INTERRUPTED
+
+
+def _status_or_failure(tool: str, drive: Callable[[], int], failure: int) -> int:
+    try:
+        return _flushed(drive)
+    except UsageError as error:
+        complain(tool, str(error))
+        return failure
     except BrokenPipeError:
         # Whoever read the output has gone.
         standard_streams.discard(sys.stdout)

@@ -115,6 +115,26 @@ def test_interrupt(tmp_path: Path, source: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["in.mlir", "out.mlir", "wait.py"]
 
 
+MADE_BY_WAITING = """\
+import signal
+
+class Wait:
+    def __set_name__(self, owner, name):
+        print("running", flush=True)
+        while True:
+            signal.pause()
+
+class Owner:
+    wait = Wait()
+"""
+
+
+def test_interrupt_where_a_class_is_made(tmp_path: Path, source: Path) -> None:
+    load = tmp_path / "wait.py"
+    load.write_text(MADE_BY_WAITING)
+    assert interrupted(load, source) == (130, "shard-opt: error: interrupted\n")
+
+
 def test_a_reader_that_goes_away(source: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
