@@ -272,12 +272,14 @@ def _store(values: dict[str, Any], name: str, argument: str, text: str) -> None:
 
 
 INTERRUPTED = 130
+_SECONDS_TO_RETURN = 0.05
 TRACEBACK_VARIABLE = "MLIR_SHARD_TRACEBACK"
 
 
 def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
     """What `drive` returns; `failure` for any error, 130 where it was interrupted, after a line on standard error."""
     standard_streams.reserve()
+    sys.unraisablehook = _unraisable
     try:
         return _status_or_failure(tool, drive, failure)
     except KeyboardInterrupt:
@@ -286,6 +288,19 @@ def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         complain(tool, "interrupted")
         return INTERRUPTED
+
+
+def _unraisable(error: Any) -> None:
+    """Interrupts this process once more where an interrupt came in a destructor, which drops it."""
+    if error.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(error)
+        return
+    import threading
+
+    # Not from here, where it would be dropped again.
+    timer = threading.Timer(_SECONDS_TO_RETURN, os.kill, (os.getpid(), signal.SIGINT))
+    timer.daemon = True
+    timer.start()
 
 
 def _status_or_failure(tool: str, drive: Callable[[], int], failure: int) -> int:

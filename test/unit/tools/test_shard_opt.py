@@ -115,23 +115,28 @@ def test_interrupt(tmp_path: Path, source: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["in.mlir", "out.mlir", "wait.py"]
 
 
-MADE_BY_WAITING = """\
-import signal
-
-class Wait:
-    def __set_name__(self, owner, name):
-        print("running", flush=True)
-        while True:
-            signal.pause()
-
-class Owner:
-    wait = Wait()
+WAITING = """\
+def wait(*arguments):
+    print("running", flush=True)
+    while True:
+        pass
+"""
+IN_A_CLASS = """
+Wait = type("Wait", (), {"__set_name__": wait})
+type("Owner", (), {"wait": Wait()})
+"""
+IN_A_DESTRUCTOR = """
+Wait = type("Wait", (), {"__del__": wait})
+Wait()
+while True:
+    pass
 """
 
 
-def test_interrupt_where_a_class_is_made(tmp_path: Path, source: Path) -> None:
+@pytest.mark.parametrize("where", [IN_A_CLASS, IN_A_DESTRUCTOR])
+def test_interrupt_where_python_hides_it(tmp_path: Path, source: Path, where: str) -> None:
     load = tmp_path / "wait.py"
-    load.write_text(MADE_BY_WAITING)
+    load.write_text(WAITING + where)
     assert interrupted(load, source) == (130, "shard-opt: error: interrupted\n")
 
 
