@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, permutations, product
 from random import Random
 
@@ -97,6 +98,24 @@ def test_as_cheap_as_the_cheapest_of_all() -> None:
             assert found.cost >= best * (1 - 1e-9)
 
 
+def test_where_nothing_has_to_move_all_others_cost_as_much() -> None:
+    random = Random(3)
+    mesh = mesh_of(2, 2)
+    num_kept = 0
+    for _ in range(60):
+        problem = random_problem(random, mesh, sizes=(1, 4, 24, 4096))
+        assignments = list(every_assignment(problem))
+        assigned = random.choice([one for one in assignments if sum(map(len, one)) == 2] or assignments)
+        operands, results = ShardingProjection.of_factors(assigned, problem.rule).to_shardings(problem.rule, mesh, mesh)
+        problem = replace(problem, shardings=(*operands, *results))
+        rates = DeviceRates(operations=10.0 ** random.randrange(4, 15), memory=10.0 ** random.randrange(4, 13))
+        costs = OpCosts(problem, assigned, RESHARDINGS, rates)
+        found = cheapest_assignment(problem, costs)
+        assert found.cost == pytest.approx(min(map(costs.cost, assignments)))
+        num_kept += found.axes_per_factor == assigned
+    assert 10 < num_kept < 60
+
+
 @pytest.mark.parametrize(("sizes", "count"), [((2, 2), 150), ((2, 3), 60), ((4, 2, 2), 12)])
 def test_never_dearer_than_shardys(sizes: tuple[int, ...], count: int) -> None:
     random = Random(1)
@@ -127,6 +146,12 @@ def test_bounds_are_no_more_than_costs() -> None:
                 bound, price = costs.tensor_bound(index, assigned), costs.tensor_price(index, assigned)
                 assert bound.moving <= price.moving * (1 + 1e-9)
                 assert bound.latency <= price.latency * (1 + 1e-9)
+
+
+def test_what_is_in_the_result_alone_may_be_computed_whole_for_less() -> None:
+    rule = OpShardingRule((2**16, 2), (TensorMapping.of([0]),), (TensorMapping.of([1]),))
+    found = cheapest(problem_of(rule, mesh_of(2), ((),), ((A,),)))
+    assert found.axes_per_factor == ((A,), ())
 
 
 def test_a_search_that_ends_early_is_not_exact() -> None:

@@ -104,7 +104,11 @@ def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MO
 
     ValueError where the known one cannot be, or the axes in use share no grid or are too many.
     """
-    return _Search(problem, costs, grid_of(problem), most_nodes).best()
+    grid = grid_of(problem)
+    least = costs.known_if_least()
+    if least is not None:
+        return OpAssignment(costs.known, least, True)
+    return _Search(problem, costs, grid, most_nodes).best()
 
 
 class _Search:

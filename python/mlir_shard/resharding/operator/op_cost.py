@@ -220,6 +220,35 @@ class OpCosts:
         """Whether `tensor_bound` is more than nothing for some axes: it is not where a tensor changes its mesh."""
         return self._own_meshes[index] == self._problem.mesh
 
+    def known_if_least(self) -> float | None:
+        """The cost with the known axes where it is seen without a search that none cost less, else None.
+
+        It is seen where nothing is resharded or reduced, and all their axes divide operands evenly. With others an
+        operand loses an axis, and the op waits for it; and a device computes its part of everything at least.
+        """
+        rule, known = self._problem.rule, self.known
+        if not all(self._stays(index, known) for index in range(len(self._mappings))):
+            return None
+        operands = range(len(rule.operand_mappings))
+        of_operands = {factor for index in operands for factor in self._factors[index]}
+        if any(axes and factor not in of_operands for factor, axes in enumerate(known)):
+            return None
+        dims = ((index, dim) for index in operands for dim in range(len(self._mappings[index].dim_mappings)))
+        if not all(self._dim(index, dim, known).is_even for index, dim in dims):
+            return None
+        devices = prod(map(self._size, known))
+        cost = self.known_compute + self._neighbour_cost(known)
+        return cost if cost <= self._least_compute(devices) + self.move_latency else None
+
+    def _least_compute(self, devices: int) -> float:
+        """What a device computes at least where the op is on so many."""
+        rule = self._problem.rule
+        if not rule.operand_mappings:
+            return 0.0
+        operations = 0 if self._problem.indexes else prod(rule.factor_sizes) * (2 if rule.reduction_factors else 1)
+        num_bytes = sum(tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors)
+        return self.rates.seconds(operations // devices, num_bytes // devices)
+
     def compute_cost(self, axes_per_factor: Sequence[Axes]) -> float:
         """What a device computes; nothing for an op without operands, which costs nothing at run time."""
         rule = self._problem.rule

@@ -143,7 +143,7 @@ class PropagationPass(ModulePass):
         if record is not None:
             for observe in self.observers:
                 observe(reader, original, record)
-        with kept_collectives(op) as resharded:
+        with kept_collectives(op, reader.first_ops()) as resharded:
             written = write_shardings(reader, original)
         if record is not None:
             write_record(reader, record, origins=origins, edges=edges)
