@@ -182,6 +182,19 @@ struct Operations {
   }
 };
 
+// Numbers as their memory: a list of Python's would have an object for each.
+py::bytes asMemory(const std::vector<std::int32_t> &numbers) {
+  return {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(std::int32_t)};
+}
+
+std::vector<std::int32_t> withSignatures(const ModuleArrays &arrays, const std::vector<bool> &wanted) {
+  std::vector<std::int32_t> found;
+  for (std::size_t op = 0; op < arrays.signatures.size(); ++op)
+    if (wanted.at(arrays.signatures[op]))
+      found.push_back(static_cast<std::int32_t>(op));
+  return found;
+}
+
 void addOperations(Nodes &nodes, const Operations &ops,
                    const std::unordered_map<std::int32_t, std::int32_t> &moved,
                    const std::vector<std::optional<Nodes::Numbers>> &watched,
@@ -228,18 +241,18 @@ PYBIND11_MODULE(_native, module) {
       .def_readonly("numbers", &Operations::numbers)
       .def("where", &Operations::where, py::arg("wanted"), "Those whose signature is wanted, in their order.");
 
-  py::class_<ModuleArrays, std::shared_ptr<ModuleArrays>>(module, "ModuleArrays", "The operations of a module in pre-order, as flat arrays.")
+  py::class_<ModuleArrays, std::shared_ptr<ModuleArrays>>(module, "ModuleArrays", "The operations of a module in pre-order, as flat arrays: columns are the memory of 32-bit integers.")
       .def("__len__", [](const ModuleArrays &arrays) { return arrays.ops.size(); })
       .def_property_readonly("value_count", [](const ModuleArrays &arrays) { return arrays.values.size(); })
-      .def_readonly("parents", &ModuleArrays::parents)
-      .def_readonly("signatures", &ModuleArrays::signatures)
+      .def_property_readonly("parents", [](const ModuleArrays &arrays) { return asMemory(arrays.parents); })
+      .def_property_readonly("signatures", [](const ModuleArrays &arrays) { return asMemory(arrays.signatures); })
       .def("operands", [](const ModuleArrays &arrays, std::size_t op) { return arrays.operands.group(op); },
            py::arg("op"), "The numbers of an operation's operands.")
       .def("results", [](const ModuleArrays &arrays, std::size_t op) { return arrays.results.group(op); },
            py::arg("op"), "The numbers of an operation's results.")
       .def("arguments", &ModuleArrays::argumentsOf, py::arg("op"),
            "The numbers of the arguments of the first block in an operation's first region; none where there is none.")
-      .def_readonly("definers", &ModuleArrays::definers)
+      .def_property_readonly("definers", [](const ModuleArrays &arrays) { return asMemory(arrays.definers); })
       .def("alike", [](const ModuleArrays &arrays, const std::vector<std::int32_t> &operations,
                        const py::buffer &numbers) {
              const auto [values, count] = integers(numbers, false);
@@ -249,7 +262,8 @@ PYBIND11_MODULE(_native, module) {
            }, py::arg("operations"), py::arg("numbers"),
            "For each operation the first of them that has its signature and whose operands and results have the same\n"
            "numbers, in a buffer that has one for each value.")
-      .def("use_counts", &ModuleArrays::useCounts, "How often each value is an operand.")
+      .def("with_signatures", &withSignatures, py::arg("wanted"), "The operations whose signature is wanted.")
+      .def("use_counts", [](const ModuleArrays &arrays) { return asMemory(arrays.useCounts()); }, "How often each value is an operand.")
       .def("users", &ModuleArrays::usersOf, py::arg("value"), "The operations that use a value, each once, in order.")
       .def("uses",
            [](ModuleArrays &arrays, std::int32_t value) {
@@ -261,9 +275,11 @@ PYBIND11_MODULE(_native, module) {
       .def("last_following", &ModuleArrays::lastFollowing, py::arg("operations"), py::arg("follows"),
            "The last of the operations that follow each one: those of the signatures in `follows`, in the same block, that\n"
            "alone use the result of the one before, and once.")
-      .def("sole_users", &ModuleArrays::soleUsers,
+      .def("sole_users", [](const ModuleArrays &arrays) { return asMemory(arrays.soleUsers()); },
            "The only operation that uses each value, and once; -1 for none, -2 for several uses.")
-      .def("use_states", &ModuleArrays::useStates, py::arg("movers"),
+      .def("use_states",
+           [](const ModuleArrays &arrays, const std::vector<bool> &movers) { return asMemory(arrays.useStates(movers)); },
+           py::arg("movers"),
            "How each value is used: -1 for no use, -3 - s for one, by an operation of a signature s that is a mover, else -2.")
       .def("outermost", &outermost, py::arg("closes"), py::arg("is_closed"),
            "The operations that are in no closed operation, in pre-order. `closes(signature)` says whether all of a\n"

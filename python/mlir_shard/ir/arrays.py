@@ -38,32 +38,36 @@ class ModuleArrays:
     @cached_property
     def parents(self) -> Sequence[int]:
         """The operation around each."""
-        return array(_INT32, self._arrays.parents)
+        return _integers(self._arrays.parents)
 
     @cached_property
     def signatures(self) -> Sequence[int]:
         """The signature of each operation."""
-        return array(_INT32, self._arrays.signatures)
+        return _integers(self._arrays.signatures)
 
     @cached_property
     def definers(self) -> Sequence[int]:
         """The operation that each value is a result of."""
-        return array(_INT32, self._arrays.definers)
+        return _integers(self._arrays.definers)
 
     @cached_property
     def use_counts(self) -> Sequence[int]:
         """How often each value is an operand."""
-        return array(_INT32, self._arrays.use_counts())
+        return _integers(self._arrays.use_counts())
 
     @cached_property
     def sole_users(self) -> Sequence[int]:
         """The only operation that uses each value, and once; -1 for none, -2 for several uses."""
-        return array(_INT32, self._arrays.sole_users())
+        return _integers(self._arrays.sole_users())
 
     def use_states(self, movers: Sequence[bool]) -> array[int]:
         """How each value is used: -1 for no use, -3 - s for one use, by an operation of a signature s that is in
         `movers`, -2 for any other."""
-        return array("i", self._arrays.use_states(movers))
+        return _integers(self._arrays.use_states(movers))
+
+    def with_signatures(self, wanted: Sequence[bool]) -> list[int]:
+        """The operations whose signature is wanted, in order; `wanted` has each signature."""
+        return self._arrays.with_signatures(wanted)
 
     @property
     def value_count(self) -> int:
@@ -191,3 +195,9 @@ class ModuleArrays:
     def set_attribute(self, ops: Iterable[int], name: str, attribute: Any) -> None:
         """Sets the discardable attribute `name` on operations."""
         self._host.set_attribute(self._arrays, list(ops), name, attribute._CAPIPtr)
+
+
+def _integers(memory: bytes) -> array[int]:
+    integers = array(_INT32)
+    integers.frombytes(memory)
+    return integers

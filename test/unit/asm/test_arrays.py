@@ -71,6 +71,13 @@ def test_replaced_operations_keep_their_numbers_and_locations(module) -> None:
     assert len(list(ops_below(module))) == len(arrays)
 
 
+def test_operations_of_signatures_come_in_order(module) -> None:
+    arrays = ModuleArrays(module)
+    found = arrays.with_signatures([op.name in ("stablehlo.add", "func.return") for op in arrays.representatives()])
+    names = [op.name for op in ops_below(module)]
+    assert found == [index for index, name in enumerate(names) if name in ("stablehlo.add", "func.return")]
+
+
 def test_block_arguments_have_no_definer(module) -> None:
     arrays = ModuleArrays(module)
     arguments = ops_below(module)

@@ -51,8 +51,11 @@ def write_shardings(reader: ModuleReader, original: array[int]) -> list[Any]:
     written: list[Any] = []
     unwritten = original
     for key, is_per_value in sdy.SHARDING_KEYS.items():
+        holders = reader.signatures_with(key)
+        if key != sdy.SHARDING and not any(holders):
+            continue
         make = per_value if is_per_value else single
-        others, ops = arrays.write_states(graph.states, unwritten, reader.signatures_with(key), key, make)
+        others, ops = arrays.write_states(graph.states, unwritten, holders, key, make)
         if key != sdy.SHARDING:
             written += map(arrays.operation, ops)
         unwritten = graph.states[:]

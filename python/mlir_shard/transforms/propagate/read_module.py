@@ -67,10 +67,11 @@ class ModuleReader:
         self._rule_for = rule_for
         self._reuses = reuses
         self._by_op_name = by_op_name
-        self._numbers = self.arrays.signatures
+        self._numbers, self._definers = self.arrays.signatures, self.arrays.definers
         self._identities: dict[tuple[Any, int], OpShardingRule] = {}
         self._survey = Survey(self.arrays, rule_for, reuses=reuses)
         self._representatives = self._survey.representatives
+        self._keys = list(map(sdy.sharding_key, self._representatives))
         # The places of values that do not have that of a result or, block arguments, NOWHERE.
         self._moved: dict[int, int] = {}
         self._special_kinds: dict[tuple[int, int, bool, EdgeFrame | None, bool, bool], int | None] = {}
@@ -104,8 +105,7 @@ class ModuleReader:
 
     def ops_with_rules_of_context(self) -> Iterator[tuple[Any, OpShardingRule]]:
         """Those ops of `ops_with_rules` whose rules look at other ops around, such as what defines an operand."""
-        looks_around = list(map(depends_on_context, self._representatives))
-        for op in (op for op, number in enumerate(self._numbers) if looks_around[number]):
+        for op in self.arrays.with_signatures(list(map(depends_on_context, self._representatives))):
             operation = self.arrays.operation(op)
             rule = self._rule_for(operation)
             if rule is not None:
@@ -117,7 +117,8 @@ class ModuleReader:
 
     def signatures_with(self, key: str) -> list[bool]:
         """For each signature whether its ops have one result, with its sharding in the attribute `key`."""
-        return [len(op.results) == 1 and sdy.sharding_key(op) == key for op in self._representatives]
+        keyed = zip(self._keys, self._representatives, strict=True)
+        return [own == key and len(op.results) == 1 for own, op in keyed]
 
     def _symbol(self, function: int) -> str:
         symbol: str = self.arrays.operation(function).attributes["sym_name"].value
@@ -125,7 +126,10 @@ class ModuleReader:
 
     def place(self, value: int) -> int:
         """The place of a value."""
-        return self._moved.get(value, value + 1 if self.arrays.definers[value] >= 0 else NOWHERE)
+        moved = self._moved.get(value)
+        if moved is not None:
+            return moved
+        return value + 1 if self._definers[value] >= 0 else NOWHERE
 
     def _place_arguments(self, function: int) -> list[int]:
         """Gives the arguments of a function places; their numbers."""
@@ -153,7 +157,8 @@ class ModuleReader:
         for op, index in uses:
             self._set_results(op, states[index])
         own = dict(self._own_states())
-        for op in (op for op, signature in enumerate(self._numbers if own else ()) if signature in own):
+        has_own = [signature in own for signature in range(len(self._representatives))]
+        for op in self.arrays.with_signatures(has_own) if own else ():
             self._set_results(op, own[self._numbers[op]])
         for function in self._survey.functions:
             numbers = self._arguments[function]
@@ -173,7 +178,7 @@ class ModuleReader:
     def _own_states(self) -> Iterator[tuple[int, list[int]]]:
         """The signatures of sdy's ops with attributes of their own for shardings, and the states of their results."""
         for signature, op in enumerate(self._representatives):
-            if sdy.sharding_key(op) != sdy.SHARDING:
+            if self._keys[signature] != sdy.SHARDING:
                 states = [self.graph.table.number(sdy.get_sharding(result)) for result in op.results]
                 if any(state != UNKNOWN for state in states):
                     yield signature, states

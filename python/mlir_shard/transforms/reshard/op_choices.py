@@ -97,13 +97,15 @@ class ShardedFunction:
             elif sdy.sharding_key(op) != sdy.SHARDING:
                 own[signature] = [self.number(sdy.get_sharding(result)) for result in op.results]
         if own or edges or barriers:
-            for op, signature in enumerate(arrays.signatures):
+            read = {*own, *edges, *barriers}
+            for op in arrays.with_signatures([one in read for one in range(len(self.representatives))]):
+                signature = arrays.signatures[op]
                 if signature in own:
                     for value, number in zip(arrays.results(op), own[signature], strict=True):
                         self.numbers[value] = number
                 elif signature in edges:
                     self._read_around_edges(arrays.operation(op))
-                elif signature in barriers:
+                else:
                     operand = arrays.operands(op)[0]
                     self._origins[arrays.results(op)[0]] = self._origins.get(operand, operand)
         blocks = function.regions[0].blocks

@@ -91,15 +91,14 @@ def _declared_unreduced(function: Any) -> list[Any]:
     if not any(one.unreduced_axes for one in shardings_in(function)):
         return []
     arrays = ModuleArrays(function)
-    unreduced = {
-        number
-        for number, op in enumerate(arrays.representatives())
-        if not op.name.startswith("sdy.")
+    unreduced = [
+        not op.name.startswith("sdy.")
         and op.name not in _PASSING_ON
         and not has_edges(op.name)
         and any(one is not None and one.unreduced_axes for one in map(sharding_of, op.results))
-    }
-    return [arrays.operation(op) for op, signature in enumerate(arrays.signatures) if signature in unreduced]
+        for op in arrays.representatives()
+    ]
+    return list(map(arrays.operation, arrays.with_signatures(unreduced)))
 
 
 def _check_declared(maker: Any, meshes: Mapping[str, Mesh]) -> None:
