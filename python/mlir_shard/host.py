@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mlir_shard.deferred import Deferred
+from mlir_shard.uninterrupted import uninterrupted
 
 CANDIDATES = ("mlir", "torch_mlir")
 ENVIRONMENT_VARIABLE = "MLIR_SHARD_HOST"
@@ -56,7 +57,9 @@ PREFIX = _resolve()
 def module(name: str) -> ModuleType:
     """The module `name` of the bindings, such as `"ir"` or `"dialects.linalg"`."""
     try:
-        return importlib.import_module(f"{PREFIX}.{name}")
+        # An exception in what native code imports would end the process.
+        with uninterrupted():
+            return importlib.import_module(f"{PREFIX}.{name}")
     except ImportError as error:
         raise HostError(f"the MLIR bindings in `{PREFIX}` cannot load `{name}`: {error}") from error
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.tools import standard_streams
+from mlir_shard.tools import interrupts, standard_streams
 
 if TYPE_CHECKING:
     from mlir_shard.explain.quantities import Limit
@@ -272,15 +272,14 @@ def _store(values: dict[str, Any], name: str, argument: str, text: str) -> None:
 
 
 INTERRUPTED = 130
-_SECONDS_TO_RETURN = 0.05
 TRACEBACK_VARIABLE = "MLIR_SHARD_TRACEBACK"
 
 
 def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
     """What `drive` returns; `failure` for any error, 130 where it was interrupted, after a line on standard error."""
     standard_streams.reserve()
-    sys.unraisablehook = _unraisable
     try:
+        interrupts.raise_from_now_on()
         return _status_or_failure(tool, drive, failure)
     except KeyboardInterrupt:
         # The process ends anyway, and a second one would end it with a traceback.
@@ -288,19 +287,6 @@ def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         complain(tool, "interrupted")
         return INTERRUPTED
-
-
-def _unraisable(error: Any) -> None:
-    """Interrupts this process once more where an interrupt came in a destructor, which drops it."""
-    if error.exc_type is not KeyboardInterrupt:
-        sys.__unraisablehook__(error)
-        return
-    import threading
-
-    # Not from here, where it would be dropped again.
-    timer = threading.Timer(_SECONDS_TO_RETURN, os.kill, (os.getpid(), signal.SIGINT))
-    timer.daemon = True
-    timer.start()
 
 
 def _status_or_failure(tool: str, drive: Callable[[], int], failure: int) -> int:

@@ -140,6 +140,24 @@ def test_interrupt_where_python_hides_it(tmp_path: Path, source: Path, where: st
     assert interrupted(load, source) == (130, "shard-opt: error: interrupted\n")
 
 
+def test_interrupt_while_the_command_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "difflib.py").write_text(WAITING + "\nwait()\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with default_signals():
+        child = subprocess.Popen(
+            [sys.executable, "-m", "mlir_shard.tools.shard_run", "--help"],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "running\n"
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=SECONDS) == ("", "")
+    assert child.returncode == -signal.SIGINT
+
+
 def test_a_reader_that_goes_away(source: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)

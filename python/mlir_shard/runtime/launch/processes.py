@@ -39,8 +39,8 @@ from mlir_shard.runtime.launch.run_folder import (
     is_running,
     socket_address,
 )
-from mlir_shard.runtime.launch.uninterrupted import uninterrupted
 from mlir_shard.runtime.program import Held, Observe, Program, RankTimes
+from mlir_shard.uninterrupted import uninterrupted
 
 _SECONDS_TO_END = 2.0
 _OBSERVE_SECONDS = 0.1
