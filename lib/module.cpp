@@ -241,7 +241,9 @@ PYBIND11_MODULE(_native, module) {
       .def_readonly("numbers", &Operations::numbers)
       .def("where", &Operations::where, py::arg("wanted"), "Those whose signature is wanted, in their order.");
 
-  py::class_<ModuleArrays, std::shared_ptr<ModuleArrays>>(module, "ModuleArrays", "The operations of a module in pre-order, as flat arrays: columns are the memory of 32-bit integers.")
+  py::class_<ModuleArrays, std::shared_ptr<ModuleArrays>>(
+      module, "ModuleArrays",
+      "The operations of a module in pre-order, as flat arrays: columns are the memory of 32-bit integers.")
       .def("__len__", [](const ModuleArrays &arrays) { return arrays.ops.size(); })
       .def_property_readonly("value_count", [](const ModuleArrays &arrays) { return arrays.values.size(); })
       .def_property_readonly("parents", [](const ModuleArrays &arrays) { return asMemory(arrays.parents); })
@@ -263,7 +265,8 @@ PYBIND11_MODULE(_native, module) {
            "For each operation the first of them that has its signature and whose operands and results have the same\n"
            "numbers, in a buffer that has one for each value.")
       .def("with_signatures", &withSignatures, py::arg("wanted"), "The operations whose signature is wanted.")
-      .def("use_counts", [](const ModuleArrays &arrays) { return asMemory(arrays.useCounts()); }, "How often each value is an operand.")
+      .def("use_counts", [](const ModuleArrays &arrays) { return asMemory(arrays.useCounts()); },
+           "How often each value is an operand.")
       .def("users", &ModuleArrays::usersOf, py::arg("value"), "The operations that use a value, each once, in order.")
       .def("uses",
            [](ModuleArrays &arrays, std::int32_t value) {

@@ -72,11 +72,16 @@ def test_empty(text: bytes) -> None:
     assert call(input=text).stdout == "module {\n}\n"
 
 
-def interrupted(load: Path, source: Path, *more: str) -> tuple[int, str]:
-    """Sends SIGINT to a shard-opt whose pass says that it runs; its exit status and what it then says."""
+def interrupted(*command: str, path: str | None = None) -> tuple[int, str]:
+    """Sends SIGINT to a command once it says that it runs; its exit status and what it then says.
+
+    path: a folder whose modules come before others.
+    """
+    folders = filter(None, (path, os.environ.get("PYTHONPATH")))
     with default_signals():
         child = subprocess.Popen(
-            [*SHARD_OPT, str(source), "--load", str(load), "--wait", *more],
+            [sys.executable, "-m", *command],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -87,6 +92,11 @@ def interrupted(load: Path, source: Path, *more: str) -> tuple[int, str]:
     out, err = child.communicate(timeout=SECONDS)
     assert out == ""
     return child.returncode, err
+
+
+def interrupted_pass(load: Path, source: Path, *more: str) -> tuple[int, str]:
+    """Interrupts a shard-opt whose pass, or module, says that it runs."""
+    return interrupted("mlir_shard.tools.shard_opt", str(source), "--load", str(load), "--wait", *more)
 
 
 WAIT = """\
@@ -110,7 +120,7 @@ def test_interrupt(tmp_path: Path, source: Path) -> None:
     load.write_text(WAIT)
     output = tmp_path / "out.mlir"
     output.write_text("old")
-    assert interrupted(load, source, "-o", str(output)) == (130, "shard-opt: error: interrupted\n")
+    assert interrupted_pass(load, source, "-o", str(output)) == (130, "shard-opt: error: interrupted\n")
     assert output.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["in.mlir", "out.mlir", "wait.py"]
 
@@ -137,25 +147,13 @@ while True:
 def test_interrupt_where_python_hides_it(tmp_path: Path, source: Path, where: str) -> None:
     load = tmp_path / "wait.py"
     load.write_text(WAITING + where)
-    assert interrupted(load, source) == (130, "shard-opt: error: interrupted\n")
+    assert interrupted_pass(load, source) == (130, "shard-opt: error: interrupted\n")
 
 
 def test_interrupt_while_the_command_is_imported(tmp_path: Path) -> None:
     (tmp_path / "difflib.py").write_text(WAITING + "\nwait()\n")
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with default_signals():
-        child = subprocess.Popen(
-            [sys.executable, "-m", "mlir_shard.tools.shard_run", "--help"],
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "running\n"
-    child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=SECONDS) == ("", "")
-    assert child.returncode == -signal.SIGINT
+    command = "mlir_shard.tools.shard_run", "--help"
+    assert interrupted(*command, path=str(tmp_path)) == (-signal.SIGINT, "")
 
 
 def test_a_reader_that_goes_away(source: Path) -> None:
