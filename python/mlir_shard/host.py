@@ -57,7 +57,7 @@ PREFIX = _resolve()
 def module(name: str) -> ModuleType:
     """The module `name` of the bindings, such as `"ir"` or `"dialects.linalg"`."""
     try:
-        # An exception in what native code imports would end the process.
+        # A KeyboardInterrupt in an import made by native code would abort the process.
         with uninterrupted():
             return importlib.import_module(f"{PREFIX}.{name}")
     except ImportError as error:

@@ -107,16 +107,16 @@ def outcome_of(fault: Fault, status: int, said: str, left: str) -> Outcome:
     """Returns what a status, what was written on standard error, and what is left come to."""
     errors = [line for line in said.splitlines() if "error: " in line]
     last = (errors or said.splitlines() or [""])[-1]
-    # Python has no word of ours to say where it is interrupted before it has come to the command.
-    is_ended = status == -signal.SIGINT
-    if not is_ended and ("Traceback (most recent call last)" in said or "internal error" in said):
+    # Before a command is imported, the interpreter itself prints a traceback and terminates by the signal.
+    is_terminated = status == -signal.SIGINT
+    if "internal error" in said or ("Traceback (most recent call last)" in said and not is_terminated):
         return Outcome(INTERNAL, fault.kind, last)
     if left:
         return Outcome(LEFT, fault.kind, left)
     if status == 0:
         return Outcome(SUCCEEDED if fault.kind in ("fails", "full") else DONE, fault.kind)
     # A signal to shard-run says enough, and a reader that has gone does not want more.
-    if not errors and fault.kind not in ("run", "broken") and not is_ended:
+    if not errors and fault.kind not in ("run", "broken") and not is_terminated:
         return Outcome(SILENT, fault.kind, f"status {status}")
     return Outcome(REFUSED_RUN, fault.kind, last)
 

@@ -45,6 +45,8 @@ def test_shared_memory_without_space_is_named() -> None:
         ("child", 1, "", "", SILENT),
         ("run", 143, "", "", REFUSED_RUN),
         ("interrupts", -2, "", "", REFUSED_RUN),
+        ("interrupts", -2, "Traceback (most recent call last):\nKeyboardInterrupt", "", REFUSED_RUN),
+        ("interrupts", -2, "", "/dev/shm/mpich_shm_1", LEFT),
         ("run", 130, "Traceback (most recent call last):\nKeyboardInterrupt", "", INTERNAL),
         ("run", 130, "shard-run: error: interrupted", "/dev/shm/mpich_shm_1", LEFT),
     ],

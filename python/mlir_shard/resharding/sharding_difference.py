@@ -57,7 +57,7 @@ class Difference:
         return {axis: Place(dim, index) for dim, axes in enumerate(self.wanted) for index, axis in enumerate(axes)}
 
     def append(self, dim: int, axes: Iterable[AxisRef]) -> None:
-        """Shards a dimension further, without a word on where it is surplus."""
+        """Shards a dimension further, without recording where it is surplus."""
         self.current[dim] = add_axes_or_merge(self.current[dim], axes, self.mesh)
 
     def remove(self, dim: int, count: int) -> Axes:

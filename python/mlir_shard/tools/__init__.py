@@ -4,9 +4,9 @@
 
 `session` is what shard-opt does with a module, `run/` what shard-run does; `reshard/` shows plans, and editors talk to
 `language_server/`. `command_line`, `argument_parser`, `help_text`, `completion` and `source` read command lines and
-programs; `output`, `standard_streams` and `crashes` are for what is printed, and `interrupts` for Ctrl-C.
+programs; `output`, `standard_streams` and `crashes` are for what is printed, and `interrupts` handles SIGINT.
 """
 
 from mlir_shard.tools import interrupts
 
-interrupts.end_while_imported()
+interrupts.terminate_during_imports()

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Interrupts of a command: they end it without a word while it is imported, and raise KeyboardInterrupt later."""
+"""SIGINT in a command: it terminates the process silently during imports, and raises KeyboardInterrupt afterwards."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from typing import Any
 _SECONDS_TO_RETURN = 0.05
 
 
-def end_while_imported() -> None:
-    """Has an interrupt end this process if it is a command of this package that is being started."""
+def terminate_during_imports() -> None:
+    """Makes SIGINT terminate this process if it is one of the commands; another process keeps its handler."""
     if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def raise_from_now_on() -> None:
-    """Has an interrupt raise KeyboardInterrupt in a command, also where it comes in a destructor."""
-    if _is_command() and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+    """Makes SIGINT raise KeyboardInterrupt in a command, also if it arrives in a destructor; nothing elsewhere."""
+    if not _is_command():
+        return
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.unraisablehook = _unraisable
 
@@ -33,13 +35,13 @@ def _is_command() -> bool:
 
 
 def _unraisable(error: Any) -> None:
-    """Interrupts this process once more where an interrupt came in a destructor, which drops it."""
+    """Sends SIGINT again if its KeyboardInterrupt was raised in a destructor, where Python ignores exceptions."""
     if error.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(error)
         return
     import threading
 
-    # Not from here, where it would be dropped again.
+    # After this hook has returned: an exception is ignored here too.
     timer = threading.Timer(_SECONDS_TO_RETURN, os.kill, (os.getpid(), signal.SIGINT))
     timer.daemon = True
     timer.start()
