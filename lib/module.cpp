@@ -364,6 +364,8 @@ PYBIND11_MODULE(_native, module) {
            "others were merged into.")
       .def("replace_operations", &Host::replaceOperations, py::arg("arrays"), py::arg("prototypes"),
            "Puts copies of prototypes, given by signature, in the place of all operations that have it.")
+      .def("made", [](const Host &host, const ModuleArrays &arrays) { return host.capsules(arrays.made.all()); },
+           py::arg("arrays"), "The operations that rewrites by the arrays have put in and not erased.")
       .def("representatives",
            [](const Host &host, const ModuleArrays &arrays) { return host.capsules(arrays.representatives); },
            py::arg("arrays"), "The first operation of each signature.")

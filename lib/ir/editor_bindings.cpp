@@ -118,14 +118,14 @@ public:
     inlineBody(capi, host.operation(call), host.operation(function));
   }
 
-  void addLinksBehind(const std::vector<Capsule> &ops, Side side, const std::string &name,
-                      const std::string &attribute, const std::vector<OptionalCapsules> &attributes,
-                      const std::function<bool(Capsule)> &isWanted) const {
+  std::vector<Capsule> addLinksBehind(const std::vector<Capsule> &ops, Side side, const std::string &name,
+                                      const std::string &attribute, const std::vector<OptionalCapsules> &attributes,
+                                      const std::function<bool(Capsule)> &isWanted) const {
     std::vector<std::vector<MlirAttribute>> given;
     for (const OptionalCapsules &one : attributes)
       given.push_back(attributesOf(one));
-    addLinks(capi, {name, attribute}, side, host.operations(ops), given,
-             [&](MlirType type) { return isWanted(host.capsule(type)); });
+    return host.capsules(addLinks(capi, {name, attribute}, side, host.operations(ops), given,
+                                  [&](MlirType type) { return isWanted(host.capsule(type)); }));
   }
 
   std::vector<OptionalCapsules> takeLinksBehind(const std::vector<Capsule> &ops, Side side, const std::string &name,
@@ -215,7 +215,8 @@ void defineEditor(py::module_ &module) {
       .def("add_links", &Editor::addLinksBehind, py::arg("ops"), py::arg("side"), py::arg("name"), py::arg("attribute"),
            py::arg("attributes"), py::arg("is_wanted"),
            "Puts an operation of a name between each argument or result of operations and its uses, where its type is\n"
-           "wanted, asked once for each, and it has no such use alone yet; with the attributes given for it, if any.")
+           "wanted, asked once for each, and it has no such use alone yet; with the attributes given for it, if any.\n"
+           "Gives those operations.")
       .def("take_links", &Editor::takeLinksBehind, py::arg("ops"), py::arg("side"), py::arg("name"),
            py::arg("attribute"),
            "Removes the operations of a name that are the only use of an argument or result; gives the attributes\n"

@@ -79,6 +79,7 @@ void ModuleArrays::replace(std::int32_t op, MlirOperation by) {
   ops[op] = by;
   if (MlirOperation &first = representatives[signatures[op]]; first == old)
     first = by;
+  made.add(by);
   capi.mlirOperationDestroy(old);
 }
 

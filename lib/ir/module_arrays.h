@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ir/capi.h"
+#include "ir/made_ops.h"
 #include "ir/pointer_map.h"
 #include "ir/signatures.h"
 
@@ -102,6 +103,7 @@ public:
   Groups results;
   std::vector<MlirValue> values;
   std::vector<std::int32_t> definers; // The operation a value is a result of, -1 for block arguments.
+  MadeOps made;                       // What was put in since by what rewrites by these arrays.
 
 private:
   void visit(MlirOperation op, std::int32_t parent);

@@ -9,7 +9,7 @@
 
 namespace mlir_shard {
 
-ExpressionSplitter::ExpressionSplitter(const ModuleArrays &arrays, std::vector<ExpressionKind> kinds)
+ExpressionSplitter::ExpressionSplitter(ModuleArrays &arrays, std::vector<ExpressionKind> kinds)
     : arrays(arrays), capi(arrays.capi), kinds(std::move(kinds)), ends(arrays.ops.size()), parts(arrays.ops.size()),
       usedAsScalar(arrays.ops.size()), shared(arrays.ops.size()), lastUse(arrays.ops.size(), -1),
       seen(arrays.ops.size()), copies(arrays.values.size()), copiedFor(arrays.values.size()) {
@@ -223,13 +223,16 @@ void ExpressionSplitter::markShared(const Scope &found, const Questions &questio
 }
 
 // Leaves an operation to the use at hand.
-void ExpressionSplitter::keep(std::int32_t op, const Scope &found, const Questions &questions) const {
+void ExpressionSplitter::keep(std::int32_t op, const Scope &found, const Questions &questions) {
   const auto groups = found.groups.find(op);
   useCopies(arrays.ops[op], op);
   ownCallee(arrays.ops[op], op, questions);
   if (groups != found.groups.end())
     std::for_each(groups->second.rbegin(), groups->second.rend(),
-                  [&](std::int32_t group) { capi.mlirOperationMoveAfter(arrays.ops[group], arrays.ops[op]); });
+                  [&](std::int32_t group) {
+                    capi.mlirOperationMoveAfter(arrays.ops[group], arrays.ops[op]);
+                    arrays.made.add(arrays.ops[group]);
+                  });
 }
 
 // Copies an operation, and its memberships of sharding groups, for the use at hand.
@@ -255,23 +258,25 @@ void ExpressionSplitter::useCopies(MlirOperation op, std::int32_t original) cons
       capi.mlirOperationSetOperand(op, position, copies[*value]);
 }
 
-void ExpressionSplitter::ownCallee(MlirOperation op, std::int32_t original, const Questions &questions) const {
+void ExpressionSplitter::ownCallee(MlirOperation op, std::int32_t original, const Questions &questions) {
   if (kind(original) != ExpressionKind::Call)
     return;
   const std::string callee = questions.calleeOfOwn(original);
   capi.mlirOperationSetAttributeByName(
       op, toStringRef("callee"),
       capi.mlirFlatSymbolRefAttrGet(capi.mlirOperationGetContext(op), toStringRef(callee)));
+  arrays.made.add(op);
 }
 
-MlirOperation ExpressionSplitter::cloneBefore(MlirOperation op, MlirOperation place) const {
+MlirOperation ExpressionSplitter::cloneBefore(MlirOperation op, MlirOperation place) {
   MlirOperation clone = capi.mlirOperationClone(op);
   capi.mlirBlockInsertOwnedOperationBefore(capi.mlirOperationGetBlock(place), place, clone);
+  arrays.made.add(clone);
   return clone;
 }
 
 // Erases an operation that is left to no use, with its memberships of sharding groups, where nothing else uses it.
-void ExpressionSplitter::eraseUnused(std::int32_t op) const {
+void ExpressionSplitter::eraseUnused(std::int32_t op) {
   if (usedAsScalar[op] || (lastUse[op] >= 0 && !shared[op]))
     return;
   std::vector<MlirOperation> members;
@@ -283,9 +288,11 @@ void ExpressionSplitter::eraseUnused(std::int32_t op) const {
       if (std::find(groupNames.begin(), groupNames.end(), name) == groupNames.end())
         return;
     }
-  for (MlirOperation member : members)
-    capi.mlirOperationDestroy(member);
-  capi.mlirOperationDestroy(arrays.ops[op]);
+  members.push_back(arrays.ops[op]);
+  for (MlirOperation erased : members) {
+    arrays.made.leaveOut(erased);
+    capi.mlirOperationDestroy(erased);
+  }
 }
 
 } // namespace mlir_shard

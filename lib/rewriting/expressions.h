@@ -31,7 +31,7 @@ public:
   };
 
   // `kinds` has one for each signature of the arrays, which have to outlive this.
-  ExpressionSplitter(const ModuleArrays &arrays, std::vector<ExpressionKind> kinds);
+  ExpressionSplitter(ModuleArrays &arrays, std::vector<ExpressionKind> kinds);
 
   // For each operation right under the root the scopes in it, inner ones first, and so itself last.
   std::vector<std::vector<std::int32_t>> scopes() const;
@@ -71,15 +71,15 @@ private:
   Groups needed(const Scope &found, const Questions &questions);
   void markShared(const Scope &found, const Questions &questions);
 
-  void keep(std::int32_t op, const Scope &found, const Questions &questions) const;
+  void keep(std::int32_t op, const Scope &found, const Questions &questions);
   void copy(std::int32_t op, const Scope &found, const Questions &questions);
   std::vector<std::int32_t> chainsOf(const Scope &found, const Questions &questions);
   void useCopies(MlirOperation op, std::int32_t original) const;
-  void ownCallee(MlirOperation op, std::int32_t original, const Questions &questions) const;
-  MlirOperation cloneBefore(MlirOperation op, MlirOperation place) const;
-  void eraseUnused(std::int32_t op) const;
+  void ownCallee(MlirOperation op, std::int32_t original, const Questions &questions);
+  MlirOperation cloneBefore(MlirOperation op, MlirOperation place);
+  void eraseUnused(std::int32_t op);
 
-  const ModuleArrays &arrays;
+  ModuleArrays &arrays;
   const Capi &capi;
   std::vector<ExpressionKind> kinds;
   std::vector<const void *> groupNames;

@@ -27,7 +27,7 @@ void defineExpressions(py::module_ &module) {
 
   py::class_<ExpressionSplitter>(module, "ExpressionSplitter",
                                  "Gives each use of a constant expression a copy of its own of all that makes it.")
-      .def(py::init<const ModuleArrays &, std::vector<ExpressionKind>>(), py::arg("arrays"), py::arg("kinds"),
+      .def(py::init<ModuleArrays &, std::vector<ExpressionKind>>(), py::arg("arrays"), py::arg("kinds"),
            py::keep_alive<1, 2>())
       .def("scopes", &ExpressionSplitter::scopes,
            "For each operation right under the root the computations in it, inner ones first, and itself last.")

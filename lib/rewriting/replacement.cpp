@@ -172,9 +172,11 @@ std::size_t blockCount(const Capi &capi, MlirOperation op) {
   return count;
 }
 
-void addLinks(const Capi &capi, const Link &link, Side side, const std::vector<MlirOperation> &ops,
-              const std::vector<std::vector<MlirAttribute>> &attributes,
-              const std::function<bool(MlirType)> &isWanted) {
+std::vector<MlirOperation> addLinks(const Capi &capi, const Link &link, Side side,
+                                    const std::vector<MlirOperation> &ops,
+                                    const std::vector<std::vector<MlirAttribute>> &attributes,
+                                    const std::function<bool(MlirType)> &isWanted) {
+  std::vector<MlirOperation> made;
   std::unordered_map<const void *, bool> wanted;
   for (std::size_t number = 0; number < ops.size(); ++number) {
     const MlirOperation op = ops[number];
@@ -200,8 +202,10 @@ void addLinks(const Capi &capi, const Link &link, Side side, const std::vector<M
         capi.mlirBlockInsertOwnedOperation(capi.mlirRegionGetFirstBlock(capi.mlirOperationGetFirstRegion(op)), 0, now);
       MlirOperation exception = now;
       capi.mlirValueReplaceAllUsesExcept(values[i], capi.mlirOperationGetResult(now, 0), 1, &exception);
+      made.push_back(now);
     }
   }
+  return made;
 }
 
 std::vector<std::vector<MlirAttribute>> takeLinks(const Capi &capi, const Link &link, Side side,

@@ -52,10 +52,11 @@ struct Link {
 };
 
 // Puts a link behind each of the arguments or results of the operations that have a wanted type, and no link yet that
-// is the only use. Link i of an operation gets `attributes[i]`, where there is one.
-void addLinks(const Capi &capi, const Link &link, Side side, const std::vector<MlirOperation> &ops,
-              const std::vector<std::vector<MlirAttribute>> &attributes,
-              const std::function<bool(MlirType)> &isWanted);
+// is the only use, and gives the links. Link i of an operation gets `attributes[i]`, where there is one.
+std::vector<MlirOperation> addLinks(const Capi &capi, const Link &link, Side side,
+                                    const std::vector<MlirOperation> &ops,
+                                    const std::vector<std::vector<MlirAttribute>> &attributes,
+                                    const std::function<bool(MlirType)> &isWanted);
 
 // Removes the links that are the only use of an argument or a result; gives for each operation their attributes, none
 // where there is no link.

@@ -33,21 +33,25 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
       !haveOwnSymbols(module))
     return Verdict::Unknown;
   accepting = false;
+  contents.beginWalk();
+  changed.clear();
   lastParent = {};
   Verdict verdict = Verdict::Valid;
   for (auto op = made.begin(); op != made.end() && verdict == Verdict::Valid; ++op)
-    verdict = visitAlone(*op, true);
+    verdict = visitAlone(*op, Change::Made);
   for (auto op = attributed.begin(); op != attributed.end() && verdict == Verdict::Valid; ++op)
-    verdict = visitAlone(*op, false);
+    verdict = visitAlone(*op, Change::Attributes);
   return verdict;
 }
 
-VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
+VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
+  const bool isMade = change == Change::Made;
   const Name name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
   // What is inside a manual computation depends on its attributes.
-  if (name.kind == Kind::Unknown || name.isModule || (name.isManual && !isMade) || !parent || !areVisible(op))
+  if (name.kind == Kind::Unknown || name.isModule || (name.isManual && change == Change::Attributes) || !parent ||
+      !areVisible(op))
     return Verdict::Unknown;
   const Around around = aroundOf(op);
   if (name.kind != Kind::Container) {
@@ -57,18 +61,20 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, bool isMade) {
       return verdict;
     return hasOperandWithEdge(op) ? Verdict::Unknown : visitUsers(op);
   }
+  if (isMade) {
+    changed.push_back({op, true});
+    const Verdict verdict = visitBodies(op, name, around, changed.size() - 1);
+    return verdict == Verdict::Valid ? visitUsers(op) : verdict;
+  }
   Key key;
   if (!containerKey(op, name, around, signatures.of(op), key))
     return Verdict::Unknown;
   const bool isKnown = containers.count(key) || (name.isFunction && isNamedAndTypedAsItsBody(capi, op) &&
                                                  functions.count(functionKeys.ofAttributes(op)));
-  if (isMade || !isKnown) {
-    const Verdict verdict = hostVerdict(op);
-    if (verdict != Verdict::Valid)
-      return verdict;
-  }
-  containers.insert(std::move(key));
-  return isMade ? visitUsers(op) : Verdict::Valid;
+  const Verdict verdict = isKnown ? Verdict::Valid : hostVerdict(op);
+  if (verdict == Verdict::Valid)
+    containers.insert(std::move(key));
+  return verdict;
 }
 
 // Whether an operand of an operation has an edge too, which has to be its only user.
@@ -107,13 +113,13 @@ VerifiedOps::Verdict VerifiedOps::visitUser(MlirOperation user) {
       break;
     outer = around;
   }
-  const Verdict verdict = visitAlone(outer, false);
+  const Verdict verdict = visitAlone(outer, Change::Operands);
   if (verdict != Verdict::Valid || nameOf(outer).kind == Kind::Container)
     return verdict;
   const MlirOperation parent = capi.mlirOperationGetParentOperation(outer);
   // Terminators are looked at by what they end.
   const bool isLast = !capi.mlirOperationGetNextInBlock(outer) && parent && !nameOf(parent).isModule;
-  return isLast ? visitAlone(parent, false) : verdict;
+  return isLast ? visitAlone(parent, Change::Operands) : verdict;
 }
 
 VerifiedOps::Around VerifiedOps::aroundOf(MlirOperation op) {

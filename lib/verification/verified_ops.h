@@ -85,7 +85,10 @@ private:
 
   Verdict run(MlirOperation root, bool accepting);
   bool beginIn(MlirOperation root);
-  Verdict visitAlone(MlirOperation op, bool isMade);
+  // How an operation that is verified alone has changed.
+  enum class Change { Made, Attributes, Operands };
+
+  Verdict visitAlone(MlirOperation op, Change change);
   bool hasOperandWithEdge(MlirOperation op);
   Verdict visitUsers(MlirOperation op);
   Verdict visitUser(MlirOperation user);

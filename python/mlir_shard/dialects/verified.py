@@ -42,18 +42,17 @@ class Verified:
 
         Args:
             root: the operation.
-            changed: those in it that were made, moved, or given other operands, types or regions.
-            attributed: those in it of which attributes alone have changed.
+            changed: the capsules of those in it that were made, moved, or given other operands, types or regions.
+            attributed: the capsules of those in it of which attributes alone have changed.
             everywhere: attributes of `verification.CHECKS` that may have changed wherever they are in it.
         """
-        made, given = ([one._CAPIPtr for one in ops] for ops in (changed, attributed))
-        is_valid = self._known.verify_changed(root._CAPIPtr, made, given)
+        is_valid = self._known.verify_changed(root._CAPIPtr, changed, attributed)
         if is_valid is None:
             return self.verify(root)
         if is_valid and everywhere:
-            made, given = [root._CAPIPtr], []
+            changed, attributed = [root._CAPIPtr], []
         return is_valid and self._are_valid(
-            self._known.new_attribute_uses(made, given, verification.QUERIES, verification.SCOPES)
+            self._known.new_attribute_uses(changed, attributed, verification.QUERIES, verification.SCOPES)
         )
 
     def _have_valid_attributes(self) -> bool:

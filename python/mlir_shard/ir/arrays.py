@@ -16,6 +16,7 @@ from typing import Any
 from mlir_shard import _native, host
 from mlir_shard.asm.module import native_host
 from mlir_shard.host import ir
+from mlir_shard.ir.operation_list import OperationList
 
 _INT32 = "i"  # Lists would take up to ten times the memory.
 
@@ -97,6 +98,10 @@ class ModuleArrays:
         """Puts copies of prototypes, detached ops given by signature, in the place of the operations that have it."""
         capsules = {signature: op._CAPIPtr for signature, op in prototypes.items()}
         self._host.replace_operations(self._arrays, capsules)
+
+    def made(self) -> OperationList:
+        """The operations that `replace` and the splitter of expressions have put in, and not erased again."""
+        return OperationList(self._host.made(self._arrays))
 
     def operands(self, op: int) -> list[int]:
         """The numbers of an operation's operands."""

@@ -17,6 +17,7 @@ from mlir_shard import _native, host
 from mlir_shard._native import Side as Side
 from mlir_shard.asm.module import native_host
 from mlir_shard.host import ir
+from mlir_shard.ir.operation_list import OperationList, capsules_of
 
 
 @cache
@@ -34,10 +35,6 @@ def _attribute(capsule: Any) -> Any:
 
 def _type(capsule: Any) -> Any:
     return ir.Type._CAPICreate(capsule).maybe_downcast()
-
-
-def _pointers(ops: Sequence[Any]) -> list[Any]:
-    return [op.operation._CAPIPtr for op in ops]
 
 
 def children(op: Any, name: str) -> list[Any]:
@@ -80,9 +77,14 @@ class Contents:
         )
 
 
-def contents(*ops: Any) -> Contents:
-    """What some operations hold now."""
-    operations, attributes, has_branches = _editor().contents(_pointers(ops))
+def contents(op: Any) -> Contents:
+    """What an operation holds now."""
+    return contents_of_all([op])
+
+
+def contents_of_all(ops: Sequence[Any]) -> Contents:
+    """What some operations hold now, together."""
+    operations, attributes, has_branches = _editor().contents(capsules_of(ops))
     return Contents(frozenset(operations), frozenset(attributes), has_branches)
 
 
@@ -101,7 +103,7 @@ def is_private(symbol: Any) -> bool:
 
 def attribute_columns(ops: Sequence[Any], *names: str) -> list[list[Any]]:
     """For each name the attribute of each operation, None for none; equal ones are the same object."""
-    columns, capsules = _editor().attribute_columns(_pointers(ops), names)
+    columns, capsules = _editor().attribute_columns(capsules_of(ops), names)
     # The number of no attribute is -1: it stands for the last one here.
     distinct = [*map(_attribute, capsules), None]
     return [[distinct[number] for number in column] for column in columns]
@@ -236,15 +238,19 @@ def add_links(
     attribute: str,
     attributes: Sequence[Sequence[Any]],
     is_wanted: Callable[[Any], bool],
-) -> None:
+) -> OperationList:
     """Puts an operation called `name`, from a value to one of its type, between each argument or result of operations
-    and its uses.
+    and its uses; gives those operations.
 
     Not where the type is not wanted, asked once for each, or where such an operation is the only use already.
     `attributes` has, for each of `ops`, what each gets as `attribute`; none where that is empty.
     """
     capsules = [[one._CAPIPtr for one in of_op] for of_op in attributes]
-    _editor().add_links(_pointers(ops), side, name, attribute, capsules, lambda capsule: is_wanted(_type(capsule)))
+    return OperationList(
+        _editor().add_links(
+            capsules_of(ops), side, name, attribute, capsules, lambda capsule: is_wanted(_type(capsule))
+        )
+    )
 
 
 def take_links(ops: Sequence[Any], side: Side, name: str, attribute: str) -> list[list[Any]]:
@@ -252,7 +258,7 @@ def take_links(ops: Sequence[Any], side: Side, name: str, attribute: str) -> lis
 
     Gives for each of `ops` what each of them had as `attribute`; None where it had none, or where there was none.
     """
-    taken = _editor().take_links(_pointers(ops), side, name, attribute)
+    taken = _editor().take_links(capsules_of(ops), side, name, attribute)
     return [[None if one is None else _attribute(one) for one in of_op] for of_op in taken]
 
 
@@ -286,7 +292,7 @@ def operations_named(root: Any, *names: str) -> list[Any]:
 
 def named_in_each(roots: Sequence[Any], *names: str) -> list[list[Any]]:
     """For each of `roots` the operations below it that have one of the names, in pre-order."""
-    return list(map(_operations, _editor().named_in_each(_pointers(roots), names)))
+    return list(map(_operations, _editor().named_in_each(capsules_of(roots), names)))
 
 
 def operations_named_in_post_order(root: Any, *names: str) -> list[Any]:

@@ -20,7 +20,8 @@ from mlir_shard.dialects.contexts import prepare
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.dialects.verified import verified_in
 from mlir_shard.host import ir, passmanager
-from mlir_shard.ir.editing import Contents, contents
+from mlir_shard.ir.editing import Contents, contents, contents_of_all
+from mlir_shard.ir.operation_list import capsules_of
 from mlir_shard.passes import diagnostic, host_passes, resolution
 from mlir_shard.passes.diagnostic import Diagnostic, location_of, reported
 from mlir_shard.passes.host_passes import HostPass
@@ -264,10 +265,9 @@ class _Run:
 
     def _note(self, changes: Changes) -> None:
         """What is in changed operations is in the root too; that others are gone from it is not known."""
-        if self._contents is not None and (changes.ops or changes.attributed):
-            self._contents |= contents(*changes.ops, *changes.attributed)
         if self._contents is not None:
-            self._contents |= Contents(attributes=frozenset(changes.everywhere))
+            changed = contents_of_all(changes.ops) | contents_of_all(changes.attributed)
+            self._contents |= changed | Contents(attributes=frozenset(changes.everywhere))
 
     def _may_apply(self, one: Pass) -> bool:
         """Whether the root may hold something that a pass needs."""
@@ -309,7 +309,8 @@ class _Run:
         try:
             with self._errors_to_handlers(), contextlib.suppress(ir.MLIRError):
                 if isinstance(changed, Changes):
-                    self._verified.verify_changed(op, changed.ops, changed.attributed, changed.everywhere)
+                    ops, attributed = capsules_of(changed.ops), capsules_of(changed.attributed)
+                    self._verified.verify_changed(op, ops, attributed, changed.everywhere)
                 else:
                     self._verified.verify(op)
         finally:

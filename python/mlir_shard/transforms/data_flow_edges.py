@@ -12,6 +12,7 @@ from mlir_shard.dialects.attribute import value_or_none
 from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, sharding_of
 from mlir_shard.dialects.data_flow_edges import is_static, is_static_tensor
 from mlir_shard.ir.editing import Side, add_links, attribute_columns, take_links
+from mlir_shard.ir.operation_list import OperationList
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.sharding import ManualAxes, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import EdgeFrame
@@ -116,15 +117,18 @@ _SIDES = ((Side.ARGUMENTS, "in_shardings"), (Side.RESULTS, "out_shardings"))
 Shardings = tuple[TensorSharding, ...]
 
 
-def add_computation_edges(computations: Sequence[Any]) -> None:
-    """Puts an edge with its sharding between each argument or result of computations and its uses.
+def add_computation_edges(computations: Sequence[Any]) -> OperationList:
+    """Puts an edge with its sharding between each argument or result of computations and its uses; gives the edges.
 
     Those that have an edge keep it, and what has no static shape needs none.
     """
     columns = attribute_columns(computations, *(name for _, name in _SIDES))
+    made: list[Any] = []
     for (side, _), column in zip(_SIDES, columns, strict=True):
         of_each = {attribute: _one_by_one(attribute) for attribute in set(column)}
-        add_links(computations, side, EDGE, _SHARDING, [of_each[attribute] for attribute in column], is_static)
+        edges = [of_each[attribute] for attribute in column]
+        made += add_links(computations, side, EDGE, _SHARDING, edges, is_static).capsules
+    return OperationList(made)
 
 
 def _one_by_one(attribute: Any) -> list[Any]:

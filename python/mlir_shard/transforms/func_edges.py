@@ -39,11 +39,16 @@ def sink_func_edges(function: Any, *, opens: bool) -> bool:
     return bool(edges)
 
 
-def sink_all_func_edges(module: Any) -> None:
-    """Does away with the edges of functions, whose shardings arguments and calls take, before there are no calls."""
-    if operations_named(module, FUNC_EDGE):
-        for function in functions(module).values():
-            sink_func_edges(function, opens=False)
+def sink_all_func_edges(module: Any) -> bool:
+    """Does away with the edges of functions, whose shardings arguments and calls take, before there are no calls.
+
+    Returns whether there was one.
+    """
+    if not operations_named(module, FUNC_EDGE):
+        return False
+    for function in functions(module).values():
+        sink_func_edges(function, opens=False)
+    return True
 
 
 def _opened(sharding: TensorSharding | None) -> TensorSharding | None:

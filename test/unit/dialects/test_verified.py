@@ -17,7 +17,8 @@ from mlir_shard.dialects.contexts import create_context
 from mlir_shard.dialects.parsing import parse
 from mlir_shard.dialects.verified import Verified, verified_in
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import ops_below
+from mlir_shard.ir.editing import ops_below, replace
+from mlir_shard.ir.operation_list import capsules_of
 
 TEXT = """
 sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -87,7 +88,7 @@ class Changed:
 def known_changed(verified: Verified, module: Any, changed: Changed) -> bool:
     """What is said after the verification of a valid module, of which the changes are known."""
     with contextlib.suppress(ir.MLIRError):
-        return verified.verify_changed(module.operation, changed.ops, changed.attributed)
+        return verified.verify_changed(module.operation, capsules_of(changed.ops), capsules_of(changed.attributed))
     return False
 
 
@@ -191,7 +192,7 @@ def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
     ops = list(ops_below(module))
     op, other = choose.choice(ops), choose.choice(ops)
     values = [result for one in ops for result in one.results]
-    kind = choose.randrange(6)
+    kind = choose.randrange(8)
     if kind == 0 and len(op.operands) and len(op.results):
         op.operands[choose.randrange(len(op.operands))] = choose.choice(values)
         changed.ops.append(op)
@@ -215,6 +216,16 @@ def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
         if "sdy.sharding" in sharded.attributes:
             op.attributes["sdy.sharding"] = sharded.attributes["sdy.sharding"]
             changed.attributed.append(op)
+    elif len(op.regions) and op.name != "func.func":
+        if kind == 6:
+            copied = op.clone(ip=ir.InsertionPoint(op)).operation
+            for old, new in zip(op.results, copied.results, strict=True):
+                old.replace_all_uses_with(new)
+        else:
+            for named in (changed.ops, changed.attributed):
+                named[:] = [one for one in named if one != op]
+            copied = replace(op, op.name, {}, dropped=(), body=op)
+        changed.ops.append(copied)
 
 
 @pytest.mark.parametrize("seed", range(40))

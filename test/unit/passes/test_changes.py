@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from passes.programs import modules
 from passes.snapshots import Snapshot
 
 import mlir_shard
@@ -18,7 +18,6 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import Changes, Pass, registered, search
 
-FOLDER = Path(__file__).parents[2]
 PIPELINES = ("sdy-propagation-pipeline", "spmd-pipeline")
 # What pipelines run from this pass on returns no `Changes`, and takes long.
 AFTER_CHANGES = "sdy-reshard-to-collectives"
@@ -33,17 +32,6 @@ def passes_with_changes() -> dict[str, type[Pass]]:
 def _returns_changes(one: type[Pass]) -> bool:
     returned = typing.get_type_hints(one.run)["return"]
     return Changes in (returned, *typing.get_args(returned))
-
-
-def modules(context: Any) -> Iterator[tuple[str, Any]]:
-    """The programs of the lit tests of passes that can be read, with the stages of these."""
-    folder = FOLDER / "transforms"
-    for file in sorted(folder.rglob("*.mlir")):
-        for text in file.read_text(encoding="utf-8").split("// -----"):
-            try:
-                yield file.relative_to(folder).parts[0], mlir_shard.parse(text, context)
-            except mlir_shard.ParseError:
-                continue
 
 
 def test_changes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

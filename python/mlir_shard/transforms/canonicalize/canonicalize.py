@@ -11,7 +11,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.type_runs import type_run_attributes
 from mlir_shard.host import ir, rewrite
 from mlir_shard.ir import strided_inserts
-from mlir_shard.ir.editing import Contents, contents, inline_region
+from mlir_shard.ir.editing import Contents, contents, inline_region, may_have_unused
 from mlir_shard.ir.patterns import Pattern, apply_greedily
 from mlir_shard.ir.values import users
 from mlir_shard.passes import host_passes
@@ -96,6 +96,10 @@ PATTERNS: tuple[Pattern, ...] = (
     *unused_results.PATTERNS,
 )
 _NAMES = frozenset(name for pattern in PATTERNS for name in (pattern.name, pattern.label))
+# All that the host folds or has patterns for in these dialects; it moves constant operands of other ops too.
+_REWRITTEN = frozenset(("chlo.constant", "chlo.constant_like", "stablehlo.case", "stablehlo.constant"))
+_DIALECTS = ("chlo", "sdy", "stablehlo")
+_FUNCTIONS = frozenset(("func.call", "func.func", "func.return", "builtin.module"))
 
 
 @register
@@ -122,8 +126,21 @@ class Canonicalize(Pass):
     disable_patterns: tuple[str, ...] = option((), "Labels of patterns that should be filtered out")
     enable_patterns: tuple[str, ...] = option((), "Labels of patterns that should be used, and no others")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool:
         held = contents(op)
+        if self._is_kept(held) and not may_have_unused(op) and not erase_unused_of_sdy(op):
+            return False
+        self._rewrite(op, held)
+        return True
+
+    def _is_kept(self, held: Contents) -> bool:
+        """Whether no pattern or fold can match, the host's included: then only unused operations could go."""
+        return not (held.has_branches or self.cse_between_iterations or self._patterns_for(held)) and all(
+            name in _FUNCTIONS or (name.partition(".")[0] in _DIALECTS and name not in _REWRITTEN)
+            for name in held.operations
+        )
+
+    def _rewrite(self, op: Any, held: Contents) -> None:
         config = self._config(held)
         if self.enable_patterns and _NAMES.issuperset(self.enable_patterns):
             config.enable_constant_cse = False

@@ -21,6 +21,7 @@ from mlir_shard.ir.editing import (
     replace,
     terminator,
 )
+from mlir_shard.ir.operation_list import OperationList, capsules_of
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, PassFailure, register
@@ -140,28 +141,32 @@ class ImportFuncCalls(ModulePass):
 
     add_data_flow_edges_on_named_computations: bool = option(True, "Add data-flow edges to named computations")
 
-    def run(self, op: Any) -> bool:
-        sink_all_func_edges(op)
+    def run(self, op: Any) -> bool | Changes:
+        has_sunk = sink_all_func_edges(op)
         graph = CallGraph.of(op)
         graph.reject_recursion()
         functions = CalledFunctions(graph.functions, sdy.meshes(op))
         imported: dict[str, Any] = {}
+        made: list[Any] = []
         for name in graph.post_order():
             (shardings,) = attribute_columns(graph.calls[name], sdy.SHARDING)
             for call, called, sharding in zip(graph.calls[name], graph.called[name], shardings, strict=True):
                 if called in imported:
                     copied = imported[called].clone(ip=ir.InsertionPoint(call))
-                    functions.put(called, copied, call, sharding)
+                    made.append(functions.put(called, copied, call, sharding))
                     copied.erase()
                 elif has_body(graph.functions[called]):
                     imported[called] = functions.put(called, _of_one_block(graph.functions[called]), call, sharding)
                     functions.end(called, imported[called])
+                    made.append(imported[called])
         for name in imported:
             graph.functions[name].erase()
+        capsules = list(capsules_of(made))
         if self.add_data_flow_edges_on_named_computations:
-            add_computation_edges(operations_named(op, COMPUTATION))
+            capsules += add_computation_edges(operations_named(op, COMPUTATION)).capsules
+        if has_sunk:
             return True
-        return bool(imported)
+        return Changes(OperationList(capsules)) if capsules else False
 
 
 def _of_one_block(function: Any) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.operation_list import OperationList, capsules_of
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import ModulePass, register
+from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.transforms.call_graph import CallGraph, FunctionCopies
 from mlir_shard.transforms.constant_expressions import ConstantExpressions
 
@@ -32,9 +33,10 @@ class ConstantOrScalarSplitter(ModulePass):
     convert_constants: bool = option(True, "Make constants of StableHLO those of sdy")
     split_inside: bool = option(False, "Split what expressions are made of too, as far as each is made of one constant")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Any) -> bool | Changes:
         arrays, copies = ModuleArrays(op), FunctionCopies(op)
-        if self.split_inside and ConstantExpressions(arrays, copies).split_chains():
+        has_split_chains = self.split_inside and ConstantExpressions(arrays, copies).split_chains()
+        if has_split_chains:
             arrays = ModuleArrays(op)
         if self.convert_constants:
             _convert_constants(arrays)
@@ -42,6 +44,9 @@ class ConstantOrScalarSplitter(ModulePass):
         scopes = expressions.scopes()
         for name in CallGraph.of(op).post_order() if expressions.has_calls else scopes:
             expressions.split(scopes[name])
+        if has_split_chains:
+            return True
+        return Changes(OperationList([*arrays.made().capsules, *capsules_of(copies.made)]))
 
 
 def _convert_constants(arrays: ModuleArrays) -> None:

@@ -24,6 +24,7 @@ from mlir_shard.ir.editing import (
     operations_where,
     terminator,
 )
+from mlir_shard.ir.operation_list import OperationList
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, FunctionPass, ModulePass, register
 from mlir_shard.rules.builder import shape_of
@@ -100,7 +101,7 @@ class ConstantOrScalarMerger(FunctionPass):
         names = first_names(op) if self.expressions else [*sorted(CONSTANT_OPS), BROADCAST]
         merges = _of_expressions if self.expressions else _of_constants
         kept = native_host().merge_equal(op.operation._CAPIPtr, names, merges)
-        return Changes(list(map(ir.Operation._CAPICreate, kept))) if kept else False
+        return Changes(OperationList(kept)) if kept else False
 
 
 def _of_constants(capsule: Any) -> list[int] | None:

@@ -1,0 +1,23 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs for tests that run passes on many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mlir_shard
+
+_FOLDER = Path(__file__).parents[2] / "transforms"
+
+
+def modules(context: Any) -> Iterator[tuple[str, Any]]:
+    """The programs of the lit tests of passes that can be read, with the stages of these."""
+    for file in sorted(_FOLDER.rglob("*.mlir")):
+        for text in file.read_text(encoding="utf-8").split("// -----"):
+            try:
+                yield file.relative_to(_FOLDER).parts[0], mlir_shard.parse(text, context)
+            except mlir_shard.ParseError:
+                continue
