@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
@@ -62,7 +63,7 @@ def main_function(module: Any) -> Any:
     return found[MAIN]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallGraph:
     """The functions of a module by symbol, the calls in the body of each, and what these call, in the order of the
     text."""
@@ -80,7 +81,8 @@ class CallGraph:
         names = (symbol.value for symbol in symbols)
         return CallGraph(found, calls, {name: list(islice(names, len(inside))) for name, inside in calls.items()})
 
-    def post_order(self) -> list[str]:
+    @cached_property
+    def post_order(self) -> tuple[str, ...]:
         """The functions with bodies, each after those it calls and, as far as that leaves open, in text order."""
         order: list[str] = []
         seen: set[str] = set()
@@ -101,7 +103,7 @@ class CallGraph:
                         stack.append((following, self._called(following)))
                     else:
                         order.append(following)
-        return [name for name in order if has_body(self.functions[name])]
+        return tuple(name for name in order if has_body(self.functions[name]))
 
     def _called(self, name: str) -> Iterator[str]:
         return (called for called in self.called[name] if called in self.functions)
@@ -109,9 +111,8 @@ class CallGraph:
     def reject_recursion(self) -> None:
         """Raises PassFailure at a call that leads back to the function it is in."""
         finished: set[str] = set()
-        order = self.post_order()
-        defined = set(order)
-        for name in order:
+        defined = set(self.post_order)
+        for name in self.post_order:
             # A function is finished before its callers, but for one on the way back to itself.
             for call, called in zip(self.calls[name], self.called[name], strict=True):
                 if called in defined and called not in finished:

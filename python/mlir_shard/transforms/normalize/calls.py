@@ -64,7 +64,7 @@ class FlattenCallGraph(ModulePass):
         copies = FunctionCopies(op)
         called: set[str] = set()
         changed = []
-        for name in graph.post_order():
+        for name in graph.post_order:
             for call, symbol in zip(graph.calls[name], graph.called[name], strict=True):
                 if symbol in called:
                     set_callee(call, copies.copy(symbol))
@@ -148,9 +148,11 @@ class ImportFuncCalls(ModulePass):
         functions = CalledFunctions(graph.functions, sdy.meshes(op))
         imported: dict[str, Any] = {}
         made: list[Any] = []
-        for name in graph.post_order():
-            (shardings,) = attribute_columns(graph.calls[name], sdy.SHARDING)
-            for call, called, sharding in zip(graph.calls[name], graph.called[name], shardings, strict=True):
+        (column,) = attribute_columns([call for name in graph.post_order for call in graph.calls[name]], sdy.SHARDING)
+        shardings = iter(column)
+        for name in graph.post_order:
+            for call, called in zip(graph.calls[name], graph.called[name], strict=True):
+                sharding = next(shardings)
                 if called in imported:
                     copied = imported[called].clone(ip=ir.InsertionPoint(call))
                     made.append(functions.put(called, copied, call, sharding))
@@ -189,9 +191,9 @@ class PreOrderFuncs(ModulePass):
 
     def run(self, op: Any) -> bool:
         graph = CallGraph.of(op)
-        order = graph.post_order()[::-1]
+        order = graph.post_order[::-1]
         block = op.regions[0].blocks[0]
-        if order == list(functions(op)) and _are_last(block, len(order)):
+        if order == tuple(functions(op)) and _are_last(block, len(order)):
             return False
         end = ir.InsertionPoint(block)
         for name in order:
@@ -263,7 +265,7 @@ class InlineCalls(ModulePass):
         sink_all_func_edges(op)
         graph = CallGraph.of(op)
         calls = _Calls(op, graph)
-        order = graph.post_order()
+        order = graph.post_order
         graph.reject_doubling(order)
         # A function comes after those it calls, but for one on the way back to itself.
         waiting, inlined = set(order), set()

@@ -42,7 +42,7 @@ class ConstantOrScalarSplitter(ModulePass):
             _convert_constants(arrays)
         expressions = ConstantExpressions(arrays, copies)
         scopes = expressions.scopes()
-        for name in CallGraph.of(op).post_order() if expressions.has_calls else scopes:
+        for name in CallGraph.of(op).post_order if expressions.has_calls else scopes:
             expressions.split(scopes[name])
         if has_split_chains:
             return True

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import gcd
 from typing import Any
 
@@ -263,22 +264,27 @@ class UpdateNonDivisibleInputOutputShardings(ModulePass):
     def _make_even(self, op: Any) -> bool:
         meshes = sdy.meshes(op)
         is_changed = False
+
+        @cache
+        def even_of(sharding: TensorSharding, type_: Any) -> TensorSharding:
+            return _even(sharding, shape_of(type_), meshes)
+
+        def evenly(shardings: Sequence[TensorSharding], values: Sequence[Any]) -> list[TensorSharding]:
+            return [even_of(sharding, value.type) for sharding, value in zip(shardings, values, strict=True)]
+
         for function in functions(op).values():
             for side in Side:
-                is_changed |= replace_shardings(
-                    function, side, lambda sharding, type_: _even(sharding, shape_of(type_), meshes)
-                )
+                is_changed |= replace_shardings(function, side, even_of)
         for one in _with_shardings(op):
             results = result_shardings(one)
             if results is not None:
-                even = _evenly(results, [result.type for result in one.results], meshes)
+                even = evenly(results, one.results)
                 if even != list(results):
                     set_result_shardings(one, even)
                     is_changed = True
             arguments = argument_shardings(one)
             if arguments is not None:
-                types = [argument.type for argument in argument_owners(one)]
-                even = _evenly(arguments, types, meshes)
+                even = evenly(arguments, argument_owners(one))
                 if even != list(arguments):
                     set_argument_shardings(one, even)
                     is_changed = True
@@ -295,12 +301,6 @@ def _with_shardings(module: Any) -> list[Any]:
 
 def _is_unsharded(attribute: Any) -> bool:
     return attribute is None or all(sharding.is_fully_replicated for sharding in attribute.value.shardings)
-
-
-def _evenly(
-    shardings: Sequence[TensorSharding], types: Sequence[Any], meshes: Mapping[str, Mesh]
-) -> list[TensorSharding]:
-    return [_even(sharding, shape_of(type_), meshes) for sharding, type_ in zip(shardings, types, strict=True)]
 
 
 def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, Mesh]) -> TensorSharding:
