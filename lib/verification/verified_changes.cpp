@@ -14,7 +14,8 @@ namespace mlir_shard {
 
 VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                                                 const std::vector<MlirOperation> &attributed) {
-  const std::map<std::string, MlirType, std::less<>> typesBefore = functionTypes;
+  const std::unordered_map<std::string_view, MlirType> typesBefore = std::move(functionTypes);
+  const std::uint64_t functionsBefore = functionsContent;
   const void *meshesBefore = meshes;
   const MlirOperation moduleBefore = module;
   if (!beginIn(root))
@@ -24,8 +25,9 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
     return found == functionTypes.end() || found->second == function.second;
   };
   // What refers to a symbol that is another one now may be anywhere.
-  if (!(module == moduleBefore) || meshes != meshesBefore ||
-      !std::all_of(typesBefore.begin(), typesBefore.end(), isAsBefore))
+  const bool haveTypesOfBefore = functionsContent == functionsBefore ||
+                                 std::all_of(typesBefore.begin(), typesBefore.end(), isAsBefore);
+  if (!(module == moduleBefore) || meshes != meshesBefore || !haveTypesOfBefore)
     return Verdict::Unknown;
   const auto isSymbol = [&](MlirOperation op) { return capi.mlirOperationGetParentOperation(op) == module; };
   if ((std::any_of(made.begin(), made.end(), isSymbol) ||

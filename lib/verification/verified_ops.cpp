@@ -83,9 +83,9 @@ const void *VerifiedOps::manualInside(MlirOperation op, const void *outer, std::
 
 const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
   const MlirIdentifier identifier = capi.mlirOperationGetName(op);
-  const auto [found, isNew] = names.try_emplace(identifier.pointer);
-  if (!isNew)
-    return found->second;
+  const auto number = static_cast<std::int32_t>(names.size());
+  if (const auto [known, isNew] = numbersOfNames.insert(identifier.pointer, number); !isNew)
+    return names[known];
   const std::string_view name = toView(capi.mlirIdentifierStr(identifier));
   const std::string_view dialect = name.substr(0, name.find('.'));
   Kind kind = Kind::Unknown;
@@ -109,9 +109,8 @@ const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
     kind = Kind::Plain;
   const bool isManual = name == "sdy.manual_computation" || name == "sdy.named_computation";
   const bool isFunction = name == "func.func", isModule = name == "builtin.module";
-  found->second = {kind,       static_cast<std::int32_t>(names.size()), isModule,
-                   isFunction, isModule || isFunction || isManual,      isManual};
-  return found->second;
+  names.push_back({kind, number, isModule, isFunction, isModule || isFunction || isManual, isManual});
+  return names.back();
 }
 
 // The functions of a module with their types, and its meshes and grids.
@@ -124,7 +123,7 @@ void VerifiedOps::readSymbols(MlirOperation module) {
     if (nameOf(child).isFunction) {
       const MlirAttribute type = capi.mlirOperationGetAttributeByName(child, toStringRef("function_type"));
       if (type)
-        functionTypes[std::string(toView(capi.mlirStringAttrGetValue(symbol)))] = capi.mlirTypeAttrGetValue(type);
+        functionTypes[toView(capi.mlirStringAttrGetValue(symbol))] = capi.mlirTypeAttrGetValue(type);
       functionsContent = mixed(mixed(functionsContent, symbol.pointer), type.pointer);
     } else
       found.push_back(asPointer(signatures.of(child)));
@@ -293,7 +292,7 @@ std::uint64_t VerifiedOps::sourceOf(MlirOperation edge) const {
 
 bool VerifiedOps::isCallOfFunction(MlirOperation call) const {
   const MlirAttribute callee = capi.mlirOperationGetAttributeByName(call, toStringRef("callee"));
-  const auto found = functionTypes.find(std::string(toView(capi.mlirFlatSymbolRefAttrGetValue(callee))));
+  const auto found = functionTypes.find(toView(capi.mlirFlatSymbolRefAttrGetValue(callee)));
   return found != functionTypes.end() && isCallOf(capi, found->second, call);
 }
 

@@ -13,8 +13,7 @@
 #include "verification/verified_functions.h"
 
 #include <cstdint>
-#include <functional>
-#include <map>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -118,7 +117,8 @@ private:
   const Capi &capi;
   FunctionKeys functionKeys;
   Signatures signatures;
-  std::unordered_map<const void *, Name> names;
+  PointerMap numbersOfNames;
+  std::deque<Name> names; // By number; these stay where they are.
   std::unordered_set<std::uint64_t> leaves;
   std::unordered_set<Key, PointersHash> specialLeaves, containers, functions, wholes;
 
@@ -129,7 +129,7 @@ private:
   bool accepting = false;
   MlirOperation module; // Around the root.
   const void *meshes = nullptr;
-  std::map<std::string, MlirType, std::less<>> functionTypes;
+  std::unordered_map<std::string_view, MlirType> functionTypes; // The names live in the context.
   std::uint64_t functionsContent = 0; // Of the names and types of the functions.
   bool hasEdges = false;              // Whether there was one in the last run.
   MlirOperation lastParent;           // Of the operations that are verified alone, which often have one parent.
