@@ -64,6 +64,9 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
     return hasOperandWithEdge(op) ? Verdict::Unknown : visitUsers(op);
   }
   if (isMade) {
+    // What is in it may use a value around it that has an edge too.
+    if (hasOperandWithEdge(op) || (hasEdges && !name.isIsolated))
+      return Verdict::Unknown;
     changed.push_back({op, true});
     const Verdict verdict = visitBodies(op, name, around, changed.size() - 1);
     return verdict == Verdict::Valid ? visitUsers(op) : verdict;

@@ -261,6 +261,19 @@ def test_a_parsed_module_is_not_verified_again() -> None:
     assert verified.verify(Unverified())
 
 
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_made_loop_may_not_use_what_has_an_edge(is_inside: bool, context: Any) -> None:
+    verified = Verified()
+    module = parse(TEXT, context)
+    assert known(verified, module)
+    loop, edge = ops_named(module, "stablehlo.while")[0], ops_named(module, "sdy.data_flow_edge")[0]
+    made = loop.clone(ip=ir.InsertionPoint.after(edge)).operation
+    user = ops_named(made, "stablehlo.add")[0] if is_inside else made
+    user.operands[0] = loop.results[0]
+    assert not known_changed(verified, module, Changed([made]))
+    assert not by_host(module)
+
+
 def _moved(module: Any) -> None:
     """Moves a definition behind a use, with neither changed."""
     exponential = ops_named(module, "stablehlo.exponential")[0]
