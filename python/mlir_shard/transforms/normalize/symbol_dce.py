@@ -81,7 +81,8 @@ def _called_from_others(calls: Iterable[tuple[str, str]], private: Set[str]) -> 
     reached: set[str] = set()
     rest = set(called) - private
     while rest:
-        found = called.get(rest.pop(), set()) & private - reached
+        # A look at each callee alone: what is left of `private` is as long as there are functions.
+        found = {name for name in called.get(rest.pop(), ()) if name in private and name not in reached}
         reached |= found
         rest |= found
     return reached
