@@ -69,6 +69,9 @@ private:
     Container,   // At its own types, and at the arguments and terminators of its blocks.
   };
 
+  // How an operation that is verified alone has changed.
+  enum class Change { Made, Attributes, Operands };
+
   struct Name {
     Kind kind;
     std::int32_t number;
@@ -84,9 +87,6 @@ private:
 
   Verdict run(MlirOperation root, bool accepting);
   bool beginIn(MlirOperation root);
-  // How an operation that is verified alone has changed.
-  enum class Change { Made, Attributes, Operands };
-
   Verdict visitAlone(MlirOperation op, Change change);
   bool hasOperandWithEdge(MlirOperation op);
   Verdict visitUsers(MlirOperation op);
