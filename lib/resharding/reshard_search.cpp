@@ -61,7 +61,8 @@ MoveCost ReshardSearch::remaining(Remaining &bound, const ReshardState &state, c
   } else {
     std::int64_t partials = moves.tensor().count(state.unreduced);
     total = bound.reducedOnce + moves.tensor().numElements() * keptCount * (partials - 2);
-    most = bound.box;
+    // The device that receives most receives what each does in the mean at least.
+    most = std::max(bound.box, (total + moves.tensor().numDevices() - 1) / moves.tensor().numDevices());
     before = moves.ringLatency(state.unreduced);
   }
   if (total)

@@ -68,3 +68,16 @@ def test_as_cheap_as_brute_force(
                 assert plan.cost == pytest.approx(expected, rel=1e-9), (before, after)
             assert plan.is_optimal, (before, after, is_any, plan.cost, plan.cost_bound)
             assert planner.least(source, target, 4) <= plan.cost * (1 + 1e-9), (before, after)
+
+
+@pytest.mark.parametrize("dims", [((0, 1), ()), ((0, 1, 2), ()), ((0,), (2, 1))], ids=["whole", "scattered", "moved"])
+def test_what_no_plan_costs_less_than_counts_all_partial_values(dims: tuple[tuple[int, ...], ...]) -> None:
+    mesh = mesh_of(2, 2, 8)
+    grid = Grid.of(mesh, ())
+    before, after = Placement(((0, 1), ()), (2,)), Placement(dims)
+    source, target = (
+        TensorLayout(grid.sharding(placement, "mesh"), mesh, (4096, 4096)) for placement in (before, after)
+    )
+    planner = Planner(BALANCED)
+    # One value for each element of the target's shard is received in any plan, an eighth of what is partial.
+    assert planner.least(source, target, 4) > 0.9 * planner.cost(source, target, 4)
