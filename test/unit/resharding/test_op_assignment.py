@@ -17,7 +17,8 @@ from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
 from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
 from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
-from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Reshardings
+from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Price, Reshardings
+from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
 from mlir_shard.sharding.axes import Axes
 from mlir_shard.sharding.projection import ShardingProjection
@@ -146,6 +147,36 @@ def test_bounds_are_no_more_than_costs() -> None:
                 bound, price = costs.tensor_bound(index, assigned), costs.tensor_price(index, assigned)
                 assert bound.moving <= price.moving * (1 + 1e-9)
                 assert bound.latency <= price.latency * (1 + 1e-9)
+
+
+class CountedPrices(PlannedPrices):
+    """Prices, and how many plans they were taken from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def price(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Price:
+        self.count += 1
+        return super().price(source, target, element_size)
+
+
+def test_few_are_priced() -> None:
+    """Of many that are sharded along the contracted factor, what no plan costs less than rules most out."""
+    mesh = mesh_of(4, 4, 2, 8, 2)
+    a, b, c, d, e = map(AxisRef, mesh.axis_names)
+    rule = OpShardingRule(
+        (8, 32, 1280, 14336, 4096),
+        (TensorMapping.of([0], [1], [2], [3]), TensorMapping.of([0], [3], [4])),
+        (TensorMapping.of([0], [1], [2], [4]),),
+        reduction_factors=(3,),
+    )
+    problem = problem_of(rule, mesh, ((e,), (a, b), (c,), (d,)), ((e,), (d,), ()), ((e,), (a, b), (c,), ()))
+    prices = CountedPrices()
+    costs = OpCosts(problem, axes_of_shardy(problem), Reshardings(prices), DeviceRates())
+    found = cheapest_assignment(problem, costs)
+    assert found.cost <= costs.cost(costs.known)
+    assert prices.count < 10
 
 
 def test_what_is_in_the_result_alone_may_be_computed_whole_for_less() -> None:

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import combinations, permutations
 from math import prod
 
@@ -124,22 +125,32 @@ class _Search:
             raise ValueError(f"{self._num_used} devices are along the axes in use, more than {MOST_COUNTED}")
 
     def best(self) -> OpAssignment:
-        best = self._costs.known
-        least = self._costs.cost(best)
+        """The cheapest assignment, the first of those that cost the same, by what the native search bounds them with.
+
+        The one that may cost least is looked at first: bounded by what no plan costs less than, and then priced.
+        """
+        best, place, least = self._costs.known, -1, self._costs.cost(self._costs.known)
         # One more than are priced, which shows that there are more.
         most = MOST_PRICED + 1
         found, is_exact = self._native().below(least * (1 - TOLERANCE), self._most_nodes, most)
-        for count, (bound, numbers) in enumerate(found):
-            if not _is_cheaper(bound, least):
-                break
-            if count == MOST_PRICED:
-                is_exact = False
-                break
-            axes_per_factor = tuple([of[number] for of, number in zip(self._merged, numbers, strict=True)])
-            cost = self._costs.cost_below(axes_per_factor, least)
-            if cost is not None and _is_cheaper(cost, least):
-                best, least = axes_per_factor, cost
+        rest = found[MOST_PRICED:]
+        left = [(bound, number, False) for number, (bound, _) in enumerate(found[:MOST_PRICED])]
+        while left:
+            bound, number, is_tight = heappop(left)
+            if not _is_cheaper(bound, least) and (number > place or bound > least * (1 + TOLERANCE)):
+                continue
+            axes_per_factor = self._axes(found[number][1])
+            if not is_tight:
+                heappush(left, (max(bound, self._costs.least(axes_per_factor)), number, True))
+                continue
+            cost = self._costs.cost_below(axes_per_factor, least * (1 + TOLERANCE))
+            if cost is not None and (_is_cheaper(cost, least) or number < place):
+                best, place, least = axes_per_factor, number, cost
+        is_exact = is_exact and not any(_is_cheaper(bound, least) for bound, _ in rest)
         return OpAssignment(best, least, is_exact)
+
+    def _axes(self, numbers: Sequence[int]) -> AxesPerFactor:
+        return tuple([of[number] for of, number in zip(self._merged, numbers, strict=True)])
 
     def _native(self) -> AssignmentSearch:
         problem, costs = self._problem, self._costs

@@ -77,6 +77,7 @@ class OpCosts:
         self._own_meshes = [_own_mesh(sharding, meshes, problem.mesh) for sharding in problem.shardings]
         self._prices: dict[tuple[int, AxesPerFactor], Price] = {}
         self._bounds: dict[tuple[int, AxesPerFactor], Price] = {}
+        self._leasts: dict[tuple[int, AxesPerFactor], float] = {}
         self._dims: dict[tuple[int, int, AxesPerFactor], TakenDim] = {}
         self._sizes: dict[Axes, int] = {}
         self._factors = [self._factors_of(index) for index in range(len(self._mappings))]
@@ -141,6 +142,11 @@ class OpCosts:
             del left[index]
         cost = others + price.moving + max(price.latency, least)
         return cost if cost < limit else None
+
+    def least(self, axes_per_factor: Sequence[Axes]) -> float:
+        """Seconds that `cost` is not less than, but for rounding: known without any plan. ValueError as `cost`."""
+        least = sum(self._tensor_least(index, axes_per_factor) for index in range(len(self._mappings)))
+        return self.compute_cost(axes_per_factor) + self._neighbour_cost(axes_per_factor) + least * (1 - ROUNDING)
 
     def tensor_bound(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
         """What `tensor_price` is at least.
@@ -295,13 +301,14 @@ class OpCosts:
 
     def _tensor_least(self, index: int, axes_per_factor: Sequence[Axes]) -> float:
         """Seconds that `tensor_price` is not less than, but for rounding."""
-        if self._stays(index, axes_per_factor):
-            return 0.0
-        tensor = self._problem.tensors[index]
-        return sum(
-            self._reshardings.least(source, target, tensor) / count
-            for source, target, count in self._changes(index, axes_per_factor)
-        )
+        key = self._key(index, axes_per_factor)
+        found = self._prices[key].seconds if key in self._prices else self._leasts.get(key)
+        if found is None:
+            tensor = self._problem.tensors[index]
+            changes = () if self._stays(index, axes_per_factor) else self._changes(index, axes_per_factor)
+            of_each = (self._reshardings.least(source, target, tensor) / count for source, target, count in changes)
+            found = self._leasts[key] = sum(of_each)
+        return found
 
     def _stays(self, index: int, axes_per_factor: Sequence[Axes]) -> bool:
         """Whether nothing is resharded or reduced."""
