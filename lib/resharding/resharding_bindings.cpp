@@ -3,6 +3,7 @@
 
 #include "bindings.h"
 #include "resharding/assignment_search.h"
+#include "resharding/exchange_rounds.h"
 #include "resharding/reshard_search.h"
 
 #include <pybind11/stl.h>
@@ -186,6 +187,10 @@ void defineResharding(py::module_ &module) {
       .def("below", &AssignmentSearch::below, py::arg("seconds"), py::arg("most_nodes"), py::arg("most"),
            "Up to `most` assignments whose cost is bounded by less than so many seconds, with the bounds, least first, as the\n"
            "number of the candidate of each factor; and whether no more than `most_nodes` nodes were needed.");
+
+  module.def("exchange_rounds", &exchangeRounds, py::arg("messages"), py::arg("count"),
+             "The round of each message, a sender and a receiver, such that a device sends one in a round at most, and receives\n"
+             "one. `count` is the most messages that one device sends or receives.");
 }
 
 } // namespace mlir_shard

@@ -1,9 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The direct exchange: every device sends each other the tiles of its target box, in rounds without contention.
-
-For programs with static shapes the tiles of a round have one shape.
-"""
+"""The direct exchange: every device sends each other the tiles of its target box, in rounds without contention."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from typing import NamedTuple
 from mlir_shard.resharding.cost.lower_bound import segments_by_target
 from mlir_shard.resharding.exchange_rounds import in_rounds
 from mlir_shard.resharding.tensor_layout import Blocks, TensorLayout, reduced_axes
-from mlir_shard.sharding import TensorSharding
 from mlir_shard.sharding.axes import Axes, total_size
 from mlir_shard.sharding.layout import Box, block_size
 
@@ -136,7 +132,7 @@ def _moving(source: TensorLayout, target: TensorLayout) -> _Messages:
     """The messages of an exchange that reduces nothing."""
     moving = _Messages()
     if not source.mesh.has_same_devices(target.mesh):
-        for sender, receiver, tile in _between_devices(source, target):
+        for sender, receiver, tile in between_devices(source, target):
             moving.add(sender, receiver, tile)
         return moving
     senders, tiles = source.mesh.devices, _Tiles(source, target)
@@ -148,7 +144,7 @@ def _moving(source: TensorLayout, target: TensorLayout) -> _Messages:
     return moving
 
 
-def _between_devices(source: TensorLayout, target: TensorLayout) -> Iterator[tuple[int, int, Tile]]:
+def between_devices(source: TensorLayout, target: TensorLayout) -> Iterator[tuple[int, int, Tile]]:
     """Sender, receiver and tile, from one set of devices to another one.
 
     A device keeps what it holds of its target box; any other tile is from the device that has least to send so far.
@@ -194,7 +190,7 @@ def _with_reduction(source: TensorLayout, target: TensorLayout, axes: Axes) -> E
     return ExchangeMessages(source, target, moving.phase(), reducing.phase())
 
 
-class _TileDim(NamedTuple):
+class TileDim(NamedTuple):
     """What a tile is in one dimension."""
 
     block: int
@@ -209,7 +205,7 @@ class _Tiles:
 
     def __init__(self, source: TensorLayout, target: TensorLayout) -> None:
         grids = zip(source.shape, source.blocks, target.blocks, strict=True)
-        self._dims = [_tile_dims(*of_dim) for of_dim in grids]
+        self._dims = [tile_dims(*of_dim) for of_dim in grids]
         self._known: dict[Blocks, tuple[tuple[Blocks, Tile], ...]] = {}
 
     def of(self, wanted: Blocks) -> tuple[tuple[Blocks, Tile], ...]:
@@ -220,12 +216,12 @@ class _Tiles:
         return found
 
 
-def _tile_dims(size: int, source_blocks: int, target_blocks: int) -> list[list[_TileDim]]:
+def tile_dims(size: int, source_blocks: int, target_blocks: int) -> list[list[TileDim]]:
     """For each target block of a dimension what it takes from source blocks."""
     steps = block_size(size, source_blocks), block_size(size, target_blocks)
     return [
         [
-            _TileDim(
+            TileDim(
                 one.source_block,
                 one.start,
                 one.size,
@@ -238,7 +234,7 @@ def _tile_dims(size: int, source_blocks: int, target_blocks: int) -> list[list[_
     ]
 
 
-def _tile(dims: Sequence[_TileDim]) -> tuple[Blocks, Tile]:
+def _tile(dims: Sequence[TileDim]) -> tuple[Blocks, Tile]:
     if not dims:
         return (), Tile(Box((), ()), (), ())
     blocks, start, size, source_start, target_start = zip(*dims, strict=True)
@@ -281,75 +277,3 @@ class _Messages:
         # Large messages first, so that those of one round are of similar size.
         sent = sorted((pair for pair in messages if pair[0] != pair[1]), key=lambda one: -messages[one].num_elements)
         return Phase(copies, tuple(tuple(messages[pair] for pair in one) for one in in_rounds(sent)))
-
-
-Start = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TileRound:
-    """Tiles of `shape` that devices send, each to another one or, in a local copy, to itself.
-
-    senders: for each device the one whose tile it gets, and receivers the one that gets its own; None where there is
-    none. source_starts: where the tile that a device sends begins in its local tensor before the exchange;
-    target_starts: where the tile that it gets begins in the one after it.
-    """
-
-    shape: tuple[int, ...]
-    senders: tuple[int | None, ...]
-    receivers: tuple[int | None, ...]
-    source_starts: tuple[Start | None, ...]
-    target_starts: tuple[Start | None, ...]
-
-    @property
-    def is_copy(self) -> bool:
-        """Whether no device gets a tile from another one."""
-        return all(sender in (None, device) for device, sender in enumerate(self.senders))
-
-
-def tile_rounds(source: TensorLayout, target: TensorLayout, devices: int = 0) -> tuple[TileRound, ...]:
-    """The rounds between two layouts, local copies first; nothing is reduced.
-
-    They are of the devices 0, 1, ..., as many as `devices` or the two meshes have.
-
-    Raises:
-        ValueError: the layouts cannot be exchanged (see `reduced_axes`), or partial values would have to be reduced.
-    """
-    if total_size(reduced_axes(source, target), source.mesh) > 1:
-        raise ValueError("an exchange in rounds of tiles reduces nothing")
-    devices = max(devices, 1 + max(target.mesh.devices_with(source.mesh)))
-    messages = _moving(source, target).all()
-    rounds = [_round(of_shape, devices) for of_shape in _by_shape(one for one in messages if one.is_copy).values()]
-    for of_shape in _by_shape(one for one in messages if not one.is_copy).values():
-        by_pair = {(message.sender, message.receiver): message for message in of_shape}
-        rounds += [_round([by_pair[pair] for pair in pairs], devices) for pairs in in_rounds(sorted(by_pair))]
-    return tuple(rounds)
-
-
-def as_vector(layout: TensorLayout) -> TensorLayout:
-    """The layout of a vector of one element, for that of a scalar."""
-    return TensorLayout(TensorSharding.fully_closed(1, layout.sharding.mesh_or_ref), layout.mesh, (1,))
-
-
-def _by_shape(messages: Iterable[Message]) -> dict[tuple[int, ...], list[Message]]:
-    """Between two devices is one tile: what the shard of the sender and that of the receiver have in common."""
-    found: defaultdict[tuple[int, ...], list[Message]] = defaultdict(list)
-    for message in messages:
-        (tile,) = message.tiles
-        if tile.box.num_elements:
-            found[tile.box.size].append(message)
-    return dict(sorted(found.items(), reverse=True))
-
-
-def _round(messages: Iterable[Message], devices: int) -> TileRound:
-    senders: list[int | None] = [None] * devices
-    receivers: list[int | None] = [None] * devices
-    source_starts: list[Start | None] = [None] * devices
-    target_starts: list[Start | None] = [None] * devices
-    shape: tuple[int, ...] = ()
-    for message in messages:
-        (tile,) = message.tiles
-        shape = tile.box.size
-        senders[message.receiver], receivers[message.sender] = message.sender, message.receiver
-        source_starts[message.sender], target_starts[message.receiver] = tile.source_start, tile.target_start
-    return TileRound(shape, tuple(senders), tuple(receivers), tuple(source_starts), tuple(target_starts))

@@ -22,11 +22,14 @@ Blocks = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """By position: the block that a device holds in each dimension, and the number of its partial value."""
+    """By position: the block that a device holds in each dimension, and the number of its partial value.
+
+    `block_offsets` has for each dimension what each of its blocks adds to the position of a device that holds it.
+    """
 
     blocks: tuple[Blocks, ...]
     partials: tuple[int, ...]
-    _block_offsets: tuple[tuple[int, ...], ...]
+    block_offsets: tuple[tuple[int, ...], ...]
     _partial_offsets: tuple[int, ...]
 
     @staticmethod
@@ -57,7 +60,7 @@ class Holdings:
         does not depend, so that the requests of devices are spread evenly over the replicas.
         """
         found = position + self._partial_offsets[partial] - self._partial_offsets[self.partials[position]]
-        for offsets, wanted, own in zip(self._block_offsets, blocks, self.blocks[position], strict=True):
+        for offsets, wanted, own in zip(self.block_offsets, blocks, self.blocks[position], strict=True):
             found += offsets[wanted] - offsets[own]
         return found
 

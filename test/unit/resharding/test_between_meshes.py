@@ -18,10 +18,11 @@ from sharding.texts import sharding
 
 from mlir_shard.resharding.cost.cost_model import CostModel, Link, Objective
 from mlir_shard.resharding.cost.lower_bound import lower_bound
-from mlir_shard.resharding.direct_exchange import direct_exchange, tile_rounds
+from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.steps import AllGather, DirectExchange
 from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.tile_rounds import tile_rounds
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.tools.reshard.plan_data import undelivered
 

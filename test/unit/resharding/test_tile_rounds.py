@@ -10,8 +10,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from mlir_shard.resharding.direct_exchange import direct_exchange, tile_rounds
+from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.tile_rounds import tile_rounds
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 
 MESH = Mesh([("x", 2), ("y", 3), ("z", 2)])

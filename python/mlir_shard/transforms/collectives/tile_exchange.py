@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.ir import shard
-from mlir_shard.resharding.direct_exchange import Start, TileRound, as_vector, tile_rounds
 from mlir_shard.resharding.tensor_layout import TensorLayout
+from mlir_shard.resharding.tile_rounds import Start, TileRound, as_vector, tile_rounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,165 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The direct exchange for programs with static shapes: in rounds whose tiles have one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mlir_shard.deferred import numpy as np
+from mlir_shard.resharding.direct_exchange import between_devices, tile_dims
+from mlir_shard.resharding.exchange_rounds import in_rounds
+from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
+from mlir_shard.sharding import TensorSharding
+from mlir_shard.sharding.axes import total_size
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Integers = npt.NDArray[np.int64]
+
+Start = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TileRound:
+    """Tiles of `shape` that devices send, each to another one or, in a local copy, to itself.
+
+    senders: for each device the one whose tile it gets, and receivers the one that gets its own; None where there is
+    none. source_starts: where the tile that a device sends begins in its local tensor before the exchange;
+    target_starts: where the tile that it gets begins in the one after it.
+    """
+
+    shape: tuple[int, ...]
+    senders: tuple[int | None, ...]
+    receivers: tuple[int | None, ...]
+    source_starts: tuple[Start | None, ...]
+    target_starts: tuple[Start | None, ...]
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether no device gets a tile from another one."""
+        return all(sender in (None, device) for device, sender in enumerate(self.senders))
+
+
+def tile_rounds(source: TensorLayout, target: TensorLayout, devices: int = 0) -> tuple[TileRound, ...]:
+    """The rounds between two layouts, local copies first; nothing is reduced.
+
+    They are of the devices 0, 1, ..., as many as `devices` or the two meshes have.
+
+    Raises:
+        ValueError: the layouts cannot be exchanged (see `reduced_axes`), or partial values would have to be reduced.
+    """
+    if total_size(reduced_axes(source, target), source.mesh) > 1:
+        raise ValueError("an exchange in rounds of tiles reduces nothing")
+    devices = max(devices, 1 + max(target.mesh.devices_with(source.mesh)))
+    tiles = _SentTiles.between(source, target).by_shape()
+    is_copy = [of_shape.where(of_shape.senders == of_shape.receivers) for of_shape in tiles]
+    is_sent = [of_shape.where(of_shape.senders != of_shape.receivers) for of_shape in tiles]
+    copies = [of_shape.round(devices) for of_shape in is_copy if len(of_shape)]
+    return (*copies, *(one for of_shape in is_sent for one in of_shape.rounds(devices)))
+
+
+def as_vector(layout: TensorLayout) -> TensorLayout:
+    """The layout of a vector of one element, for that of a scalar."""
+    return TensorLayout(TensorSharding.fully_closed(1, layout.sharding.mesh_or_ref), layout.mesh, (1,))
+
+
+@dataclass(frozen=True, slots=True)
+class _SentTiles:
+    """Tiles by number: the devices that they go from and to, their sizes, and where they start in local tensors.
+
+    Between two devices is one tile: what the shard of the sender and that of the receiver have in common.
+    """
+
+    senders: Integers
+    receivers: Integers
+    sizes: Integers
+    source_starts: Integers
+    target_starts: Integers
+
+    @staticmethod
+    def between(source: TensorLayout, target: TensorLayout) -> _SentTiles:
+        """Those of an exchange that reduces nothing."""
+        if source.mesh.has_same_devices(target.mesh):
+            return _SentTiles._on_same_devices(source, target)
+        found = list(between_devices(source, target))
+        senders, receivers = (np.array([one[end] for one in found], np.int64) for end in (0, 1))
+        by_tile = [(tile.box.size, tile.source_start, tile.target_start) for _, _, tile in found]
+        columns = np.array(by_tile, np.int64).reshape(len(found), 3, source.rank)
+        return _SentTiles(senders, receivers, *(columns[:, column] for column in range(3)))
+
+    @staticmethod
+    def _on_same_devices(source: TensorLayout, target: TensorLayout) -> _SentTiles:
+        """Those between layouts on the same devices, of all devices at once: what `direct_exchange` has."""
+        own, wanted = (np.array(layout.holdings().blocks, np.int64) for layout in (source, target))
+        at_source = {device: position for position, device in enumerate(source.mesh.devices)}
+        positions = np.array([at_source[device] for device in target.mesh.devices], np.int64)
+        grids = zip(source.shape, source.blocks, target.blocks, strict=True)
+        dims = [tile_dims(*of_dim) for of_dim in grids]
+        counts = [max(map(len, of_dim)) for of_dim in dims]
+        # By device, and by the number of the tile in each dimension: beyond those that there are, tiles are empty.
+        shape = (len(positions), *counts)
+        senders = np.broadcast_to(positions.reshape(-1, *(1 for _ in counts)), shape).copy()
+        columns = np.zeros((3, *shape, source.rank), np.int64)
+        for dim, (of_dim, offsets) in enumerate(zip(dims, source.holdings().block_offsets, strict=True)):
+            table = np.zeros((4, len(of_dim), counts[dim]), np.int64)
+            for block, parts in enumerate(of_dim):
+                for number, one in enumerate(parts):
+                    table[:, block, number] = offsets[one.block], one.size, one.source_start, one.target_start
+            along = [1] * len(shape)
+            along[0], along[dim + 1] = shape[0], shape[dim + 1]
+            offset, *rest = table[:, wanted[:, dim]]
+            senders += (offset - np.array(offsets, np.int64)[own[positions, dim]][:, None]).reshape(along)
+            for column, of_tile in zip(columns, rest, strict=True):
+                column[..., dim] = of_tile.reshape(along)
+        receivers = np.repeat(np.array(target.mesh.devices, np.int64), prod(counts))
+        devices = np.array(source.mesh.devices, np.int64)
+        flat = (column.reshape(senders.size, source.rank) for column in columns)
+        return _SentTiles(devices[senders.reshape(-1)], receivers, *flat)
+
+    def __len__(self) -> int:
+        return len(self.senders)
+
+    def where(self, chosen: Any) -> _SentTiles:
+        """Those that a mask or a list of numbers chooses."""
+        columns = self.senders, self.receivers, self.sizes, self.source_starts, self.target_starts
+        return _SentTiles(*(column[chosen] for column in columns))
+
+    def by_shape(self) -> list[_SentTiles]:
+        """Those of each shape that are not empty, large shapes first."""
+        shapes, numbers = np.unique(self.sizes, axis=0, return_inverse=True)
+        numbers = numbers.reshape(-1)
+        return [self.where(numbers == number) for number in reversed(range(len(shapes))) if shapes[number].all()]
+
+    def rounds(self, devices: int) -> Iterator[TileRound]:
+        """The rounds of tiles of one shape, none of which is a copy."""
+        pairs: list[tuple[int, int]] = list(zip(self.senders.tolist(), self.receivers.tolist(), strict=True))
+        numbers = {pair: number for number, pair in enumerate(pairs)}
+        for one in in_rounds(sorted(pairs)):
+            yield self.where([numbers[pair] for pair in one]).round(devices)
+
+    def round(self, devices: int) -> TileRound:
+        """The round of all of these tiles, which are of one shape."""
+        senders, receivers = self.senders.tolist(), self.receivers.tolist()
+        size: tuple[int, ...] = tuple(self.sizes[0].tolist())
+        return TileRound(
+            size,
+            _placed(receivers, senders, devices),
+            _placed(senders, receivers, devices),
+            _placed(senders, map(tuple, self.source_starts.tolist()), devices),
+            _placed(receivers, map(tuple, self.target_starts.tolist()), devices),
+        )
+
+
+T = TypeVar("T")
+
+
+def _placed(places: Sequence[int], values: Iterable[T], count: int) -> tuple[T | None, ...]:
+    found: list[T | None] = [None] * count
+    for place, value in zip(places, values, strict=True):
+        found[place] = value
+    return tuple(found)
