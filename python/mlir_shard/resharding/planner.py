@@ -50,7 +50,12 @@ class _Candidate(NamedTuple):
 
 
 def _best_first(candidates: Iterable[_Candidate]) -> list[_Candidate]:
-    return sorted(candidates, key=lambda one: one.rank)
+    return sorted(candidates, key=lambda one: (_rounded(one.rank[0]), *one.rank[1:]))
+
+
+def _rounded(cost: float) -> float:
+    """The same for sums of seconds that differ by less than they may in other orders."""
+    return float(f"{cost:.9e}")
 
 
 class SameMeshPlanner:
@@ -113,7 +118,7 @@ class SameMeshPlanner:
         searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
         if searched.can_be_searched and not self._is_least(found, at_most, least):
             more, of_search = self._searched(searched, min(at_most, self._cost(found)))
-            found = _best_first([*more, *found])
+            found = _best_first([*found, *more])
             least = of_search if searched is finest else least
         return found, least
 
@@ -144,7 +149,7 @@ class SameMeshPlanner:
                 bound = self._least(rest.on_finer_grid() if self._splits_axes else rest)
                 firsts.append((max(one.rank[0], bound) if is_memory else one.rank[0] + bound, one, rest))
         result = []
-        for bound, first, rest in sorted(firsts, key=lambda one: one[0]):
+        for bound, first, rest in sorted(firsts, key=lambda one: _rounded(one[0])):
             if bound >= at_most[0] * (1 - ROUNDING):
                 break
             left = at_most if is_memory else (at_most[0] - first.rank[0], inf)
