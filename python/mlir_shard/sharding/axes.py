@@ -5,15 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, prod
+from typing import NamedTuple
 
 from mlir_shard.sharding.mesh import Mesh
 
 
-@dataclass(frozen=True, slots=True)
-class SubAxisInfo:
+class SubAxisInfo(NamedTuple):
     """Which part of a full axis a sub-axis is: `pre_size` is the product of the sizes to its left."""
 
     pre_size: int
@@ -25,11 +24,11 @@ class SubAxisInfo:
         return self.pre_size * self.size
 
 
-@dataclass(frozen=True, slots=True)
-class AxisRef:
+class AxisRef(NamedTuple):
     """A full axis, or with `sub_axis_info` a sub-axis of it.
 
-    Methods with another axis need both to be valid in one mesh. Axes of different names have nothing in common.
+    Methods with another axis need both to be valid in one mesh. Axes of different names have nothing in common. It is a
+    tuple since lists of axes are keys of many tables, and tuples are hashed natively.
 
     Attributes:
         name: of the full axis.

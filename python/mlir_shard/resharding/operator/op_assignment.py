@@ -141,7 +141,8 @@ class _Search:
                 continue
             axes_per_factor = self._axes(found[number][1])
             if not is_tight:
-                heappush(left, (max(bound, self._costs.least(axes_per_factor)), number, True))
+                tight = self._costs.least(axes_per_factor, least * (1 + TOLERANCE))
+                heappush(left, (max(bound, tight), number, True))
                 continue
             cost = self._costs.cost_below(axes_per_factor, least * (1 + TOLERANCE))
             if cost is not None and (_is_cheaper(cost, least) or number < place):

@@ -143,10 +143,18 @@ class OpCosts:
         cost = others + price.moving + max(price.latency, least)
         return cost if cost < limit else None
 
-    def least(self, axes_per_factor: Sequence[Axes]) -> float:
-        """Seconds that `cost` is not less than, but for rounding: known without any plan. ValueError as `cost`."""
-        least = sum(self._tensor_least(index, axes_per_factor) for index in range(len(self._mappings)))
-        return self.compute_cost(axes_per_factor) + self._neighbour_cost(axes_per_factor) + least * (1 - ROUNDING)
+    def least(self, axes_per_factor: Sequence[Axes], limit: float = inf) -> float:
+        """Seconds that `cost` is not less than, but for rounding: known without any plan. ValueError as `cost`.
+
+        Not all is looked at where a part comes to `limit` already.
+        """
+        found = self.compute_cost(axes_per_factor) + self._neighbour_cost(axes_per_factor)
+        # Results first: reducing them costs most.
+        for index in reversed(range(len(self._mappings))):
+            if found >= limit:
+                break
+            found += self._tensor_least(index, axes_per_factor) * (1 - ROUNDING)
+        return found
 
     def tensor_bound(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
         """What `tensor_price` is at least.
