@@ -38,7 +38,12 @@ def is_pure(op: Any) -> bool:
 
     Those that have no meaning for some values, divisions of integers, are not.
     """
-    return all(_has_pure_name(one.name) for one in ops_in(op))
+    return all(map(_has_pure_name, _names_in(op)))
+
+
+def _names_in(op: Any) -> Iterable[str]:
+    """The names of an op and of those inside it; most have none."""
+    return {one.name for one in ops_in(op)} if len(op.regions) else (op.name,)
 
 
 @cache
@@ -96,7 +101,8 @@ class UniformValues:
             return None
         if op.name in _SHARING and among(op) == self._among:
             return []
-        if op.name.startswith("shard.") or not is_pure(op) or any(one.name in _DEVICE_IDS for one in ops_in(op)):
+        names = _names_in(op)
+        if op.name.startswith("shard.") or not all(map(_has_pure_name, names)) or not _DEVICE_IDS.isdisjoint(names):
             return None
         return [*op.operands, *captured(op)]
 
