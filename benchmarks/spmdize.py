@@ -3,24 +3,35 @@
 """How long it takes to make the gradient of a transformer local: beside the C++ Shardy in jaxlib, and by devices.
 
     python benchmarks/spmdize.py [--layers 48] [--devices 8 512 100000] [--planner optimal] [--repeat 5] [--rounds 3]
+    python benchmarks/spmdize.py --model moe [--layers 32]
 
 The whole pipeline, from annotations to the program of one device, on the parsed module; Shardy's is its import
 pipeline, propagation, its export pipeline with collectives, and what makes these StableHLO's. Each side and number of
 devices has a process of its own and parses anew for every measurement. The sides are measured in turn, in rounds,
 since the speed of a shared machine changes. Prints medians over the rounds, in seconds, and their ratios. Groups of
 devices of StableHLO's collectives list all devices, so that those programs grow with the mesh; `shard`'s do not.
+
+With `--model` it is the train step of `llama_step.py` on 512 devices: `llama` on three axes, `moe` on five.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import tempfile
 from collections.abc import Mapping
+from math import isnan, nan
 from pathlib import Path
 from statistics import median
 
 from propagation import OURS, SHARDY, Setting, measure, operations_in
+from train_steps import llama, moe, step
+from train_steps.llama import LlamaSizes
+from train_steps.moe import MoeSizes
 from transformer import DEVICES, lowered_gradient
+
+STEP_DEVICES = 512
+"""Those of a train step."""
 
 # The text of a program whose groups list 100,000 devices is not worth waiting for.
 QUIET = OURS.replace("    mlir_shard.print_module,", "    lambda module: None,")
@@ -37,6 +48,7 @@ SHARDY_PIPELINES = {
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=["gradient", "llama", "moe"], default="gradient")
     parser.add_argument("--layers", type=int, default=48)
     parser.add_argument("--devices", type=int, nargs="*", default=[8, 512, 100_000])
     parser.add_argument("--planner", choices=["optimal", "shardy"], default="optimal")
@@ -49,35 +61,55 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "gradient.mlir")
-        file.write_text(text := lowered_gradient(arguments.layers))
-        print(f"gradient of {arguments.layers} layers, {operations_in(text)} operations, {DEVICES} devices")
+        file.write_text(text := program(arguments.model, arguments.layers))
+        devices = DEVICES if arguments.model == "gradient" else STEP_DEVICES
+        print(f"{arguments.model} of {arguments.layers} layers, {operations_in(text)} operations, {devices} devices")
         sides = {name: (QUIET, file, one) for name, one in pipelines.items()}
         sides |= {name: (SHARDY, file, one) for name, one in SHARDY_PIPELINES.items()}
         seconds = in_turn(sides, arguments)
         for name in SHARDY_PIPELINES:
             theirs = seconds[name]
+            if isnan(theirs):
+                print(f"  Shardy, {name}: it crashes")
+                continue
             ratios = ", ".join(f"{one} {seconds[one]:.3f} s ({seconds[one] / theirs:.2f})" for one in pipelines)
             print(f"  Shardy, {name}: {theirs:.3f} s; here, and as a ratio: {ratios}", flush=True)
-        for target, pipeline in pipelines.items():
+        for target, pipeline in pipelines.items() if arguments.model == "gradient" else ():
             sides = {}
             for devices in arguments.devices:
-                program = Path(folder, f"{devices}.mlir")
-                program.write_text(lowered_gradient(arguments.layers, devices))
-                sides[str(devices)] = QUIET, program, pipeline
+                file = Path(folder, f"{devices}.mlir")
+                file.write_text(lowered_gradient(arguments.layers, devices))
+                sides[str(devices)] = QUIET, file, pipeline
             seconds = in_turn(sides, arguments)
             first = seconds[next(iter(seconds))] if seconds else 0.0
             for name, took in seconds.items():
                 print(f"  {name} devices, {target}: {took:.3f} s, {took / first:.2f} times the first", flush=True)
 
 
+def program(model: str, layers: int) -> str:
+    """The annotated module of a model of so many layers."""
+    if model == "gradient":
+        return lowered_gradient(layers)
+    step.prepare(STEP_DEVICES)
+    made = llama.llama(LlamaSizes(layers=layers)) if model == "llama" else moe.moe(MoeSizes(layers=layers))
+    text: str = step.lowered_step(made).as_text()
+    return text
+
+
 def in_turn(sides: Mapping[str, tuple[str, Path, str]], arguments: argparse.Namespace) -> dict[str, float]:
-    """The median seconds of each side, a program, a file and a pipeline, over rounds in which each has its turn."""
+    """The median seconds of each side, a program, a file and a pipeline, over rounds in which each has its turn.
+
+    NaN for a side whose process crashes.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(arguments.rounds):
         for name, side in sides.items():
             script, file, pipeline = side
             setting = Setting(pipeline, arguments.repeat, True, file.parent)
-            seconds[name].append(measure(script, file.read_text(), setting).seconds)
+            try:
+                seconds[name].append(measure(script, file.read_text(), setting).seconds)
+            except subprocess.CalledProcessError:
+                seconds[name].append(nan)
     return {name: median(of) for name, of in seconds.items()}
 
 
