@@ -52,8 +52,7 @@ def _selected_dims(op: Any) -> tuple[int, ...]:
     after = sharding_of(op.results[0])
     found = []
     for dim, (size, new_size) in enumerate(zip(op.operands[0].type.shape, op.results[0].type.shape, strict=True)):
-        blocks = shards_along(op.operands[0], dim, op)
-        if size == new_size or blocks == 1:
+        if size == new_size or (blocks := shards_along(op.operands[0], dim, op)) == 1:
             continue
         stays_whole = after is None or not after.dim_shardings[dim].axes
         start, stride = op.attributes["start_indices"][dim], op.attributes["strides"][dim]

@@ -22,6 +22,8 @@ def note_gathered_operands(
 
     `sides` are the shardings of the operands and those that they are resharded to, None where they stay.
     """
+    if not (rule.need_replication_factors or rule.permutation_factors):
+        return
     texts, received = [], 0
     for index, (have, wanted) in enumerate(zip(*sides, strict=True)):
         if have is None or wanted is None:
