@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,13 +76,18 @@ def test_collectives_say_what_they_allow(sdy: DialectDef) -> None:
     }
 
 
+def fields_of(value_class: Any) -> set[str]:
+    """What a value is made of; what it keeps beside its content is left out."""
+    if dataclasses.is_dataclass(value_class):
+        return {field.name for field in dataclasses.fields(value_class) if field.compare}
+    return set(value_class._fields)
+
+
 def test_a_parameter_is_named_like_the_field_of_its_value() -> None:
     import mlir_shard.sharding as values
 
     for attribute in _sdy_gen.DIALECT.attributes:
         value_class = getattr(values, attribute.name.removesuffix("Attr"))
-        # What a value keeps beside its content is not given to it.
-        given = {field.name for field in dataclasses.fields(value_class) if field.compare}
-        assert {parameter.name for parameter in attribute.parameters} == given
+        assert {parameter.name for parameter in attribute.parameters} == fields_of(value_class)
     for enum in _sdy_gen.DIALECT.enums:
         assert {case.symbol for case in enum.cases} == set(getattr(values, enum.name).__members__)
