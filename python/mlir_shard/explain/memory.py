@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -18,6 +16,7 @@ from mlir_shard.explain.allocation.mpi_rules import MpiRules
 from mlir_shard.explain.allocation.xla_rules import XlaRules
 from mlir_shard.explain.memory_curve import MemoryPoint, memory_curve
 from mlir_shard.explain.places import Place, place_of
+from mlir_shard.garbage import no_collections
 from mlir_shard.ir.editing import contents
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.runtime.interface import donated_arguments, entry_function, name_of
@@ -113,22 +112,11 @@ def memory_over_program(
     chosen = engine or _engine_of(module)
     rules = XlaRules() if chosen == "pjrt" else MpiRules()
     entry = entry_function(module, function)
-    with _without_collections():
+    # Instructions and values live to the end, and to look at them takes half the time.
+    with no_collections():
         prediction = _Prediction(LocalValues(module, rules.opens), rules, entry)
         peak = prediction.predicted(chosen)
         return peak, memory_curve(prediction.buffers, prediction.named, always=prediction.always)
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Collects no garbage: instructions and values live to the end, and to look at them takes half the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _engine_of(module: Any) -> Engine:

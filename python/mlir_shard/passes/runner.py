@@ -19,6 +19,7 @@ from mlir_shard import _native
 from mlir_shard.dialects.contexts import prepare
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.dialects.verified import verified_in
+from mlir_shard.garbage import fewer_collections
 from mlir_shard.host import ir, passmanager
 from mlir_shard.ir.editing import Contents, contents, contents_of_all
 from mlir_shard.ir.operation_list import capsules_of
@@ -98,7 +99,7 @@ def run(
     resolution.check_runs_on(tree, op.name, pipeline if isinstance(pipeline, str) else "")
     prepare(op.context)
     one_run = _Run(op, verify_each, tuple(instrumentations), report)
-    with diagnostic.handled(op.context, one_run.handle), sharing(), deep_recursion():
+    with diagnostic.handled(op.context, one_run.handle), sharing(), deep_recursion(), fewer_collections():
         succeeded = one_run.steps(op, tree)
     if not succeeded:
         raise PassFailure("\n".join(map(str, one_run.errors)), op, diagnostics=tuple(one_run.errors))

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlir_shard.garbage import ALLOCATIONS_BETWEEN_COLLECTIONS
 from mlir_shard.tools import output
 from mlir_shard.tools.argument_parser import ArgumentParser, OneOf, number
 from mlir_shard.tools.command_line import UsageError, exit_status
@@ -26,7 +27,6 @@ TOOL = "shard-diff"
 SAME, DIFFERENT, FAILED = 0, 1, 2
 TEXT, MARKDOWN, JSON = "text", "markdown", "json"
 DEFAULT_WIDTH, LEAST_WIDTH = 120, 40
-_ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
 _DESCRIPTION = """\
 Compares two programs by their shardings after propagation and their communication after partitioning. Names, the order
@@ -108,7 +108,7 @@ def _thresholds(text: str) -> dict[str, Limit]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs shard-diff; returns its exit status: 0, 1 for a difference, 2 for any error, 130 if it was interrupted."""
     if argv is None:
-        gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
+        gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
     given = sys.argv[1:] if argv is None else argv
     return exit_status(TOOL, lambda: _drive(parse(given)), FAILED)
 
